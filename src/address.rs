@@ -21,6 +21,18 @@ const PATHS_OF_QUESTIONS: [&str; 4] = [
     "/messages",
 ];
 
+/// Hosts whose API is like OpenAI's and has no version in its paths.
+const WITHOUT_VERSION: [&str; 1] = ["api.perplexity.ai"];
+
+/// Where an API has its version: people write base URLs with it and without it.
+#[derive(Debug, Clone, Copy)]
+pub enum Version {
+    /// At the end of the base URL, which is `/v1` if the URL has no path at all.
+    InBaseUrl,
+    /// In the paths below the base URL, which does not end in one of these.
+    InPaths(&'static [&'static str]),
+}
+
 /// The parameters of a query that hold a key.
 const KEY_PARAMETERS: [&str; 6] = ["key", "api-key", "api_key", "token", "access_token", "sig"];
 
@@ -84,6 +96,27 @@ impl Address {
         Ok(self)
     }
 
+    /// The address with the version of an API where that API has it.
+    pub fn with_version(self, version: Version) -> Address {
+        let shown = self.to_string();
+        let base = match version {
+            Version::InBaseUrl if shown != self.origin() => return self,
+            Version::InBaseUrl if WITHOUT_VERSION.contains(&self.host()) => return self,
+            Version::InBaseUrl => format!("{shown}/v1"),
+            Version::InPaths(versions) => {
+                let mut found = versions.iter().filter_map(|end| shown.strip_suffix(end));
+                match found.next() {
+                    Some(base) => base.to_owned(),
+                    None => return self,
+                }
+            }
+        };
+        match base.parse() {
+            Ok(uri) => Address { uri, ..self },
+            Err(_) => self,
+        }
+    }
+
     /// The URL of a path below this address.
     pub fn join(&self, path: &str) -> String {
         let separator = match self.query.expose() {
@@ -120,6 +153,12 @@ impl Address {
     pub fn host(&self) -> &str {
         let host = self.uri.host().unwrap_or_default();
         host.trim_matches(['[', ']'])
+    }
+
+    /// The port, which the scheme gives where the URL does not.
+    pub fn port(&self) -> u16 {
+        let usual = if self.is_https() { 443 } else { 80 };
+        self.uri.port_u16().unwrap_or(usual)
     }
 
     /// Whether requests stay on this machine: 127/8, ::1 and localhost.
@@ -360,6 +399,31 @@ mod tests {
         let texts = "|h.example/mcp|ftp://h/mcp|https:///mcp|https://h/a b";
         for text in texts.split('|') {
             assert!(Endpoint::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_where_the_api_has_it() {
+        let [openai, gemini] = [Version::InBaseUrl, Version::InPaths(&["/v1beta", "/v1"])];
+        for (version, text, base) in [
+            (openai, "http://h:1", "http://h:1/v1"),
+            (openai, "http://h/", "http://h/v1"),
+            (openai, "http://h/v1", "http://h/v1"),
+            (openai, "http://h/api/paas/v4", "http://h/api/paas/v4"),
+            (openai, "http://h/openai", "http://h/openai"),
+            (openai, "http://h?a=b", "http://h/v1?a=b"),
+            (
+                openai,
+                "https://api.perplexity.ai",
+                "https://api.perplexity.ai",
+            ),
+            (gemini, "http://h", "http://h"),
+            (gemini, "http://h/v1/", "http://h"),
+            (gemini, "http://h/a/v1beta?a=b", "http://h/a?a=b"),
+            (gemini, "http://h/v1/openai", "http://h/v1/openai"),
+        ] {
+            let address = Address::parse(text).expect(text).with_version(version);
+            assert_eq!(address.join(""), base, "{text}");
         }
     }
 

@@ -10,13 +10,16 @@ use super::lenient::{self, Counts, Index, Json, Object, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
+use crate::address::Version;
 use crate::message::{Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
 
 pub static DIALECT: Dialect = Dialect {
     name: "anthropic",
+    version: Version::InPaths(&["/v1"]),
     models_path: "/v1/models?limit=1000",
     fixed_headers: &[("anthropic-version", "2023-06-01")],
     key_header: ("x-api-key", ""),
+    takes_bearer: true,
     chat: |prompt, _| ("/v1/messages".to_owned(), body(prompt)),
     event: read_event,
     whole: read_whole,

@@ -8,6 +8,7 @@ use super::failure::{self, ReplyError, ReplyResult};
 use super::lenient::{List, Object, Scalar, Text};
 use super::reply::Reply;
 use super::request::{Extra, Field, ListedModel, Prompt, Quirks, Request};
+use crate::address::Version;
 use crate::secret::Secret;
 use crate::shape::Shape;
 use crate::text::{not_a_number, surrogates};
@@ -20,12 +21,16 @@ const DONE: &str = "[DONE]";
 pub struct Dialect {
     /// As in the configuration file.
     pub name: &'static str,
+    /// What a base URL ends in, or must not end in.
+    pub version: Version,
     /// The path of the list of models.
     pub(super) models_path: &'static str,
     /// Headers of every request.
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
     /// The name of the header with the key, and what stands before the key in its value.
     pub(super) key_header: (&'static str, &'static str),
+    /// Other servers with this API may want the key as a bearer token.
+    pub takes_bearer: bool,
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
     /// Adds an event of a stream to the reply, unless it is an error.

@@ -13,13 +13,16 @@ use super::lenient::{
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
 use super::schema;
+use crate::address::Version;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolCall, ToolRun, Usage};
 
 pub static DIALECT: Dialect = Dialect {
     name: "gemini",
+    version: Version::InPaths(&["/v1beta", "/v1"]),
     models_path: "/v1beta/models?pageSize=1000",
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
+    takes_bearer: false,
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
     event: read_response,
     whole: read_response,

@@ -12,14 +12,17 @@ use super::lenient::{self, Content, Counts, Entries, Index, Json, Object, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
+use crate::address::Version;
 use crate::message::{self, Attachment, Message, Step, Tool, ToolCall, ToolRun, Usage};
 
 /// Chat completions, as most servers speak them.
 pub static DIALECT: Dialect = Dialect {
     name: "openai",
+    version: Version::InBaseUrl,
     models_path: "/models",
     fixed_headers: &[],
     key_header: ("authorization", "Bearer "),
+    takes_bearer: false,
     chat: |prompt, quirks| ("/chat/completions".to_owned(), body(prompt, quirks)),
     event: |data, reply| read_chunk(data, false, reply),
     whole: |body, reply| read_chunk(body, true, reply),

@@ -12,6 +12,9 @@ pub const DIALECTS: &[&Dialect] = &[
     &gemini::DIALECT,
 ];
 
+/// The variable whose key goes as a bearer token, whatever header the API has for keys.
+pub const BEARER_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
+
 /// A built-in provider.
 #[derive(Debug)]
 pub struct ProviderRow {
@@ -26,7 +29,7 @@ pub struct ProviderRow {
     pub host_variable: Option<&'static str>,
     /// The default model. If there is none, it is the first model that the server lists.
     pub model: Option<&'static str>,
-    /// The name of the models that may replace the default once the provider no longer serves it. `*` stands for anything.
+    /// The name of the models that may replace the default once the provider no longer serves it. `*` stands for a version.
     /// The newest of them is taken.
     pub family: Option<&'static str>,
     /// How the server differs from others. This holds for any provider at this host.
@@ -94,7 +97,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         ..hosted(
             "anthropic",
             "https://api.anthropic.com",
-            &["ANTHROPIC_API_KEY"],
+            &["ANTHROPIC_API_KEY", BEARER_VARIABLE],
             "claude-haiku-5-5",
         )
     },
@@ -224,6 +227,9 @@ pub const PROVIDERS: &[ProviderRow] = &[
     local("vllm", "http://127.0.0.1:8000/v1", "vllm serve MODEL"),
 ];
 
+/// An older name of the variable that moves openai, and still that of some libraries.
+pub const OLD_BASE_URL: (&str, &str) = ("openai", "OPENAI_API_BASE");
+
 /// The variable that moves a provider to another address.
 pub fn base_url_variable(provider: &str) -> String {
     let name = provider.to_ascii_uppercase().replace('-', "_");
@@ -270,13 +276,18 @@ pub fn find(name: &str) -> Option<&'static ProviderRow> {
     PROVIDERS.iter().find(|row| row.name == name)
 }
 
-/// Whether a model belongs to a family: `*` stands for anything.
+/// Whether a model belongs to a family: `*` stands for a version, in which each part begins with a digit. So models for other
+/// purposes do not belong to it, such as one for code only.
 pub fn is_of_family(model: &str, family: &str) -> bool {
     let Some((begin, end)) = family.split_once('*') else {
         return model == family;
     };
     let rest = model.strip_prefix(begin);
-    rest.is_some_and(|rest| rest.ends_with(end))
+    let Some(version) = rest.and_then(|rest| rest.strip_suffix(end)) else {
+        return false;
+    };
+    let mut parts = version.split('-');
+    parts.all(|part| part.starts_with(|char: char| char.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -322,6 +333,15 @@ mod tests {
             ("gpt-7-luna", "gpt-*-luna", true),
             ("gpt-7-luna-mini", "gpt-*-luna", false),
             ("gpt-luna", "gpt-*-luna", false),
+            ("gpt--luna", "gpt-*-luna", false),
+            ("gpt-4o-luna", "gpt-*-luna", true),
+            ("gpt-7-mini-luna", "gpt-*-luna", false),
+            ("claude-haiku-5-5-20261007", "claude-haiku-*", true),
+            ("kimi-k3", "kimi-k*", true),
+            ("kimi-k2.7", "kimi-k*", true),
+            ("kimi-k2.7-code-highspeed", "kimi-k*", false),
+            ("kimi-k2-thinking", "kimi-k*", false),
+            ("glm-5.3-flash", "glm-*-flash", true),
             ("a", "a", true),
             ("b", "a", false),
         ] {

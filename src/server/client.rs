@@ -4,8 +4,10 @@
 mod connections;
 mod roots;
 mod side_by_side;
+mod socket;
 
 use std::io::{self, ErrorKind, Read};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -372,7 +374,10 @@ impl Client {
 
     /// Says why there is no response, or no more of it.
     pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> TransportError {
-        let mut failure = describe(error.into());
+        let mut failure = match (error.into(), &self.proxy) {
+            (ureq::Error::ConnectProxyFailed(reason), Some(_)) => refused_by_proxy(&reason),
+            (error, _) => describe(error),
+        };
         if let Some(NamedProxy {
             variable, proxy, ..
         }) = &self.proxy
@@ -385,6 +390,25 @@ impl Client {
         }
         failure
     }
+}
+
+/// Describes the failure of a proxy to connect to the server. The library's words have the status twice.
+fn refused_by_proxy(reason: &str) -> TransportError {
+    let (_, status) = reason.rsplit_once('/').unwrap_or_default();
+    if status == "407" {
+        return TransportError::advised(
+            "the proxy wants a login (407)",
+            "put it before the host in the variable: http://user:password@proxy.example:3128",
+        );
+    }
+    let cause = match status {
+        "" => format!("the proxy does not connect to the server ({reason})"),
+        status => format!("the proxy refuses to connect to the server ({status})"),
+    };
+    TransportError::advised(
+        cause,
+        "if the server can be reached without the proxy, name its host in NO_PROXY",
+    )
 }
 
 fn describe(error: ureq::Error) -> TransportError {
@@ -510,22 +534,59 @@ fn first_set<const N: usize>(
     names.find_map(|name| Some((name, environment.get(name)?.to_owned())))
 }
 
-/// Whether `NO_PROXY` names the host or one of its domains.
+/// Whether `NO_PROXY` names the host, one of its domains, or its network.
 fn is_exempt(address: &Address, list: &str) -> bool {
+    let list = list.to_ascii_lowercase();
+    let mut entries = list.split([',', ' ', '\t']);
+    entries.any(|entry| entry == "*" || names(entry, address))
+}
+
+/// Whether an entry of `NO_PROXY` names the host of an address: `example.com`, `.example.com`, `example.com:8080`, `10.0.0.1`
+/// or `10.0.0.0/8`.
+fn names(entry: &str, address: &Address) -> bool {
     let host = address.host().to_ascii_lowercase();
-    for entry in list.to_ascii_lowercase().split([',', ' ', '\t']) {
-        if entry == "*" {
-            return true;
-        }
-        let name = entry.trim_matches(['*', '.', '[', ']']);
-        if let Some(before) = host.strip_suffix(name)
-            && !name.is_empty()
-            && (before.is_empty() || before.ends_with('.'))
-        {
-            return true;
-        }
+    let host_ip: Option<IpAddr> = host.parse().ok();
+    if let Some((network, length)) = entry.split_once('/') {
+        let network = network.trim_matches(['[', ']']).parse();
+        return match (network, length.parse(), host_ip) {
+            (Ok(network), Ok(length), Some(ip)) => is_within(ip, network, length),
+            _ => false,
+        };
     }
-    false
+    // The colons of an IPv6 address without brackets are not before a port.
+    let mut name = entry;
+    if entry.parse::<IpAddr>().is_err()
+        && let Some((before, port)) = entry.rsplit_once(':')
+        && !port.ends_with(']')
+    {
+        if port.parse() != Ok(address.port()) {
+            return false;
+        }
+        name = before;
+    }
+    let name = name.trim_matches(['*', '.', '[', ']']);
+    if host_ip.is_some() {
+        return host_ip == name.parse().ok();
+    }
+    match host.strip_suffix(name) {
+        Some(before) => !name.is_empty() && (before.is_empty() || before.ends_with('.')),
+        None => false,
+    }
+}
+
+/// Whether an address begins with as many bits of a network's.
+fn is_within(ip: IpAddr, network: IpAddr, length: u32) -> bool {
+    match (ip, network) {
+        (IpAddr::V4(ip), IpAddr::V4(network)) if length <= 32 => {
+            let differs = ip.to_bits() ^ network.to_bits();
+            differs.leading_zeros() >= length
+        }
+        (IpAddr::V6(ip), IpAddr::V6(network)) if length <= 128 => {
+            let differs = ip.to_bits() ^ network.to_bits();
+            differs.leading_zeros() >= length
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -573,6 +634,29 @@ mod tests {
             ("*", "https://example.com", true),
             ("10.0.0.1", "http://10.0.0.1:8080", true),
             ("fe80::1", "http://[fe80::1]:8080", true),
+            ("10.0.0.0/8", "http://10.1.2.3:8080", true),
+            ("10.0.0.0/8", "http://11.1.2.3", false),
+            ("10.0.0.0/8", "http://a10.example", false),
+            ("192.168.0.0/0", "http://11.1.2.3", true),
+            ("10.0.0.0/33", "http://10.0.0.0", false),
+            ("10.0.0.1/32", "http://10.0.0.1", true),
+            ("10.0.0.1/32", "http://10.0.0.2", false),
+            ("fe80::/10", "http://[fe80::7]", true),
+            ("fe80::/10", "http://[2001:db8::7]", false),
+            ("::/0", "http://10.0.0.1", false),
+            ("x, 172.16.0.0/12", "http://172.20.1.1", true),
+            ("example.com:8080", "http://example.com:8080", true),
+            ("example.com:8080", "http://example.com", false),
+            ("example.com:443", "https://api.example.com", true),
+            ("example.com:80", "http://example.com", true),
+            ("10.0.0.1:8080", "http://10.0.0.1:8080", true),
+            ("10.0.0.1:8080", "http://10.0.0.1:9090", false),
+            ("[fe80::1]:8080", "http://[fe80::1]:8080", true),
+            ("[fe80::1]:8080", "http://[fe80::1]", false),
+            ("[fe80::1]", "http://[fe80::1]", true),
+            ("fe80:0::1", "http://[fe80::1]", true),
+            ("0.0.1", "http://10.0.0.1", false),
+            ("example.com:", "http://example.com", false),
             ("", "https://example.com", false),
             (",", "https://example.com", false),
         ] {

@@ -45,6 +45,7 @@ impl Target {
     /// Checks everything that can be checked before anything is sent; if the answer may be known, the address alone.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         choice.provider.address()?;
+        choice.provider.headers()?;
         let environment = &settings.environment;
         let values = &settings.values;
         let target = Target::bare(choice, values.timeout, values.retries, environment);
@@ -149,7 +150,7 @@ impl Target {
         let has_key = self.key.get_or_init(|| key).is_some();
         let address = provider.address()?;
         let sends_key = has_key
-            || client::has_authorization(&provider.headers)
+            || client::has_authorization(provider.headers()?)
             || address.authorization().is_some();
         if sends_key && address.is_exposed() {
             notes.note(&format!("the key of {name} goes to {address} unencrypted"));
@@ -230,6 +231,7 @@ impl Target {
     /// A request with the headers that the file and the address add.
     fn complete(&self, request: Request) -> Result<Request, Error> {
         let provider = self.provider();
+        let request = self.with_bearer(request)?;
         let mut headers = Vec::new();
         // The API's own key wins over a login in the same header.
         if let Some(login) = provider.address()?.authorization()
@@ -237,8 +239,37 @@ impl Target {
         {
             headers.push(("authorization".to_owned(), login));
         }
-        headers.extend_from_slice(&provider.headers);
+        headers.extend_from_slice(provider.headers()?);
         Ok(request.with_headers(&headers))
+    }
+
+    /// The request with its key as a bearer token where a server may want that: one that has an API with another header for the
+    /// key, and is not the vendor's own, gets both. A key of which it is known that it is such a token goes as nothing else.
+    fn with_bearer(&self, mut request: Request) -> Result<Request, Error> {
+        let provider = self.provider();
+        let address = provider.address()?;
+        let Some(key) = self.key() else {
+            return Ok(request);
+        };
+        let token = [(
+            "authorization".to_owned(),
+            Secret::new(format!("Bearer {}", key.expose())),
+        )];
+        let found = provider.key.find(&self.environment);
+        if found.is_some_and(|(variable, _)| variable == table::BEARER_VARIABLE) {
+            request.headers.retain(|(_, value)| value != key);
+            return Ok(request.with_headers(&token));
+        }
+        let is_vendors = table::at_host(address.host()).is_some();
+        let has_bearer = client::has_authorization(&request.headers);
+        if provider.api.takes_bearer
+            && !is_vendors
+            && !has_bearer
+            && address.authorization().is_none()
+        {
+            return Ok(request.with_headers(&token));
+        }
+        Ok(request)
     }
 
     /// The request for a prompt, with the fields that the file sets and then those that options set.
@@ -258,7 +289,7 @@ impl Target {
         let mut secrets = Secrets::from_iter(&address.secrets());
         secrets.extend(self.key());
         secrets.extend(client.proxy_secrets());
-        for (_, value) in &provider.headers {
+        for (_, value) in provider.headers()? {
             secrets.extend(&value.of_header());
         }
         Ok(Call {
@@ -268,7 +299,7 @@ impl Target {
             provider: &provider.name,
             api: provider.api,
             secrets,
-            key_advice: provider.key.advice(self.key()),
+            key_advice: provider.key.advice(self.key(), &self.environment),
         })
     }
 }

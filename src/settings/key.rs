@@ -59,12 +59,13 @@ impl Key {
     }
 
     /// What to do if a server refuses this value of it.
-    pub fn advice(&self, value: Option<&Secret>) -> Option<String> {
-        let key = match self {
-            Key::None => return None,
-            Key::Variables(names) => format!("the key in {}", names.join(" or ")),
+    pub fn advice(&self, value: Option<&Secret>, environment: &Environment) -> Option<String> {
+        let key = match (self, self.find(environment)) {
+            (Key::None, _) => return None,
+            (Key::Variables(_), Some((name, _))) => format!("the key in {name}"),
+            (Key::Variables(names), None) => format!("the key in {}", names.join(" or ")),
             // Its arguments may be secret.
-            Key::Command(command) => format!("the key that {} prints", command[0]),
+            (Key::Command(command), _) => format!("the key that {} prints", command[0]),
         };
         // Files with variables and containers keep the quotes that a shell would remove.
         let quotes = ['"', '\'', '`', '“', '”'];

@@ -111,7 +111,7 @@ fn without_text(error: &serde_json::Error) -> String {
 }
 
 /// The text with its variables: `${NAME}` and `${NAME:-default}`.
-fn filled(text: &str, environment: &Environment) -> Result<String, String> {
+pub(super) fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${")

@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::file::ProviderSection;
 use super::key::Key;
+use super::mcp;
 use super::origin::{Environment, Origin, Sourced};
+use super::value;
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
@@ -22,7 +24,8 @@ pub struct Provider {
     pub key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub model: Option<Sourced>,
-    pub headers: Vec<(String, Secret)>,
+    /// Or which variable in them is not set.
+    headers: Result<Vec<(String, Secret)>, String>,
     /// Fields that are added to every request.
     pub options: Vec<Field>,
     /// What the server at its address needs and refuses.
@@ -67,6 +70,7 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
         let names = row.key_variables.iter().map(ToString::to_string);
         key = Key::Variables(names.collect());
     }
+    let origin_of_headers = format!("{origin}: providers.{name}: headers");
     let usual = row.model.map(|model| Sourced::new(model, Origin::Default));
     let mut provider = Provider {
         name,
@@ -74,7 +78,7 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
         address,
         key,
         model: section.model.or(usual),
-        headers: section.headers,
+        headers: filled(section.headers, &origin_of_headers, environment),
         options: section.options,
         quirks: row.quirks,
         row,
@@ -82,6 +86,10 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
     provider.adapt();
     if let Some(api) = section.api {
         provider.api = api;
+    }
+    if let Some(Ok(address)) = provider.address.get() {
+        let versioned = address.clone().with_version(provider.api.version);
+        provider.address = OnceLock::from(Ok(versioned));
     }
     provider
 }
@@ -96,9 +104,32 @@ fn moved(
     if let Some(text) = environment.get(&variable) {
         return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
+    let (moved, old) = table::OLD_BASE_URL;
+    if name == moved
+        && let Some(text) = environment.get(old)
+    {
+        return Some(Address::parse(text).map_err(|reason| format!("{old} {reason}")));
+    }
     let host_variable = row.host_variable?;
     let text = environment.get(host_variable)?;
     Some(ollama_host(text).map_err(|reason| format!("{host_variable} {reason}")))
+}
+
+/// The headers with their variables: `${NAME}` and `${NAME:-default}`.
+fn filled(
+    headers: Vec<(String, Secret)>,
+    origin: &str,
+    environment: &Environment,
+) -> Result<Vec<(String, Secret)>, String> {
+    let mut filled = Vec::new();
+    for (name, value) in headers {
+        let text = mcp::filled(value.expose(), environment);
+        let text = text.map_err(|reason| format!("{origin}: {name}: {reason}"))?;
+        let value = Secret::new(text);
+        value::check_header(&name, &value).map_err(|reason| format!("{origin}: {reason}"))?;
+        filled.push((name, value));
+    }
+    Ok(filled)
 }
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, and the address of all interfaces is
@@ -155,6 +186,12 @@ impl Provider {
         let parse = || Address::parse(self.row.base_url);
         let address = self.address.get_or_init(parse).as_ref();
         address.map_err(|reason| Error::settings(reason.clone()))
+    }
+
+    /// Its own headers.
+    pub fn headers(&self) -> Result<&[(String, Secret)], Error> {
+        let headers = self.headers.as_deref();
+        headers.map_err(|reason| Error::settings(reason.clone()))
     }
 
     /// Whether a key is set, or a command that prints it.

@@ -188,7 +188,7 @@ fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
                 .filter_map(|name| settings.environment.get(name));
             keys.extend(values.map(Secret::new));
         }
-        let headers = provider.headers.iter();
+        let headers = provider.headers().unwrap_or_default().iter();
         let authorization = headers.filter(|header| is_authorization(header));
         keys.extend(authorization.flat_map(|(_, value)| value.of_header()));
     }

@@ -1,6 +1,6 @@
 //! Failures of the network in which time, the order of events or a great size matters.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
@@ -278,5 +278,42 @@ fn a_proxy_that_repeats_its_own_password_gives_nothing_away() {
             outcome.exit(1).stderr_contains(&format!("who is {said}"));
             outcome.stderr_lacks("proxy-secret-3");
         }
+    }
+}
+
+#[test]
+fn a_server_that_answers_before_it_has_read_the_request_is_heard() {
+    for (status, words) in [
+        ("413 Payload Too Large", "too large"),
+        ("401 Unauthorized", "no key"),
+    ] {
+        let _case = case(status);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("its address"));
+        let server = thread::spawn(move || {
+            for connection in listener.incoming().take(8) {
+                let mut connection = connection.expect("a connection");
+                let body = format!(r#"{{"error":{{"message":"{words}"}}}}"#);
+                let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n");
+                let length = body.len();
+                let reply = format!("{head}content-length: {length}\r\n\r\n{body}");
+                connection
+                    .read_exact(&mut [0; 100])
+                    .expect("a part of the request");
+                // The rest is not read, so the connection ends in a reset.
+                connection
+                    .write_all(reply.as_bytes())
+                    .expect("room for the reply");
+            }
+        });
+        let sandbox = Sandbox::new().openai_at(&url).env("Q_RETRIES", "0");
+        sandbox.write_home("long.txt", "word ".repeat(1_500_000));
+        for _ in 0..8 {
+            let outcome = sandbox.q(&["-a", "long.txt", "hi"]).run();
+            outcome
+                .exit(1)
+                .stderr_contains(&format!("{status}: {words}"));
+        }
+        server.join().expect("the server");
     }
 }

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use http::Uri;
 use ureq::Error;
 use ureq::config::Config;
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
-    ConnectionDetails, Connector, Either, NextTimeout, TcpConnector, Transport, time,
+    ConnectionDetails, Connector, Either, NextTimeout, Transport, time,
 };
 
+use super::socket::Socket;
 use crate::threads;
 
 /// How long an address has until the next one is tried as well.
@@ -34,7 +35,7 @@ impl<In: Transport> Connector<In> for SideBySide {
         if let Some(before) = before {
             return Ok(Some(Either::A(before)));
         }
-        let (uri, config) = (details.uri.clone(), details.config.clone());
+        let config = details.config.clone();
         let (limit, began) = (details.timeout, Instant::now());
         let attempt = move |address| {
             let left = limit.after.saturating_sub(began.elapsed());
@@ -43,7 +44,8 @@ impl<In: Transport> Connector<In> for SideBySide {
                 after: left.max(Duration::from_millis(1)).into(),
                 ..limit
             };
-            connect(address, &uri, &config, limit)
+            let socket = Socket::connect(address, &config, limit)?;
+            Ok(Box::new(socket) as Box<dyn Transport>)
         };
         let connection = first_to_connect(&in_turn(&details.addrs), attempt)?;
         Ok(Some(Either::B(connection)))
@@ -100,21 +102,6 @@ fn first_to_connect<C: Send + 'static>(
             Err(_) => {}
         }
     }
-}
-
-fn connect(
-    address: SocketAddr,
-    uri: &Uri,
-    config: &Config,
-    timeout: NextTimeout,
-) -> Result<Box<dyn Transport>, Error> {
-    let resolver = DefaultResolver::default();
-    let mut addrs = resolver.empty();
-    addrs.push(address);
-    let details = details(uri, config, addrs, timeout, &resolver);
-    let connector = TcpConnector::default();
-    let connected = Connector::<()>::connect(&connector, &details, None)?;
-    Ok(Box::new(connected.ok_or(Error::ConnectionFailed)?))
 }
 
 /// What connecting needs, without a proxy.

@@ -1,0 +1,187 @@
+//! A connection over TCP, which is kept alive, and on which a server is heard that answers before it has read a request.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use ureq::Error;
+use ureq::Timeout;
+use ureq::config::Config;
+use ureq::unversioned::transport::{Buffers, LazyBuffers, NextTimeout, Transport};
+
+use crate::unix;
+
+/// How long a connection is silent before the system asks whether the other end is still there, so that routers remember it.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+/// A socket with its buffers.
+#[derive(Debug)]
+pub struct Socket {
+    stream: TcpStream,
+    buffers: LazyBuffers,
+    /// Why nothing more can be sent. What the server has sent before can still be read.
+    broken: Option<io::Error>,
+}
+
+impl Socket {
+    /// Connects to an address.
+    pub fn connect(
+        address: SocketAddr,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<Socket, Error> {
+        let connected = match timeout.not_zero() {
+            Some(limit) => TcpStream::connect_timeout(&address, *limit),
+            None => TcpStream::connect(address),
+        };
+        let stream = connected.map_err(|error| explained(error, timeout.reason))?;
+        stream.set_nodelay(true)?;
+        unix::keep_alive(&stream, KEEP_ALIVE);
+        let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
+        Ok(Socket {
+            stream,
+            buffers,
+            broken: None,
+        })
+    }
+
+    /// Reads what has come, or waits for it. A signal does not end the wait.
+    fn read(&mut self, limit: Option<Duration>) -> io::Result<usize> {
+        let began = Instant::now();
+        loop {
+            let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            self.stream.set_read_timeout(left)?;
+            match self.stream.read(self.buffers.input_append_buf()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Transport for Socket {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    /// A server that closes the connection may have said why, so that is read before this counts as a failure.
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        if self.broken.is_some() {
+            return Ok(());
+        }
+        let timeout = timeout.for_write();
+        self.stream.set_write_timeout(limit_of(timeout)?)?;
+        match self.stream.write_all(&self.buffers.output()[..amount]) {
+            Ok(()) => Ok(()),
+            Err(error) if is_closed(&error) => {
+                self.broken = Some(error);
+                Ok(())
+            }
+            Err(error) => Err(explained(error, timeout.reason)),
+        }
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        let timeout = timeout.for_read();
+        let limit = limit_of(timeout)?;
+        let read = self.read(limit);
+        if !matches!(read, Ok(1..))
+            && let Some(broken) = self.broken.take()
+        {
+            return Err(broken.into());
+        }
+        let count = read.map_err(|error| explained(error, timeout.reason))?;
+        self.buffers.input_appended(count);
+        Ok(count > 0)
+    }
+
+    /// Nothing should have come from the server, not even the end.
+    fn is_open(&mut self) -> bool {
+        let probe = |stream: &TcpStream| {
+            stream.set_nonblocking(true)?;
+            let seen = stream.peek(&mut [0]);
+            stream.set_nonblocking(false)?;
+            seen
+        };
+        let is_silent = |error: io::Error| error.kind() == ErrorKind::WouldBlock;
+        self.broken.is_none() && probe(&self.stream).is_err_and(is_silent)
+    }
+}
+
+/// How long a call may take; `None` is forever.
+fn limit_of(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
+    match timeout.not_zero() {
+        Some(limit) => Ok(Some(*limit)),
+        None if timeout.after.is_not_happening() => Ok(None),
+        None => Err(Error::Timeout(timeout.reason)),
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset
+    )
+}
+
+/// The library's error, in which a time-out has its reason.
+fn explained(error: io::Error, reason: Timeout) -> Error {
+    match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Error::Timeout(reason),
+        _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A limit of a minute, as the library gives it.
+    fn minute() -> NextTimeout {
+        NextTimeout {
+            after: Duration::from_secs(60).into(),
+            ..NextTimeout::default()
+        }
+    }
+
+    fn connected() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let socket = Socket::connect(address, &Config::default(), minute()).expect("a connection");
+        (socket, listener.accept().expect("the other end").0)
+    }
+
+    #[test]
+    fn a_connection_is_kept_alive() {
+        let (socket, _other) = connected();
+        assert_eq!(unix::kept_alive(&socket.stream), Some(KEEP_ALIVE));
+    }
+
+    #[test]
+    fn what_came_before_a_server_closed_is_read_though_nothing_more_can_be_sent() {
+        let (mut socket, mut other) = connected();
+        other.write_all(b"HTTP/1.1 413 ").expect("a part");
+        drop(other);
+        let half = "x".repeat(16_000);
+        for _ in 0..1_000 {
+            let output = socket.buffers.output();
+            output[..half.len()].copy_from_slice(half.as_bytes());
+            socket
+                .transmit_output(half.len(), minute())
+                .expect("no failure yet");
+            if socket.broken.is_some() {
+                break;
+            }
+        }
+        assert!(socket.broken.is_some());
+        assert!(!socket.is_open());
+        assert!(socket.await_input(minute()).expect("what came"));
+        assert_eq!(socket.buffers.input(), b"HTTP/1.1 413 ");
+        assert!(socket.await_input(minute()).is_err());
+    }
+}
