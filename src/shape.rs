@@ -1,6 +1,7 @@
 //! Reads the shape of JSON that an answer must have from `--schema`, and compares an answer with it (pure).
 
 mod comparison;
+mod forms;
 mod keywords;
 
 use std::collections::HashSet;
@@ -47,13 +48,18 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Reads a JSON Schema, which must be an object.
+    /// Reads a JSON Schema, which must be an object, also within what APIs wrap around it.
     pub fn from_json(text: &str) -> Result<Shape, String> {
         let schema: Value = json::parse(text).map_err(not_json)?;
         if !schema.is_object() {
             return Err("it is JSON, but not an object".to_owned());
         }
-        Ok(Shape { schema })
+        match forms::unwrapped(schema) {
+            Some(schema) => Ok(Shape { schema }),
+            None => {
+                Err("nothing in it is a word of JSON Schema, such as type or properties".to_owned())
+            }
+        }
     }
 
     /// Reads the short form: `name, age int, mood good|bad, note?: what they say`. Brackets around it ask for a list of such
@@ -279,6 +285,7 @@ mod tests {
             {                               | not JSON
             [1]                             | not an object
             7                               | not an object
+            {"name":"Ann","age":5}          | nothing in it is a word of JSON Schema
 "#,
         ) {
             let error = Shape::from_json(text).expect_err(text);
@@ -403,6 +410,13 @@ mod tests {
             r#"
             {"type":"string"}          | 7       | a is not of type string
             {"type":"string"}          | "7"     |
+            {"additionalProperties":{"type":"number"}} | {"b":"7"} | a.b is not of type number
+            {"additionalProperties":{"type":"number"}} | {"b":7} |
+            {"additionalProperties":{"type":"number"},"properties":{"b":{"type":"string"}}} | {"b":"7","c":7} |
+            {"additionalProperties":{"type":"number"},"properties":{"b":{"type":"string"}}} | {"b":"7","c":"7"} | a.c is not of type number
+            {"additionalProperties":{"type":"number"},"patternProperties":{"^b":{}}} | {"b":"7"} |
+            {"additionalProperties":false,"properties":{}} | {"b":"7"} |
+            {"anyOf":[{"type":"object","additionalProperties":{"type":"number"}},{"type":"null"}]} | {"b":"7"} | a fits no alternative
             {"type":"number"}          | "7"     | a is not of type number
             {"type":"integer"}         | 5.5     | a is not of type integer
             {"type":"integer"}         | 5.0     |

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat};
 use rustix::io::{Errno, ioctl_fionread};
+use rustix::net::sockopt;
 use rustix::process::{self, Pid, WaitOptions};
 use rustix::{stdio, termios};
 use signal_hook::low_level;
@@ -85,57 +86,19 @@ pub fn effective_user() -> u32 {
     process::geteuid().as_raw()
 }
 
-/// The option of a socket that says how long it is silent before the system looks for the other end.
-#[cfg(target_vendor = "apple")]
-const KEEP_ALIVE_AFTER: libc::c_int = libc::TCP_KEEPALIVE;
-#[cfg(not(target_vendor = "apple"))]
-const KEEP_ALIVE_AFTER: libc::c_int = libc::TCP_KEEPIDLE;
-
 /// Lets the system ask after this long a silence, and then again and again, whether the other end of a connection is there. If
 /// that cannot be set, the connection works without it.
-pub fn keep_alive(socket: &impl AsRawFd, after: Duration) {
-    let seconds = libc::c_int::try_from(after.as_secs()).unwrap_or(libc::c_int::MAX);
-    let options = [
-        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
-        (libc::IPPROTO_TCP, KEEP_ALIVE_AFTER, seconds),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds),
-    ];
-    for (level, name, value) in options {
-        let size = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: the value has the size that is given, and outlives the call, which only reads it.
-        unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                name,
-                (&raw const value).cast(),
-                size,
-            )
-        };
-    }
+pub fn keep_alive(socket: &impl AsFd, after: Duration) {
+    let _ = sockopt::set_socket_keepalive(socket, true);
+    let _ = sockopt::set_tcp_keepidle(socket, after);
+    let _ = sockopt::set_tcp_keepintvl(socket, after);
 }
 
 /// How long a silence may be before the system asks whether the other end of a connection is there; `None` if it never asks.
 #[cfg(test)]
-pub fn kept_alive(socket: &impl AsRawFd) -> Option<Duration> {
-    let option = |level, name| {
-        let mut value: libc::c_int = 0;
-        let mut size = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: the call writes at most as many bytes as the size says, and both outlive it.
-        unsafe {
-            libc::getsockopt(
-                socket.as_raw_fd(),
-                level,
-                name,
-                (&raw mut value).cast(),
-                &raw mut size,
-            )
-        };
-        u64::try_from(value).unwrap_or_default()
-    };
-    let is_on = option(libc::SOL_SOCKET, libc::SO_KEEPALIVE) != 0;
-    let after = option(libc::IPPROTO_TCP, KEEP_ALIVE_AFTER);
-    is_on.then(|| Duration::from_secs(after))
+pub fn kept_alive(socket: &impl AsFd) -> Option<Duration> {
+    let is_on = sockopt::socket_keepalive(socket).is_ok_and(|is_on| is_on);
+    is_on.then(|| sockopt::tcp_keepidle(socket).unwrap_or_default())
 }
 
 /// Sets the time of a file to now, by the clock of its file system. If that fails, the file keeps its time.

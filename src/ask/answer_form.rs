@@ -1,12 +1,13 @@
 //! How an answer is printed, decided once.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
 use crate::output::Terminal;
 use crate::output::code::{self, Audience};
 use crate::session::save::Saved;
-use crate::settings::{MAX_TEXT, Settings, read_text};
+use crate::settings::{MAX_TEXT, Settings, read_text_or_pipe};
 use crate::shape::Shape;
 use crate::text::escape;
 
@@ -128,9 +129,11 @@ pub fn advise_last(error: Error, saved: &Saved) -> Error {
 
 /// Reads the shape that `--schema` asks for.
 fn read_shape(spec: &str) -> Result<Shape, Error> {
-    let shape = if spec.ends_with(".json") {
+    // A pipe of the shell's has a name without an ending.
+    let is_path = spec.starts_with('/') && Path::new(spec).exists();
+    let shape = if is_path || spec.ends_with(".json") {
         let named = |reason| format!("{spec}: {reason}");
-        let text = read_text(spec.as_ref(), MAX_TEXT);
+        let text = read_text_or_pipe(spec.as_ref(), MAX_TEXT);
         text.and_then(|text| Shape::from_json(&text).map_err(named))
     } else {
         Shape::from_spec(spec)

@@ -1,7 +1,9 @@
 //! Reads text files: the configuration, prompts, schemas and lists of tool servers.
 
 use std::fmt::Display;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::whole_file;
@@ -24,6 +26,23 @@ pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
     let mut text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
+    Ok(text)
+}
+
+/// The same as [`read_text`] of a pipe, too, such as the shell makes of `<(command)`, which is read to its end.
+pub fn read_text_or_pipe(path: &Path, limit: u64) -> Result<String, String> {
+    let is_pipe = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    if !is_pipe {
+        return read_text(path, limit);
+    }
+    let mut text = String::new();
+    let pipe = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let read = pipe.take(limit + 1).read_to_string(&mut text);
+    read.map_err(|error| unreadable(path, &error))?;
+    if text.len() as u64 > limit {
+        let reason = format!("it has more than {limit} bytes");
+        return Err(unreadable(path, &reason));
+    }
     Ok(text)
 }
 

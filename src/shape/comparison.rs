@@ -247,6 +247,14 @@ impl<'a> Part<'a> {
     }
 }
 
+/// The schema of a field with this name, if there is one. Whether a pattern of `patternProperties` fits the name is not known.
+fn of_field<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let others = schema.get("additionalProperties");
+    let others = others.filter(|others| others.is_object());
+    let own = schema["properties"].get(name);
+    own.or(others.filter(|_| schema.get("patternProperties").is_none()))
+}
+
 /// How many alternatives there are, with the lists that they ask for.
 fn count(alternatives: &[Rc<Demands>]) -> usize {
     let mut count = alternatives.len();
@@ -353,8 +361,8 @@ impl<'a> Comparison<'a> {
         };
         for (name, value) in fields {
             self.steps.take(schemas.len())?;
-            let of_field = |schema: &&'a Value| schema["properties"].get(name);
-            let of_field = Vec::from_iter(schemas.iter().filter_map(of_field));
+            let of_field =
+                Vec::from_iter(schemas.iter().filter_map(|schema| of_field(schema, name)));
             if !of_field.is_empty() {
                 self.check(&part.part(name, value), of_field)?;
             }

@@ -1,0 +1,227 @@
+//! Brings a JSON Schema into one form: takes it out of what APIs wrap around it, and turns the words of OpenAPI into its own
+//! (pure).
+
+use serde_json::{Value, json};
+
+use super::keywords::{has_any, types_in};
+
+/// The fields in which APIs want a schema, or an object with such a field: of OpenAI's two APIs, Anthropic and Gemini, for
+/// answers and for tools.
+const WRAPPERS: &[&str] = &[
+    "json_schema",
+    "schema",
+    "response_format",
+    "text",
+    "format",
+    "output_config",
+    "output_format",
+    "generationConfig",
+    "generation_config",
+    "responseJsonSchema",
+    "response_json_schema",
+    "responseSchema",
+    "response_schema",
+    "function",
+    "parameters",
+    "parametersJsonSchema",
+    "input_schema",
+    "inputSchema",
+];
+
+/// The types of JSON Schema.
+const TYPES: &[&str] = &[
+    "object", "array", "string", "integer", "number", "boolean", "null",
+];
+
+/// The words of JSON Schema that ask something of a value, besides `type`.
+const WORDS: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "propertyNames",
+    "required",
+    "dependentRequired",
+    "dependentSchemas",
+    "minProperties",
+    "maxProperties",
+    "items",
+    "prefixItems",
+    "contains",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "enum",
+    "const",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "$ref",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+];
+
+/// The words whose values are schemas by name, a schema, or a list of schemas.
+const NAMED: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+];
+const INNER: &[&str] = &[
+    "items",
+    "prefixItems",
+    "additionalProperties",
+    "contains",
+    "propertyNames",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+
+/// The schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something else.
+pub fn unwrapped(mut value: Value) -> Option<Value> {
+    while !is_schema(&value) {
+        let mut wrappers = WRAPPERS.iter();
+        let name = wrappers.find(|name| value[**name].is_object())?;
+        value = value[*name].take();
+    }
+    normalize(&mut value);
+    Some(value)
+}
+
+/// Whether an object asks something of a value in words of JSON Schema.
+fn is_schema(value: &Value) -> bool {
+    let mut types = types_in(value).into_iter();
+    has_any(value, WORDS) || types.any(|kind| TYPES.contains(&&*kind.to_lowercase()))
+}
+
+/// Turns `nullable` of OpenAPI into a type, and types in capitals, as Gemini has them, into small letters. In `enum`, `const`
+/// and `default` are values, not schemas.
+fn normalize(schema: &mut Value) {
+    let Value::Object(words) = schema else {
+        return;
+    };
+    for (word, value) in words.iter_mut() {
+        match value {
+            Value::Object(parts) if NAMED.contains(&&**word) => {
+                parts.values_mut().for_each(normalize);
+            }
+            Value::Array(parts) if INNER.contains(&&**word) => {
+                parts.iter_mut().for_each(normalize);
+            }
+            part if INNER.contains(&&**word) => normalize(part),
+            _ => {}
+        }
+    }
+    if let Some(Value::String(kind)) = words.get_mut("type") {
+        let lower = kind.to_lowercase();
+        if TYPES.contains(&&*lower) {
+            *kind = lower;
+        }
+    }
+    if words.get("nullable").is_some_and(Value::is_boolean)
+        && words.shift_remove("nullable") == Some(Value::Bool(true))
+    {
+        allow_null(schema);
+    }
+}
+
+/// Lets a schema take null, too.
+fn allow_null(schema: &mut Value) {
+    let nothing = json!({"type": "null"});
+    if !has_any(schema, &["type", "anyOf"]) {
+        *schema = json!({"anyOf": [schema.take(), nothing]});
+        return;
+    }
+    if let Value::String(kind) = &schema["type"] {
+        schema["type"] = json!([kind, "null"]);
+    }
+    for (word, value) in [("enum", Value::Null), ("anyOf", nothing)] {
+        if let Some(Value::Array(values)) = schema.get_mut(word)
+            && !values.contains(&value)
+        {
+            values.push(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::one_line::tests::rows;
+
+    #[test]
+    fn a_schema_is_taken_out_of_what_apis_wrap_around_it() {
+        let schema = r#"{"type":"object","properties":{"schema":{"type":"string"}}}"#;
+        for [wrapped] in rows(
+            r#"
+            SCHEMA
+            {"name":"p","strict":true,"schema":SCHEMA}
+            {"type":"json_schema","json_schema":{"name":"p","strict":true,"schema":SCHEMA}}
+            {"response_format":{"type":"json_schema","json_schema":{"name":"p","schema":SCHEMA}}}
+            {"type":"json_schema","name":"p","schema":SCHEMA,"strict":true}
+            {"text":{"format":{"type":"json_schema","name":"p","schema":SCHEMA}}}
+            {"type":"json_schema","schema":SCHEMA}
+            {"output_config":{"format":{"type":"json_schema","schema":SCHEMA}}}
+            {"output_format":{"type":"json_schema","schema":SCHEMA}}
+            {"responseMimeType":"application/json","responseJsonSchema":SCHEMA}
+            {"generationConfig":{"responseMimeType":"application/json","responseSchema":SCHEMA}}
+            {"type":"function","function":{"name":"p","description":"d","parameters":SCHEMA}}
+            {"name":"p","description":"d","input_schema":SCHEMA}"#,
+        ) {
+            let value = serde_json::from_str(&wrapped.replace("SCHEMA", schema)).expect(wrapped);
+            let found = unwrapped(value).expect(wrapped);
+            assert_eq!(found.to_string(), schema, "{wrapped}");
+        }
+    }
+
+    #[test]
+    fn what_asks_nothing_of_a_value_is_no_schema() {
+        for [text] in rows(
+            r#"
+            {}
+            {"name":"Ann","age":5}
+            {"type":"dog","name":"Rex"}
+            {"title":"Dune","description":"a book"}
+            {"$schema":"https://json-schema.org/draft/2020-12/schema"}
+            {"openapi":"3.1.0","info":{"title":"t"},"paths":{"/a":{"get":{}}}}
+            {"schema":"x"}
+            {"name":"p","schema":{}}
+            {"type":"json_schema","json_schema":{"name":"p"}}"#,
+        ) {
+            let value = serde_json::from_str(text).expect(text);
+            assert_eq!(unwrapped(value), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_openapi_become_those_of_json_schema() {
+        for [text, normal] in rows(
+            r##"
+            {"type":"string","nullable":true} | {"type":["string","null"]}
+            {"type":"string","nullable":false} | {"type":"string"}
+            {"type":"STRING","enum":["A"],"nullable":true} | {"type":["string","null"],"enum":["A",null]}
+            {"type":"OBJECT","properties":{"nullable":{"type":"BOOLEAN"},"type":{"enum":["OBJECT"]}}} | {"type":"object","properties":{"nullable":{"type":"boolean"},"type":{"enum":["OBJECT"]}}}
+            {"type":"array","items":{"$ref":"#/$defs/A","nullable":true}} | {"type":"array","items":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}}
+            {"anyOf":[{"type":"string"},{"type":"INTEGER","nullable":true}],"nullable":true} | {"anyOf":[{"type":"string"},{"type":["integer","null"]},{"type":"null"}]}
+            {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"NUMBER"}} | {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"number"}}"##,
+        ) {
+            let value = serde_json::from_str(text).expect(text);
+            let found = unwrapped(value).expect(text);
+            assert_eq!(found.to_string(), normal, "{text}");
+        }
+    }
+}
