@@ -299,6 +299,13 @@ pub struct ToolRun {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_error: bool,
+    /// The tool gave no result, and what stands in its place says why: the call was refused, for example.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub no_result: bool,
     /// The images in the result. Its text names them. They are not stored.
     #[serde(skip)]
     pub images: Vec<Attachment>,

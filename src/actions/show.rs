@@ -177,7 +177,7 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let answer = last_answer(&conversation);
     let steps = answer.iter().flat_map(|answer| &answer.steps);
     let mut runs = Vec::from_iter(steps.flat_map(|step| &step.calls));
-    let Some(last) = runs.last() else {
+    let Some(&last) = runs.last() else {
         return Err(Error::nothing("the last answer called no tool"));
     };
     if arguments.json {
@@ -191,9 +191,17 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             }));
         }
         print(&Value::from(calls).to_string(), terminal)?;
-    } else {
+    } else if !last.no_result {
         print_exactly(&last.result, terminal)?;
         runs = vec![last];
+    }
+    if last.no_result {
+        let reason = on_one_line(&last.result);
+        let message = format!(
+            "the last call, {}, has no result: {reason}",
+            on_one_line(&last.name)
+        );
+        return Err(Error::nothing(message));
     }
     if runs.iter().any(|run| run.changed) {
         let message = "this is not all that the tool gave, or not as it gave it: q cuts long results, hides keys, and replaces what is not UTF-8";

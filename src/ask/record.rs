@@ -386,7 +386,10 @@ impl Observer for Record {
         let answer = &mut self.lock().answer;
         answer.has_run |= !calls.is_empty();
         for call in calls {
-            answer.running.push(ToolRun::new(call, NO_RESULT, true));
+            answer.running.push(ToolRun {
+                no_result: true,
+                ..ToolRun::new(call, NO_RESULT, true)
+            });
         }
     }
 

@@ -412,7 +412,8 @@ pub const FLAGS: &[Flag] = &[
         effect: Action(Mode::Result),
         help: "print the result of the last tool call",
         doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has cut or changed \
-              it, a note says so, and the exit status is 3. With --json, print an array of all calls of that answer.",
+              it, a note says so, and the exit status is 3. If the call has no result, for example because it was refused, \
+              print nothing; the exit status is 1. With --json, print an array of all calls of that answer.",
     },
     Flag {
         names: "--undo",

@@ -497,6 +497,8 @@ struct CheckedRun {
     _changed: Option<bool>,
     #[serde(rename = "error")]
     _is_error: Option<bool>,
+    #[serde(rename = "no_result")]
+    _no_result: Option<bool>,
     #[serde(flatten)]
     _unknown: Unknown,
 }

@@ -45,7 +45,7 @@ pub fn run(
                 server,
                 arguments,
             }) => server.call(&offer.tool, arguments, offer.reads),
-            Err(reason) => Outcome::failed(reason),
+            Err(reason) => Outcome::without_result(reason),
         };
         outcome.took = began.elapsed();
         let run = on_end(place, outcome);

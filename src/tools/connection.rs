@@ -275,7 +275,7 @@ impl Connection {
             self.send(cancellation)?;
         }
         let limit = seconds(patience);
-        Ok(Outcome::failed(format!("no answer within {limit}")))
+        Ok(Outcome::without_result(format!("no answer within {limit}")))
     }
 
     /// Sends a request, and waits for its answer; `None` if that takes too long.

@@ -30,6 +30,8 @@ pub struct Outcome {
     pub is_error: bool,
     /// The text is not all that the tool gave, or not as it gave it.
     pub is_changed: bool,
+    /// The tool gave no result, and the text says why.
+    pub no_result: bool,
     /// Why the server cannot continue, with its last lines, for the user alone.
     pub server_failed: Option<Error>,
     pub took: Duration,
@@ -55,6 +57,14 @@ impl Outcome {
         }
     }
 
+    /// A call that has no result, for this reason.
+    pub fn without_result(reason: impl Into<String>) -> Outcome {
+        Outcome {
+            no_result: true,
+            ..Outcome::failed(reason)
+        }
+    }
+
     /// The outcome that an answer to `tools/call` means.
     pub fn read(answer: RpcAnswer) -> Outcome {
         let result = match answer {
@@ -65,13 +75,15 @@ impl Outcome {
         if result.starts_with('{') {
             match serde_json::from_str(&result) {
                 Ok(result) => read = result,
-                Err(error) => return Outcome::failed(protocol::unparsable(&error)),
+                Err(error) => return Outcome::without_result(protocol::unparsable(&error)),
             }
         }
         let kind = read.kind.map_or("null", RawValue::get);
         let is_complete = ["null", "\"complete\""].contains(&kind);
         if !result.starts_with('{') || !is_complete {
-            return Outcome::failed(format!("the tool did not finish: its resultType is {kind}"));
+            return Outcome::without_result(format!(
+                "the tool did not finish: its resultType is {kind}"
+            ));
         }
         let is_error = read.is_error.is_some_and(|error| error.get() == "true");
         Outcome {
@@ -298,25 +310,32 @@ mod tests {
     #[test]
     fn a_failure_is_reported_as_an_error() {
         let marked = r#"{"content": [{"type": "text", "text": "no such row"}], "isError": true}"#;
-        for (name, answer, expected) in [
-            ("marked", Ok(marked.to_owned()), "no such row"),
+        for (name, answer, expected, no_result) in [
+            ("marked", Ok(marked.to_owned()), "no such row", false),
             (
                 "refused",
                 Err("Unknown tool (-32602)".to_owned()),
                 "Unknown tool (-32602)",
+                false,
             ),
             (
                 "not complete",
                 Ok(r#"{"resultType": "input_required"}"#.to_owned()),
                 "the tool did not finish: its resultType is \"input_required\"",
+                true,
             ),
             (
                 "no object",
                 Ok("\"done\"".to_owned()),
                 "the tool did not finish: its resultType is null",
+                true,
             ),
         ] {
-            assert_eq!(Outcome::read(answer), outcome(expected, true), "{name}");
+            let expected = Outcome {
+                no_result,
+                ..outcome(expected, true)
+            };
+            assert_eq!(Outcome::read(answer), expected, "{name}");
         }
     }
 

@@ -71,7 +71,7 @@ impl Server {
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         if let Callee::Commands(commands) = &self.spec.target {
             let called = commands.call(tool, arguments, &self.groups);
-            return called.unwrap_or_else(Outcome::failed);
+            return called.unwrap_or_else(Outcome::without_result);
         }
         let mut connected = lock(&self.connection);
         let result = match &mut *connected {
@@ -90,7 +90,7 @@ impl Server {
                 let for_model = format!("the tool server {name} failed: {}", failure.what);
                 Outcome {
                     server_failed: Some(failure.into_error(name)),
-                    ..Outcome::failed(for_model)
+                    ..Outcome::without_result(for_model)
                 }
             }
         }

@@ -98,7 +98,10 @@ impl Toolbox {
     /// Refuses a call after too many in one reply.
     pub fn refuse(call: &ToolCall) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
-        ToolRun::new(call, result, true)
+        ToolRun {
+            no_result: true,
+            ..ToolRun::new(call, result, true)
+        }
     }
 
     /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
@@ -171,6 +174,7 @@ impl Toolbox {
         ToolRun {
             images: self.fitting(outcome.images),
             changed,
+            no_result: outcome.no_result,
             complete: Some(complete),
             ..ToolRun::new(call, result, is_error)
         }
