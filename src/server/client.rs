@@ -56,6 +56,15 @@ impl Response {
     pub fn content_type(&self) -> &str {
         self.header("content-type")
     }
+
+    /// The content type in lowercase, without its parameters.
+    pub fn media_type(&self) -> String {
+        let (media_type, _) = self
+            .content_type()
+            .split_once(';')
+            .unwrap_or((self.content_type(), ""));
+        media_type.trim().to_ascii_lowercase()
+    }
 }
 
 /// What to do with a path of the server. A body is borrowed because it may be large, and is sent again after a failure.

@@ -208,7 +208,9 @@ impl Connection {
             let cursor = &result["nextCursor"];
             // Some servers repeat a page for ever.
             let is_all = tools.len() == known || tools.len() >= MAX_TOOLS;
-            if is_all || cursor.as_str().is_none_or(str::is_empty) {
+            // In the revisions with a handshake, an empty cursor is how some servers say that there is none.
+            let means_nothing = cursor == "" && !self.protocol().is_stateless();
+            if is_all || !cursor.is_string() || means_nothing {
                 return Ok(tools);
             }
             parameters = json!({"cursor": cursor});

@@ -262,6 +262,7 @@ impl Http {
 
     fn read_json(&self, response: Response, id: Id) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
+        let is_json = response.media_type().contains("json");
         let mut body = Vec::new();
         let mut limited = response.body.take(MAX_MESSAGE as u64 + 1);
         let read = limited.read_to_end(&mut body);
@@ -274,7 +275,7 @@ impl Http {
             return Ok(());
         }
         let mut what = "the server sent no answer".to_owned();
-        if !body.is_empty() && !content_type.contains("json") {
+        if !body.is_empty() && !is_json {
             what = reading::what_it_is(&String::from_utf8_lossy(&body), &content_type);
         }
         Err(self.failure(what))
@@ -370,7 +371,7 @@ impl Drop for OpenExchange {
 }
 
 fn is_stream(response: &Response) -> bool {
-    response.content_type().starts_with("text/event-stream")
+    response.media_type() == "text/event-stream"
 }
 
 /// Limits that give a request this long for everything.

@@ -266,9 +266,11 @@ impl Protocol {
             .then_some(ServerEvent::Progress)
     }
 
-    /// Whether this is the number of the last request.
+    /// Whether this is the number of the last request. Some servers send it back as text.
     fn is_last(&self, id: &RawValue) -> bool {
-        id.get() == self.last_id.to_string()
+        let id = id.get();
+        let text = id.strip_prefix('"').and_then(|id| id.strip_suffix('"'));
+        text.unwrap_or(id) == self.last_id.to_string()
     }
 
     fn answered(&mut self, answer: RpcAnswer) -> ServerEvent {
@@ -276,7 +278,7 @@ impl Protocol {
         ServerEvent::RpcAnswer(self.last_id, answer)
     }
 
-    fn is_stateless(&self) -> bool {
+    pub fn is_stateless(&self) -> bool {
         self.revision == STATELESS
     }
 }
@@ -559,6 +561,26 @@ mod tests {
             protocol.receive(refused.as_bytes()),
             Some(ServerEvent::RpcAnswer(3, Err("no (-32602)".to_owned())))
         );
+    }
+
+    #[test]
+    fn an_id_may_come_back_as_text() {
+        for (id, is_answer) in [
+            ("1", true),
+            ("\"1\"", true),
+            ("\"01\"", false),
+            ("\"\"", false),
+            ("\"", false),
+        ] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+            let event = waiting(false).receive(line.as_bytes());
+            // A line that is no JSON is an answer that cannot be read.
+            let is_read = matches!(event, Some(ServerEvent::RpcAnswer(1, Ok(_))));
+            assert_eq!(is_read, is_answer, "{id}");
+        }
+        let line = r#"{"method":"notifications/progress","params":{"progressToken":"1"}}"#;
+        let event = waiting(false).receive(line.as_bytes());
+        assert_eq!(event, Some(ServerEvent::Progress));
     }
 
     #[test]

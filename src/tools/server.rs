@@ -241,6 +241,27 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_cursor_leads_to_another_page_only_without_a_handshake() {
+        let refused = r#"answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+            say() { printf '%s\n' "$1"; }
+            read -r initialize; say '{"id":1,"error":{"code":-32601,"message":"no"}}'
+            read -r discover; answer 2 '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}'
+            read -r list; answer 3 '{"tools":[{"name":"a"}],"nextCursor":""}'
+            read -r page; case $page in *'"cursor":""'*) answer 4 '{"tools":[{"name":"b"}]}';; esac
+            read -r end"#;
+        let (before, _) = START.split_once("answer 2").expect("a list");
+        let agreed = format!(
+            r#"{before} answer 2 '{{"tools":[{{"name":"a"}}],"nextCursor":""}}'; read -r end"#
+        );
+        for (script, names) in [(refused, "a b"), (&agreed, "a")] {
+            let server = open(spec(script), &silent()).expect("tools");
+            let tools = server.about.tools.iter();
+            let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            assert_eq!(listed.join(" "), names, "{script}");
+        }
+    }
+
+    #[test]
     fn an_answer_that_is_too_long_fails_only_its_call() {
         let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
         // Only the first one is meant as a message.
