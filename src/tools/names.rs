@@ -1,6 +1,8 @@
 //! The names of tools: as models know them, in characters and a length that every API accepts, and as `-t` and
 //! conversations select them (pure).
 
+use std::borrow::Cow;
+
 use crate::error::Error;
 use crate::settings::{NO_TOOLS, pattern};
 
@@ -29,7 +31,10 @@ impl Selection {
     pub fn parse<S: AsRef<str>>(given: &[S]) -> Result<Selection, String> {
         let mut names = Vec::new();
         for name in given {
-            names.push(name.as_ref().trim().to_owned());
+            let name = name.as_ref().trim();
+            // As models know a server whose name begins with a digit.
+            let own = name.strip_prefix('_').filter(|own| begins_with_digit(own));
+            names.push(own.unwrap_or(name).to_owned());
         }
         if names == [NO_TOOLS] {
             names.clear();
@@ -60,7 +65,7 @@ impl Selection {
     }
 
     /// The names that select none of these tools, which have full names.
-    pub fn without_tools(&self, tools: &[&str]) -> Vec<&str> {
+    pub fn without_tools(&self, tools: &[String]) -> Vec<&str> {
         let mut idle = Vec::new();
         for name in &self.names {
             if !tools.iter().any(|full| selects(name, full)) {
@@ -89,17 +94,39 @@ fn selects(name: &str, full: &str) -> bool {
     let (server, pattern) = split(name);
     let (tool_server, tool) = split(full);
     let is_selected = pattern.is_empty() || pattern::matches(&plain(pattern), tool);
-    server == tool_server && is_selected
+    with_letter(server) == tool_server && is_selected
 }
 
 /// The most characters that OpenAI allows.
 const MAX_LENGTH: usize = 64;
 
-/// The full name of a tool, as models know it.
+/// The full name of a tool, as models know it unless it is too long or another tool has it, too.
 pub fn full_name(server: &str, tool: &str) -> String {
-    let mut full = plain(&format!("{server}{SEPARATOR}{tool}")).replace('*', "_");
-    full.truncate(MAX_LENGTH);
-    full
+    let server = with_letter(server);
+    plain(&format!("{server}{SEPARATOR}{tool}")).replace('*', "_")
+}
+
+/// A full name that is short enough for every API; with a number, unless it is the first one.
+pub fn shortened_name(full: &str, number: usize) -> String {
+    let mut end = String::new();
+    if number > 1 {
+        end = format!("_{number}");
+    }
+    let mut name = full.to_owned();
+    name.truncate(MAX_LENGTH - end.len());
+    name + &end
+}
+
+/// The name of a server as the beginning of a full name. Gemini and Moonshot refuse one that begins with a digit.
+fn with_letter(server: &str) -> Cow<'_, str> {
+    if begins_with_digit(server) {
+        return format!("_{server}").into();
+    }
+    server.into()
+}
+
+fn begins_with_digit(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// A name or a pattern, in which characters that an API may refuse become `_`.
@@ -128,12 +155,19 @@ mod tests {
             ("db", "größe", "db__gr__e"),
             ("db", "list_*", "db__list__"),
             ("db", "", "db__"),
-            ("db", &"y".repeat(60), &format!("db__{}", "y".repeat(60))),
+            ("1password", "list", "_1password__list"),
+            ("db", &long, &format!("db__{long}")),
         ] {
             assert_eq!(full_name(server, tool), name);
         }
-        let cut = full_name("db", &long);
-        assert_eq!(cut, format!("db__{}", "x".repeat(MAX_LENGTH - 4)));
+        let full = full_name("db", &long);
+        for (number, name) in [
+            (1, format!("db__{}", "x".repeat(60))),
+            (2, format!("db__{}_2", "x".repeat(58))),
+            (10, format!("db__{}_10", "x".repeat(57))),
+        ] {
+            assert_eq!(shortened_name(&full, number), name);
+        }
     }
 
     fn parse(names: &[&str]) -> Selection {
@@ -157,9 +191,17 @@ mod tests {
             );
         }
         assert_eq!(selection.names(), ["db__read_*", "time", "db__count"]);
-        let tools = ["db__read_a", "time__now"];
+        let tools = ["db__read_a".to_owned(), "time__now".to_owned()];
         assert_eq!(selection.without_tools(&tools), ["db__count"]);
-        assert!(parse(&["x__a__b"]).has("x__a__b") && parse(&["x__a.*"]).has("x__a_b"));
+        for (name, full) in [
+            ("x__a__b", "x__a__b"),
+            ("x__a.*", "x__a_b"),
+            ("1x", "_1x__a"),
+            ("1x__a", "_1x__a"),
+            ("_1x__a", "_1x__a"),
+        ] {
+            assert!(parse(&[name]).has(full), "{name}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::about::ListedTool;
@@ -16,6 +17,8 @@ pub struct Offer {
     pub(super) server: usize,
     /// The server's own name for it.
     pub(super) tool: String,
+    /// The server and this name, which another tool may have, too. It may be too long for an API.
+    full_name: String,
     /// The tool for the model.
     pub shown: Tool,
     /// Whether it is said to change nothing: such calls run side by side, but may still be asked about.
@@ -27,11 +30,13 @@ pub struct Offer {
 impl Offer {
     /// A tool of the server at this index, as it lists it.
     pub(super) fn new(server: usize, section: &ToolServer, tool: &ListedTool) -> Offer {
+        let full_name = names::full_name(&section.name, &tool.name);
         Offer {
             server,
             tool: tool.name.clone(),
+            full_name: full_name.clone(),
             shown: Tool {
-                name: names::full_name(&section.name, &tool.name),
+                name: full_name,
                 description: tool.description.clone(),
                 schema: Arc::clone(&tool.schema),
             },
@@ -65,29 +70,46 @@ pub fn of_server(
     Ok(offers)
 }
 
-/// The selected tools, or an error that says which name selects none.
+/// The selected tools, or an error that says which name selects none. A tool whose name was cut has both names.
 pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
-    let mut names = Vec::new();
+    let mut all_names = Vec::new();
     for offer in &offers {
-        names.push(offer.shown.name.as_str());
+        all_names.push(offer.full_name.clone());
+        all_names.push(offer.shown.name.clone());
     }
-    let without = selection.without_tools(&names);
+    let without = selection.without_tools(&all_names);
     if let Some(first) = without.first() {
+        let names = Vec::from_iter(offers.iter().map(|offer| offer.shown.name.as_str()));
         let meant = did_you_mean(first, &names);
         let without = without.join(", ");
         let names = names.join(", ");
         return Err(Error::settings(format!("no tool has the name {without}"))
             .advise(format!("{meant}the tools are {names}")));
     }
-    offers.retain(|offer| selection.has(&offer.shown.name));
+    offers.retain(|offer| selection.has(&offer.full_name) || selection.has(&offer.shown.name));
     Ok(offers)
 }
 
-/// Sorts the tools by name, so that a provider's prompt cache finds them again. Of two with one name, which no API accepts,
-/// the first stays.
-pub fn sort(offers: &mut Vec<Offer>) {
+/// Gives each tool a name of its own that every API accepts, and sorts them by it, so that a provider's prompt cache finds
+/// them again. Where several have the same name for an API, all but the first have a number.
+pub fn name_apart(offers: &mut [Offer]) {
+    // Their order does not depend on that in which servers list them.
+    offers.sort_by(|a, b| (&a.full_name, &a.tool).cmp(&(&b.full_name, &b.tool)));
+    let full_names = Vec::from_iter(offers.iter().map(|offer| offer.full_name.clone()));
+    let is_full_name = |name: &String| full_names.binary_search(name).is_ok();
+    let mut taken = BTreeSet::new();
+    for offer in &mut *offers {
+        let mut number = 1;
+        let mut name = names::shortened_name(&offer.full_name, number);
+        // What another tool is called in full stays that one's.
+        while taken.contains(&name) || (name != offer.full_name && is_full_name(&name)) {
+            number += 1;
+            name = names::shortened_name(&offer.full_name, number);
+        }
+        taken.insert(name.clone());
+        offer.shown.name = name;
+    }
     offers.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
-    offers.dedup_by(|a, b| a.shown.name == b.shown.name);
 }
 
 #[cfg(test)]
@@ -185,9 +207,49 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_tools_with_one_name_stays() {
-        let mut offers = offers(&section(""), &listed(&["z", "a.b", "a_b"], true));
-        sort(&mut offers);
-        assert_eq!(names(&offers), ["db__a_b", "db__z"]);
+    fn no_two_tools_have_one_name() {
+        let long = "x".repeat(80);
+        let cut = "x".repeat(60);
+        let first = format!("{long}a");
+        let second = format!("{long}b");
+        // What the server lists, and the names that models know them by.
+        let table: [(&[&str], &[&str]); 5] = [
+            (&["z", "a.b", "a_b"], &["db__a_b", "db__a_b_2", "db__z"]),
+            (
+                &["a b", "a_b_2", "a_b"],
+                &["db__a_b", "db__a_b_2", "db__a_b_3"],
+            ),
+            (
+                &[&second, &first],
+                &[&format!("db__{}_2", &cut[2..]), &format!("db__{cut}")],
+            ),
+            (
+                &[&first, &cut],
+                &[&format!("db__{}_2", &cut[2..]), &format!("db__{cut}")],
+            ),
+            (&["1", "@", "-"], &["db__-", "db__1", "db___"]),
+        ];
+        for (tools, expected) in table {
+            let mut offers = offers(&section(""), &listed(tools, true));
+            let mut backwards = offers.clone();
+            backwards.reverse();
+            name_apart(&mut offers);
+            name_apart(&mut backwards);
+            assert_eq!(names(&offers), expected, "{tools:?}");
+            assert_eq!(offers, backwards);
+        }
+    }
+
+    #[test]
+    fn a_tool_whose_name_was_cut_is_selected_by_both_names() {
+        let long = "x".repeat(80);
+        let mut offers = offers(&section(""), &listed(&[&long, "c"], true));
+        name_apart(&mut offers);
+        let cut = format!("db__{}", "x".repeat(60));
+        for name in [&format!("db__{long}"), &cut] {
+            let selection = Selection::parse(&[name]).expect("a name");
+            let chosen = choose(&selection, offers.clone()).expect("a tool");
+            assert_eq!(names(&chosen), [cut.as_str()], "{name}");
+        }
     }
 }

@@ -148,7 +148,7 @@ impl Starting {
                 Err(error) => return Err(error),
             }
         }
-        offers::sort(&mut offers);
+        offers::name_apart(&mut offers);
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
         }

@@ -211,8 +211,9 @@ impl Toolbox {
         let Some(tool) = tools.find(|tool| tool.name == offer.tool) else {
             return Err(format!("The server no longer has the tool {name}."));
         };
-        let offer = Offer::new(offer.server, &server.spec.section, tool);
-        Ok((offer, server))
+        let mut now = Offer::new(offer.server, &server.spec.section, tool);
+        now.shown.name.clone_from(name);
+        Ok((now, server))
     }
 
     /// Checks a call, whose arguments may take this much memory. The error is for the model.

@@ -311,7 +311,13 @@ impl Server {
             }),
             "tools/list" if self.is("empty") => json!({"tools": []}),
             "tools/list" if self.is("twins") => {
-                json!({"tools": [{"name": "a.b"}, {"name": "a_b"}]})
+                let long = "x".repeat(64);
+                let names = ["a.b", "a_b", &format!("{long}b"), &format!("{long}a")];
+                json!({"tools": names.map(|name| json!({"name": name}))})
+            }
+            "tools/call" if self.is("twins") => {
+                let name = message["params"]["name"].as_str()?;
+                json!({"content": [{"type": "text", "text": format!("you called {name}")}]})
             }
             "tools/list" if self.is("patterns") => {
                 json!({"tools": [{"name": "*"}, {"name": "@reads"}]})
