@@ -1,6 +1,7 @@
 //! Reads the text of a file of tool servers that other programs use, too: JSON with `mcpServers` and `${NAME}` (pure).
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,224 +10,607 @@ use serde_json::value::RawValue;
 use super::origin::Environment;
 use super::paths::{check_folder, check_program};
 use super::program::LocalProgram;
-use super::tools::{self, RemoteServer, ServerKind, ToolServer};
+use super::tools::{NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 use super::value;
+use super::variables::{self, Filled};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::text::json;
 
-/// The file. Some programs call its list `servers`.
+/// The most characters of a server's name.
+const MAX_NAME: usize = 20;
+
+/// The name of a server whose own name has neither a letter nor a digit of ASCII.
+const NAMELESS: &str = "server";
+
+/// The lists of servers in the file, as different programs call them. Its other fields are not kept: they may be large.
 #[derive(Deserialize)]
-struct SharedFile {
-    #[serde(rename = "mcpServers", alias = "servers")]
-    servers: BTreeMap<String, Box<RawValue>>,
+struct SharedFile<'f> {
+    #[serde(borrow, rename = "mcpServers")]
+    usual: Option<&'f RawValue>,
+    /// Amp's settings.
+    #[serde(borrow, rename = "amp.mcpServers")]
+    amp: Option<&'f RawValue>,
+    /// VS Code's and Visual Studio's own files.
+    #[serde(borrow)]
+    servers: Option<&'f RawValue>,
+    /// VS Code's settings have a list `servers` in it; for opencode and Crush it is the list itself.
+    #[serde(borrow)]
+    mcp: Option<&'f RawValue>,
+    /// Zed's settings.
+    #[serde(borrow)]
+    context_servers: Option<&'f RawValue>,
 }
 
-/// A server in the file. Its other fields are for other programs.
-#[derive(Deserialize, Default)]
-#[serde(default)]
+/// A server as the file has it.
 struct SharedServer {
-    command: Option<String>,
-    args: Vec<String>,
-    env: BTreeMap<String, String>,
-    cwd: Option<String>,
-    url: Option<String>,
-    headers: BTreeMap<String, String>,
+    /// The keys that lead to it.
+    path: String,
+    original_name: String,
+    section: Value,
 }
 
-/// Reads the text of the file. Disabled servers are left out.
-pub fn read_shared(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, String> {
-    let file: SharedFile = serde_json::from_str(text).map_err(|error| without_text(&error))?;
-    let mut listed: Vec<ToolServer> = Vec::new();
-    for (original_name, section) in file.servers {
-        let section: Value = json::parse(section.get()).map_err(|error| error.to_string())?;
-        if section["disabled"] == true {
-            continue;
+/// Reads the text of the file. Disabled servers are left out. `is_file` tells whether a path is that of a file.
+pub fn read_shared(
+    mut text: String,
+    environment: &Environment,
+    is_file: &dyn Fn(&str) -> bool,
+) -> Result<Vec<ToolServer>, String> {
+    // What it has outside of strings becomes blanks, so that places in it stay the same.
+    if json_strip_comments::strip(&mut text).is_err() {
+        return Err("a slash stands outside of strings and comments".to_owned());
+    }
+    let text = text.trim_start_matches('\u{feff}');
+    let mut listed: BTreeMap<String, Vec<SharedServer>> = BTreeMap::new();
+    for server in servers_of(text)? {
+        if !is_disabled(&server.section) {
+            let name = short_name(&server.original_name);
+            listed.entry(name).or_default().push(server);
         }
-        // As `-t` takes it.
-        let is_other = |character: char| !character.is_ascii_alphanumeric();
-        let name = original_name.to_ascii_lowercase().replace(is_other, "-");
-        if listed.iter().any(|other| other.name == name) {
-            return Err(format!("two servers get the name {name}"));
-        }
-        let kind = kind(&name, section, environment).unwrap_or_else(|reason| {
+    }
+    let reader = SectionReader {
+        environment,
+        is_file,
+    };
+    let mut servers = Vec::new();
+    for (name, mut same) in listed {
+        // Two programs may share a file, and each has its list.
+        same.dedup_by(|a, b| a.original_name == b.original_name && a.section == b.section);
+        let kind = match &same[..] {
+            [server] if name != NO_TOOLS => reader.kind(&server.section, &server.path),
+            [server] => Err(format!("{}: no server can have this name", server.path)),
+            _ => {
+                let paths = Vec::from_iter(same.iter().map(|server| server.path.as_str()));
+                let paths = paths.join(" and ");
+                Err(format!("{paths} both get the name {name}; rename one"))
+            }
+        };
+        let kind = kind.unwrap_or_else(|reason| {
             ServerKind::Wrong(format!("{reason} (in the file of the setting mcp)"))
         });
-        listed.push(ToolServer::new(&name, kind));
+        servers.push(ToolServer::new(&name, kind));
     }
-    Ok(listed)
+    Ok(servers)
 }
 
-fn kind(name: &str, section: Value, environment: &Environment) -> Result<ServerKind, String> {
-    tools::check_name(name)?;
-    let section = SharedServer::deserialize(section).map_err(|error| without_text(&error))?;
-    match (&section.command, &section.url) {
-        (Some(command), None) => Ok(ServerKind::Local(section.local(command, environment)?)),
-        (None, Some(url)) => Ok(ServerKind::Remote(section.remote(url, environment)?)),
-        _ => Err("must have either a command or a url".to_owned()),
+/// The servers of all lists.
+fn servers_of(text: &str) -> Result<Vec<SharedServer>, String> {
+    let file: SharedFile = serde_json::from_str(text).map_err(|error| {
+        let reason = error.to_string();
+        // A value of the wrong type may be a key.
+        if error.is_data() && !reason.starts_with("duplicate") {
+            return "must be a JSON object".to_owned();
+        }
+        reason
+    })?;
+    let mut lists = Vec::new();
+    for (path, list) in [
+        ("mcpServers", file.usual),
+        ("amp.mcpServers", file.amp),
+        ("servers", file.servers),
+        ("context_servers", file.context_servers),
+    ] {
+        if let Some(list) = list {
+            lists.push((path, entries(path, list)?));
+        }
+    }
+    if let Some(mcp) = file.mcp {
+        let mut list = entries("mcp", mcp)?;
+        if let Some(servers) = list.get("servers") {
+            lists.push(("mcp.servers", entries("mcp.servers", servers)?));
+        } else {
+            // Gemini CLI has settings of its own there.
+            list.retain(|_, section| section.get().starts_with('{'));
+            lists.push(("mcp", list));
+        }
+    }
+    if lists.is_empty() {
+        return Err("it has neither mcpServers nor servers".to_owned());
+    }
+    let mut servers = Vec::new();
+    for (list, sections) in lists {
+        for (original_name, section) in sections {
+            let path = format!("{list}.{}", shown_key(&original_name));
+            let section = json::parse(section.get()).map_err(|error| format!("{path}: {error}"))?;
+            servers.push(SharedServer {
+                path,
+                original_name,
+                section,
+            });
+        }
+    }
+    Ok(servers)
+}
+
+/// The entries of an object in the file.
+fn entries<'f>(path: &str, object: &'f RawValue) -> Result<BTreeMap<String, &'f RawValue>, String> {
+    serde_json::from_str(object.get()).map_err(|_| format!("{path}: must be an object"))
+}
+
+fn is_disabled(section: &Value) -> bool {
+    section["disabled"] == true || section["enabled"] == false
+}
+
+/// The name of a server of the file as `-t` takes it.
+pub fn short_name(original: &str) -> String {
+    let is_other = |character: char| !character.is_ascii_alphanumeric();
+    let mut name = original.to_ascii_lowercase().replace(is_other, "-");
+    name.truncate(MAX_NAME);
+    match name.trim_matches('-') {
+        "" => NAMELESS.to_owned(),
+        name => name.to_owned(),
     }
 }
 
-impl SharedServer {
-    fn local(&self, command: &str, environment: &Environment) -> Result<LocalProgram, String> {
-        let fill = |text: &str| filled(text, environment);
-        let command = fill(command)?;
-        check_program(&command)?;
-        let mut program = LocalProgram::new(vec![command]);
-        for argument in &self.args {
-            program.command.push(fill(argument)?);
+/// A key in the path to a value; in quotes if it has other characters than most.
+fn shown_key(key: &str) -> String {
+    let is_other =
+        |character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character);
+    if key.contains(is_other) || key.is_empty() {
+        return format!("{key:?}");
+    }
+    key.to_owned()
+}
+
+/// Makes servers of sections.
+struct SectionReader<'e> {
+    environment: &'e Environment,
+    is_file: &'e dyn Fn(&str) -> bool,
+}
+
+/// A value of a section, and the keys that lead to it. Errors do not show the value: it may be a key.
+#[derive(Clone)]
+struct SharedField<'s> {
+    path: String,
+    value: &'s Value,
+}
+
+impl<'s> SharedField<'s> {
+    /// One of the values of an object. There is none if it is null, too.
+    fn get(&self, key: &str) -> Option<SharedField<'s>> {
+        let value = self.value.get(key)?;
+        (!value.is_null()).then(|| self.inner(key, value))
+    }
+
+    /// The first of these that there is.
+    fn first_of(&self, keys: &[&str]) -> Option<SharedField<'s>> {
+        keys.iter().find_map(|key| self.get(key))
+    }
+
+    fn inner(&self, key: &str, value: &'s Value) -> SharedField<'s> {
+        let path = format!("{}.{}", self.path, shown_key(key));
+        SharedField { path, value }
+    }
+
+    /// Texts, numbers, true and false, as text.
+    fn text(&self) -> Result<String, String> {
+        match self.value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(number) => Ok(number.to_string()),
+            Value::Bool(switch) => Ok(switch.to_string()),
+            _ => self.wrong("must be text"),
         }
-        for (name, value) in &self.env {
-            program.env.push((name.clone(), Secret::new(fill(value)?)));
+    }
+
+    fn list(&self) -> Result<Vec<SharedField<'s>>, String> {
+        let Value::Array(list) = self.value else {
+            return self.wrong("must be a list");
+        };
+        let fields = list.iter().enumerate();
+        let fields = fields.map(|(index, value)| SharedField {
+            path: format!("{}[{index}]", self.path),
+            value,
+        });
+        Ok(fields.collect())
+    }
+
+    fn entries(&self) -> Result<Vec<(&'s str, SharedField<'s>)>, String> {
+        let Value::Object(object) = self.value else {
+            return self.wrong("must be an object");
+        };
+        let fields = object.iter();
+        let fields = fields.map(|(key, value)| (key.as_str(), self.inner(key, value)));
+        Ok(fields.collect())
+    }
+
+    fn wrong<T>(&self, reason: &str) -> Result<T, String> {
+        Err(self.explain(reason))
+    }
+
+    fn explain(&self, reason: impl Display) -> String {
+        format!("{}: {reason}", self.path)
+    }
+}
+
+impl SectionReader<'_> {
+    fn kind(&self, section: &Value, path: &str) -> Result<ServerKind, String> {
+        let section = SharedField {
+            path: path.to_owned(),
+            value: section,
+        };
+        section.entries()?;
+        let command = section.get("command");
+        // Gemini CLI's for streamable HTTP, most programs' and Windsurf's.
+        let url = section.first_of(&["httpUrl", "url", "serverUrl"]);
+        let kind = section.first_of(&["type", "transport"]);
+        let kind = kind.and_then(|kind| kind.value.as_str());
+        match (command, url) {
+            (Some(command), None) => Ok(ServerKind::Local(self.local(&section, &command)?)),
+            (None, Some(url)) => Ok(ServerKind::Remote(self.remote(&section, &url)?)),
+            (Some(command), Some(_)) if matches!(kind, Some("stdio" | "local")) => {
+                Ok(ServerKind::Local(self.local(&section, &command)?))
+            }
+            (Some(_), Some(url)) if kind.is_some() => {
+                Ok(ServerKind::Remote(self.remote(&section, &url)?))
+            }
+            _ => section.wrong("must have either a command or a url"),
         }
-        if let Some(folder) = &self.cwd {
-            let folder = fill(folder)?;
-            check_folder(&folder)?;
+    }
+
+    fn local(&self, section: &SharedField, command: &SharedField) -> Result<LocalProgram, String> {
+        // Zed had an object in which the program is the path.
+        let (command, section) = match command.get("path") {
+            Some(path) => (path, command),
+            None => (command.clone(), section),
+        };
+        let mut argv = self.program(&command)?;
+        if let Some(arguments) = section.get("args") {
+            for argument in arguments.list()? {
+                argv.push(self.fill(&argument)?.text);
+            }
+        }
+        check_program(&argv[0]).map_err(|reason| command.explain(reason))?;
+        let mut program = LocalProgram::new(argv);
+        // opencode calls it environment.
+        if let Some(variables) = section.first_of(&["env", "environment"]) {
+            for (name, field) in variables.entries()? {
+                if field.value.is_null() {
+                    program.env_without.push(name.to_owned());
+                } else {
+                    let value = Secret::new(self.fill(&field)?.text);
+                    program.env.push((name.to_owned(), value));
+                }
+            }
+        }
+        if let Some(cwd) = section.get("cwd") {
+            let folder = self.fill(&cwd)?.text;
+            check_folder(&folder).map_err(|reason| cwd.explain(reason))?;
             program.cwd = Some(folder);
         }
         Ok(program)
     }
 
-    fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
-        let endpoint = Endpoint::parse(&filled(url, environment)?);
-        let mut endpoint = endpoint.map_err(|reason| format!("its url {reason}"))?;
-        endpoint.keys = values_in(url, environment);
+    /// A program and its first arguments: a list, the name or the path of a program, or all of them as one text.
+    fn program(&self, command: &SharedField) -> Result<Vec<String>, String> {
+        if command.value.is_array() {
+            let mut argv = Vec::new();
+            for word in command.list()? {
+                argv.push(self.fill(&word)?.text);
+            }
+            return if argv.is_empty() {
+                command.wrong("names no command")
+            } else {
+                Ok(argv)
+            };
+        }
+        let whole = self.fill(command)?.text;
+        if whole.trim().is_empty() {
+            return command.wrong("names no command");
+        }
+        let is_program = !whole.contains(char::is_whitespace) || (self.is_file)(&whole);
+        if is_program {
+            return Ok(vec![whole]);
+        }
+        let mut argv = Vec::new();
+        for word in words(&command.text()?) {
+            argv.push(
+                variables::fill(&word, self.environment)
+                    .map_err(|reason| command.explain(reason))?
+                    .text,
+            );
+        }
+        Ok(argv)
+    }
+
+    fn remote(&self, section: &SharedField, url: &SharedField) -> Result<RemoteServer, String> {
+        let filled = self.fill(url)?;
+        let endpoint = Endpoint::parse(&filled.text);
+        let mut endpoint = endpoint.map_err(|reason| url.explain(reason))?;
+        endpoint.keys = filled.values;
         let mut server = RemoteServer::new(endpoint);
-        for (name, value) in &self.headers {
-            let value = Secret::new(filled(value, environment)?);
-            value::check_header(name, &value).map_err(|reason| format!("{name}: {reason}"))?;
-            server.headers.push((name.clone(), value));
+        if let Some(headers) = section.get("headers") {
+            for (name, field) in headers.entries()? {
+                if field.value.is_null() {
+                    continue;
+                }
+                let value = Secret::new(self.fill(&field)?.text);
+                value::check_header(name, &value).map_err(|reason| field.explain(reason))?;
+                server.headers.push((name.to_owned(), value));
+            }
         }
         Ok(server)
     }
-}
 
-/// What is wrong with the file, without the text in it that has the wrong type: it may be a key.
-fn without_text(error: &serde_json::Error) -> String {
-    let reason = error.to_string();
-    match (reason.split_once(" \""), reason.rsplit_once('"')) {
-        (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
-        _ => reason,
+    /// The text of a field with its variables.
+    fn fill(&self, field: &SharedField) -> Result<Filled, String> {
+        let filled = variables::fill(&field.text()?, self.environment);
+        filled.map_err(|reason| field.explain(reason))
     }
 }
 
-/// The text with its variables: `${NAME}` and `${NAME:-default}`.
-pub(super) fn filled(text: &str, environment: &Environment) -> Result<String, String> {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${")
-        && let Some((variable, following)) = after.split_once('}')
-    {
-        filled.push_str(before);
-        let (name, default) = match variable.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (variable, None),
-        };
-        let Some(value) = environment.get(name).or(default) else {
-            return Err(format!("the variable {name} is not set"));
-        };
-        filled.push_str(value);
-        rest = following;
+/// The words of a command line, as a shell parts them: quotes and backslashes keep blanks in a word.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (None, blank) if blank.is_whitespace() => words.extend(word.take()),
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (Some(begin), end) if begin == end => quote = None,
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(characters.next()),
+            _ => word.get_or_insert_default().push(character),
+        }
     }
-    filled.push_str(rest);
-    Ok(filled)
-}
-
-/// The values of the variables in a text.
-fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
-    let mut values = Vec::new();
-    for variable in text.split("${").skip(1) {
-        let name = variable.split(['}', ':']).next().unwrap_or_default();
-        values.extend(environment.get(name).map(Secret::new));
-    }
-    values
+    words.extend(word);
+    words
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::message::tests::rows;
 
     fn servers(text: &str) -> Result<Vec<ToolServer>, String> {
         read_shared(
-            text,
-            &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t")]),
+            text.to_owned(),
+            &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t"), ("TWO", "a b")]),
+            &|path| path == "/opt/My App/server",
         )
     }
 
+    /// What a server of the file is: its command with what it gets, or its address; or what is wrong with it.
+    fn shown(server: &ToolServer) -> String {
+        match &server.kind {
+            ServerKind::Local(program) => {
+                let mut shown = program.command.join("|");
+                for (name, value) in &program.env {
+                    shown += &format!(" {name}={}", value.expose());
+                }
+                for name in &program.env_without {
+                    shown += &format!(" -{name}");
+                }
+                if let Some(cwd) = &program.cwd {
+                    shown += &format!(" in {cwd}");
+                }
+                shown
+            }
+            ServerKind::Remote(server) => {
+                let url = &server.url;
+                let mut shown = format!("{}{}", url.server, url.path_and_query());
+                for (name, value) in &server.headers {
+                    shown += &format!(" {name}={}", value.expose());
+                }
+                shown
+            }
+            ServerKind::Wrong(reason) => {
+                let end = " (in the file of the setting mcp)";
+                reason.strip_suffix(end).expect(reason).to_owned()
+            }
+            ServerKind::Commands(_) => panic!("the file has no commands"),
+        }
+    }
+
     #[test]
-    fn servers_are_read_with_their_variables() {
-        let text = r#"{"mcpServers": {
-            "My_Files": {"command": "/bin/${SHELL:-sh}", "args": ["-c", "${HOME}/x", "$y${"], "env": {"A": "${TOKEN}", "N": "5"},
-                "cwd": "${HOME}", "type": "stdio"},
-            "off": {"command": "x", "disabled": true},
-            "web": {"type": "http", "url": "https://x/key-${TOKEN:-no}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
-            "odd-web": {"url": "x"}, "odd-header": {"url": "https://x", "headers": {"a": "${NOTHING}"}},
-            "both": {"url": "https://x", "command": "x"},
-            "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
-            "keyed": {"url": "https://x", "headers": "Bearer k"}, "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
+    fn a_section_is_read_as_other_programs_read_it() {
+        let table = r#"
+            x | {"command": "x"}
+            x|a | {"command": "x", "args": ["a"], "type": "stdio", "disabled": false, "enabled": true, "timeout": 5, "tools": ["*"]}
+            x|--port|8080|true|1.50 | {"command": "x", "args": ["--port", 8080, true, 1.50]}
+            x A=5 B=true C=t -D | {"command": "x", "env": {"A": 5, "B": true, "C": "${TOKEN}", "D": null}}
+            x | {"command": "x", "args": null, "env": null, "cwd": null, "url": null}
+            /bin/sh|-c|/home/me/x|$y${ in /home/me | {"command": "/bin/${SHELL:-sh}", "args": ["-c", "${HOME}/x", "$y${"], "cwd": "${HOME}"}
+            t|t||no}|/home/me | {"command": "${env:TOKEN}", "args": ["${env:TOKEN:-no}", "${NO:-}", "${env:NO:-no}}", "${userHome}"]}
+            npx|-y|a b|c | {"command": " npx  -y 'a b' ", "args": ["c"]}
+            npx|a b|c d|e\|f'|| | {"command": "npx \"a b\" c\\ d \"e\\\\\"\\|\"f'\" '' \"\""}
+            npx|a b | {"command": "npx ${TWO}"}
+            /opt/My App/server|x | {"command": "/opt/My App/server", "args": ["x"]}
+            /opt/My|Other | {"command": "/opt/My Other"}
+            npx|-y|x A=1 | {"type": "local", "command": ["npx", "-y", "x"], "environment": {"A": "1"}}
+            x|a A=1 | {"source": "custom", "command": {"path": "x", "args": ["a"], "env": {"A": "1"}}}
+            https://x/a | {"url": "https://x/a"}
+            https://x/a | {"type": "sse", "serverUrl": "https://x/a"}
+            https://x/a | {"httpUrl": "https://x/a", "url": "https://x/sse"}
+            https://x/a A=1 B=Bearer t | {"type": "streamable-http", "url": "https://x/a", "headers": {"A": 1, "B": "Bearer ${env:TOKEN}", "C": null}}
+            https://x/a | {"type": "http", "command": "", "url": "https://x/a"}
+            x | {"type": "stdio", "command": "x", "url": "https://x/a"}
+            servers.s: must be an object | "x"
+            servers.s: must have either a command or a url | {}
+            servers.s: must have either a command or a url | {"command": "x", "url": "https://x"}
+            servers.s.command: must be text | {"command": {"a": 1}}
+            servers.s.command: names no command | {"command": " "}
+            servers.s.command: names no command | {"command": []}
+            servers.s.command: “./x” is a relative path; write the full path | {"command": "./x"}
+            servers.s.args: must be a list | {"command": "x", "args": "y"}
+            servers.s.args[1]: must be text | {"command": "x", "args": ["y", {}]}
+            servers.s.args[0]: the variable NO is not set | {"command": "x", "args": ["${NO}"]}
+            servers.s.env: must be an object | {"command": "x", "env": ["A=key"]}
+            servers.s.env.A: must be text | {"command": "x", "env": {"A": ["key"]}}
+            servers.s.env."a.b": the variable NO is not set | {"command": "x", "env": {"a.b": "${env:NO}"}}
+            servers.s.cwd: “x” is a relative path; write the full path, or "." | {"command": "x", "cwd": "x"}
+            servers.s.url: is not a URL | {"url": "x"}
+            servers.s.headers: must be an object | {"url": "https://x", "headers": "Bearer key"}
+            servers.s.headers: a b: no header can have this name or this value | {"url": "https://x", "headers": {"a b": "key"}}
+        "#;
+        for line in table.trim().lines() {
+            let (expected, section) = line.trim().split_once(" | ").expect("two cells");
+            let text = format!("{{\"servers\": {{\"s\": {section}}}}}");
+            let servers = servers(&text).expect(section);
+            let [server] = &servers[..] else {
+                panic!("not one server: {section}")
+            };
+            let shown = shown(server);
+            assert!(shown.starts_with(expected), "{section}\n{shown}");
+            assert!(!shown.contains("key"), "{shown}");
+        }
+        let input = r#"{"servers": {"s": {"command": "x", "env": {"A": "${input:token}"}}}}"#;
+        let wrong = shown(&servers(input).expect("a file")[0]);
+        assert!(
+            wrong.starts_with("servers.s.env.A: only the program"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn the_values_of_variables_in_an_address_are_secrets() {
+        let text = r#"{"servers": {"s": {"url": "https://x/key-${env:TOKEN}-${NO:-no}"}}}"#;
         let servers = servers(text).expect("a file");
-        let kind_of = |wanted: &str| {
-            let server = servers.iter().find(|one| one.name == wanted);
-            &server.expect("a server").kind
-        };
-        let ServerKind::Local(files) = kind_of("my-files") else {
-            panic!("no program")
-        };
-        assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
-        let env = files.env.iter();
-        let env: Vec<String> = env
-            .map(|(name, value)| format!("{name}={}", value.expose()))
-            .collect();
-        assert_eq!(env, ["A=t", "N=5"]);
-        assert_eq!(files.cwd.as_deref(), Some("/home/me"));
-        let ServerKind::Remote(web) = kind_of("web") else {
+        let ServerKind::Remote(server) = &servers[0].kind else {
             panic!("no address")
         };
-        let [(name, value)] = &web.headers[..] else {
-            panic!("not one header")
-        };
-        assert_eq!(
-            (name.as_str(), value.expose()),
-            ("Authorization", "Bearer t")
-        );
-        assert_eq!(web.url.to_string(), "https://x/…");
-        assert_eq!(web.url.secrets(), [Secret::new("t")]);
-        for (name, words) in [
-            ("odd-web", "its url is not a URL"),
-            ("odd-header", "the variable NOTHING is not set"),
-            ("both", "either a command or a url"),
-            ("unset", "NOTHING is not set"),
-            ("empty", "either a command or a url"),
-            ("relative", "relative path"),
-            ("keyed", "invalid type: string, expected a map"),
-            ("1st", "the name must be"),
-            ("odd", "expected a sequence"),
-        ] {
-            let ServerKind::Wrong(wrong) = kind_of(name) else {
-                panic!("{name} is right")
-            };
-            assert!(wrong.contains(words), "{name}");
+        assert_eq!(server.url.to_string(), "https://x/…");
+        assert_eq!(server.url.secrets(), [Secret::new("t")]);
+    }
+
+    #[test]
+    fn the_lists_of_different_programs_are_read() {
+        let table = r#"
+            a b | {"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "x"}}, "inputs": []}
+            a | {"amp.mcpServers": {"a": {"command": "x"}}}
+            a | {"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}}
+            a | {"mcp": {"a": {"type": "local", "command": ["x"]}}, "$schema": "https://x"}
+            a | {"mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}}}
+            a | {"context_servers": {"a": {"command": "x"}}}
+            a | {"mcpServers": {"a": {"command": "x"}, "b": {"disabled": true}, "c": {"enabled": false}}}
+            a | {"mcpServers": {"a": {"command": "x", "args": []}}, "servers": {"a": {"command": "x", "args": []}}}
+            - | {"servers": {}}
+        "#;
+        for [names, text] in rows(table) {
+            let servers = servers(text).expect(text);
+            let found = Vec::from_iter(servers.iter().map(|server| server.name.as_str()));
+            assert_eq!(found.join(" "), names.replace('-', ""), "{text}");
+            let usable = |server: &ToolServer| matches!(server.kind, ServerKind::Local(_));
+            assert!(servers.iter().all(usable), "{text}");
         }
-        assert_eq!(servers.len(), 11);
+    }
+
+    #[test]
+    fn a_server_may_have_any_name() {
+        for (original, name) in [
+            ("My_Files", "my-files"),
+            ("1password", "1password"),
+            ("com.atlassian/atlassian-mcp-server", "com-atlassian-atlass"),
+            (
+                "awslabs.aws-documentation-mcp-server",
+                "awslabs-aws-document",
+            ),
+            ("@scope/server", "scope-server"),
+            ("a name with blanks", "a-name-with-blanks"),
+            ("größe", "gr--e"),
+            ("数据库", "server"),
+            ("", "server"),
+        ] {
+            let text = serde_json::json!({"servers": {original: {"command": "x"}}});
+            let servers = servers(&text.to_string()).expect("a file");
+            assert_eq!(servers[0].name, name, "{original}");
+            assert_eq!(shown(&servers[0]), "x", "{original}");
+        }
+    }
+
+    #[test]
+    fn servers_that_get_one_name_are_wrong_and_the_others_are_not() {
+        let text = r#"{"mcpServers": {"a_b": {"command": "x"}, "a-b": {"command": "x"}, "None": {"command": "x"}, "c": {"command": "x"}},
+            "servers": {"c": {"command": "y"}, "d": {"command": "y"}, "awslabs.aws-documentation-1": {}, "awslabs.aws-documentation-2": {}}}"#;
+        let servers = servers(text).expect("a file");
+        let found = Vec::from_iter(
+            servers
+                .iter()
+                .map(|one| format!("{}: {}", one.name, shown(one))),
+        );
+        assert_eq!(
+            found,
+            [
+                "a-b: mcpServers.a-b and mcpServers.a_b both get the name a-b; rename one",
+                "awslabs-aws-document: servers.\"awslabs.aws-documentation-1\" and servers.\"awslabs.aws-documentation-2\" both get \
+                 the name awslabs-aws-document; rename one",
+                "c: mcpServers.c and servers.c both get the name c; rename one",
+                "d: y",
+                "none: mcpServers.None: no server can have this name",
+            ]
+        );
+    }
+
+    #[test]
+    fn comments_trailing_commas_and_a_byte_order_mark_are_passed_over() {
+        let text = "\u{feff}// mine\n{\n  /* all, \"of\" } them */ \"mcpServers\": {\n    \"a\": {\"command\": \"x\", // ü\n      \
+                    \"args\": [\"https://x/*y*/\", \"#\", \",]\", \"\\\"//\",],\n    }, # the last\n  },\n}\n// end";
+        let servers = servers(text).expect("a file");
+        assert_eq!(shown(&servers[0]), "x|https://x/*y*/|#|,]|\"//");
     }
 
     #[test]
     fn what_is_no_such_file_is_an_error() {
-        for (text, words) in [
-            ("{", "EOF"),
-            ("{}", "missing field"),
-            (
-                "{\"mcpServers\": {\"a_b\": {}, \"a-b\": {}}}",
-                "two servers get the name a-b",
-            ),
-            (
-                "{\"mcpServers\": \"a \\\"key\"}",
-                "invalid type: string, expected a map at line 1",
-            ),
-        ] {
+        for [words, text] in rows(
+            r#"
+            EOF | {
+            EOF | /*
+            EOF | {"mcpServers": {} /*
+            a slash stands outside | {"mcpServers": {} / }
+            at line 1 column 19 | {"mcpServers": {},, }
+            must be a JSON object | "hunter2"
+            must be a JSON object | []
+            duplicate field | {"servers": {}, "servers": {}}
+            it has neither mcpServers nor servers | {"command": "x"}
+            mcpServers: must be an object | {"mcpServers": "hunter2"}
+            servers: must be an object | {"mcpServers": {}, "servers": [1]}
+            mcp.servers: must be an object | {"mcp": {"servers": []}}
+        "#,
+        ) {
             let wrong = servers(text).map(|_| ()).expect_err(text);
-            assert!(wrong.contains(words), "{wrong}");
+            assert!(
+                wrong.contains(words) && !wrong.contains("hunter2"),
+                "{wrong}"
+            );
         }
-        assert!(servers("{\"servers\": {}}").is_ok_and(|servers| servers.is_empty()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_has_no_comments_stays_and_nothing_panics(
+            text in "[\\[\\]{}\",:/*#a\\\\ü \n]{0,40}",
+            strings in prop::collection::vec("[/*#,\\]}\"\\\\aü\n]{0,8}", 0..5),
+        ) {
+            let _ = servers(&text);
+            let json = serde_json::to_string(&strings).expect("JSON");
+            let mut stripped = json.clone();
+            prop_assert!(json_strip_comments::strip(&mut stripped).is_ok());
+            prop_assert_eq!(stripped, json);
+        }
     }
 }

@@ -16,6 +16,7 @@ pub mod table;
 mod text;
 mod tools;
 mod value;
+mod variables;
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -24,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use commands::Command;
 pub use key::{Key, check_key};
+pub use mcp::short_name;
 pub use origin::{Environment, Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
@@ -268,7 +270,8 @@ impl Settings {
         };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
         let text = read_text(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
-        let shared = mcp::read_shared(&text, &self.environment)
+        let is_file = |file: &str| Path::new(file).is_file();
+        let shared = mcp::read_shared(text, &self.environment, &is_file)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
         for server in shared {
             let is_configured = self.tools.iter().any(|own| own.name == server.name);

@@ -36,6 +36,8 @@ pub struct LocalProgram {
     pub command: Vec<String>,
     /// Variables that it gets besides those passed on.
     pub env: Vec<(String, Secret)>,
+    /// Variables that it does not get even if they are passed on.
+    pub env_without: Vec<String>,
     /// Patterns for more variables to pass on from q's own environment.
     pub env_from: Vec<String>,
     /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
@@ -67,7 +69,13 @@ impl LocalProgram {
 
     /// What tells it from other programs, apart from the values that `env_from` passes on. It has secrets.
     pub(super) fn identity(&self) -> Value {
-        json!([self.command, exposed(&self.env), self.env_from, self.cwd])
+        json!([
+            self.command,
+            exposed(&self.env),
+            self.env_without,
+            self.env_from,
+            self.cwd
+        ])
     }
 
     /// The keys among its variables: those that `env_from` passes on as keys, and the credentials in all URLs.
@@ -101,8 +109,9 @@ impl LocalProgram {
         let mut variables = Vec::new();
         for (name, value) in own.variables() {
             let is_replaced = self.env.iter().any(|(other, _)| other == name);
+            let is_removed = self.env_without.iter().any(|other| other == name);
             let is_passed = is_passed_on(name) || self.is_named(name);
-            if is_passed && !is_replaced {
+            if is_passed && !is_replaced && !is_removed {
                 variables.push((name.to_owned(), value.to_owned()));
             }
         }

@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::file::ProviderSection;
 use super::key::Key;
-use super::mcp;
 use super::origin::{Environment, Origin, Sourced};
 use super::value;
+use super::variables;
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
@@ -123,10 +123,10 @@ fn filled(
 ) -> Result<Vec<(String, Secret)>, String> {
     let mut filled = Vec::new();
     for (name, value) in headers {
-        let text = mcp::filled(value.expose(), environment);
-        let text = text.map_err(|reason| format!("{origin}: {name}: {reason}"))?;
+        let wrong = |reason: String| format!("{origin}: {name}: {reason}");
+        let text = variables::fill(value.expose(), environment).map_err(wrong)?.text;
         let value = Secret::new(text);
-        value::check_header(&name, &value).map_err(|reason| format!("{origin}: {reason}"))?;
+        value::check_header(&name, &value).map_err(wrong)?;
         filled.push((name, value));
     }
     Ok(filled)

@@ -18,7 +18,7 @@ use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, expand_home,
+    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, expand_home, short_name,
 };
 use crate::text::nearest::did_you_mean;
 
@@ -194,7 +194,13 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     let servers = configured.iter();
     let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
     if !names.is_empty() {
-        let meant = did_you_mean(name, &names);
+        let short = short_name(name);
+        // The name in a file of other programs may be longer.
+        let meant = if names.contains(&short.as_str()) {
+            format!("did you mean {short}? ")
+        } else {
+            did_you_mean(name, &names)
+        };
         let names = names.join(", ");
         advice.insert_str(0, &format!("{meant}there are {names}\n"));
     }
