@@ -124,7 +124,9 @@ fn filled(
     let mut filled = Vec::new();
     for (name, value) in headers {
         let wrong = |reason: String| format!("{origin}: {name}: {reason}");
-        let text = variables::fill(value.expose(), environment).map_err(wrong)?.text;
+        let text = variables::fill(value.expose(), environment)
+            .map_err(wrong)?
+            .text;
         let value = Secret::new(text);
         value::check_header(&name, &value).map_err(wrong)?;
         filled.push((name, value));
