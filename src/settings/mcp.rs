@@ -466,7 +466,7 @@ mod tests {
             servers.s.cwd: “x” is a relative path; write the full path, or "." | {"command": "x", "cwd": "x"}
             servers.s.url: is not a URL | {"url": "x"}
             servers.s.headers: must be an object | {"url": "https://x", "headers": "Bearer key"}
-            servers.s.headers: a b: no header can have this name or this value | {"url": "https://x", "headers": {"a b": "key"}}
+            servers.s.headers."a b": no header can have this name or this value | {"url": "https://x", "headers": {"a b": "key"}}
         "#;
         for line in table.trim().lines() {
             let (expected, section) = line.trim().split_once(" | ").expect("two cells");

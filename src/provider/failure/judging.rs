@@ -379,8 +379,8 @@ impl Case<'_> {
         TOOLS.iter().any(|tools| {
             let is_refused = |after: &&str| words.contains(&format!("{tools}{after}"));
             let is_named = |before: &&str| has_name(words, &format!("{before}{tools}"));
-            REFUSED_AFTER.iter().any(|after| is_refused(after))
-                || REFUSED_BEFORE.iter().any(|before| is_named(before))
+            REFUSED_AFTER.iter().any(is_refused)
+                || REFUSED_BEFORE.iter().any(is_named)
         })
     }
 
