@@ -182,11 +182,16 @@ impl RoleSection {
             name: named.key.to_owned(),
             ..RoleSection::default()
         };
-        section(named.value, WordPlace::Role)?.read(|entry| {
+        let table = section(named.value, WordPlace::Role)?;
+        table.read(|entry| {
             let origin = lines.origin(entry.at);
             role.origins.insert(entry.key.to_owned(), origin);
             role.set(entry.key, entry.value)
         })?;
+        if role.options.system.is_some() && role.system_file.is_some() {
+            let reason = "there can be system or system_file, not both";
+            return Err(table.error("system_file", reason));
+        }
         Ok(role)
     }
 
@@ -326,6 +331,7 @@ mod tests {
             1 | save: must be true or false | save = "false"
             1 | - | x = = 1
             2 | duplicate | provider = "x"␊provider = "y"
+            3 | roles.r.system_file: there can be system or system_file, not both | [roles.r]␊system = "s"␊system_file = "f"
             2 | providers.work.base_url: is not a URL | [providers.work]␊base_url = "nope"
             2 | providers.work.api: “openapi” is not one of | [providers.work]␊api = "openapi"
             2 | providers.work.key: there is no setting “key” | [providers.work]␊key = "sk-123"

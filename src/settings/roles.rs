@@ -49,7 +49,8 @@ pub fn apply(
     if all.system.is_none()
         && let Some(text) = system_prompt(&role, prompt, read_beside)?
     {
-        all.system = Some(text.trim_end_matches(['\r', '\n']).into());
+        let text = text.replace("\r\n", "\n");
+        all.system = Some(without_front_matter(&text).trim_end_matches('\n').into());
     }
     if typed.schema.is_none()
         && let Some(path) = &all.schema
@@ -78,6 +79,19 @@ fn system_prompt(
         return Ok(None);
     };
     Ok(Some(text))
+}
+
+/// The text without the YAML front matter that prompt collections put before it, between two lines of three hyphens.
+fn without_front_matter(text: &str) -> &str {
+    let prompt = text.strip_prefix("---\n").and_then(|rest| {
+        // What is between the lines may be empty.
+        let (_, prompt) = match rest.strip_prefix("---\n") {
+            Some(prompt) => ("", prompt),
+            None => rest.split_once("\n---\n")?,
+        };
+        Some(prompt.trim_start_matches('\n'))
+    });
+    prompt.unwrap_or(text)
 }
 
 /// The options of a role, with typed ones over them.
@@ -155,4 +169,26 @@ fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
         "{meant}{there}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
         file.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_matter_is_no_part_of_a_prompt() {
+        for (text, prompt) in [
+            ("a\n---\nb", "a\n---\nb"),
+            (
+                "---\nname: x\n---\n\nBe brief.\n---\nb",
+                "Be brief.\n---\nb",
+            ),
+            ("---\n---\nBe brief.", "Be brief."),
+            ("---\nBe brief.", "---\nBe brief."),
+            ("--- a\n---\nb", "--- a\n---\nb"),
+            ("", ""),
+        ] {
+            assert_eq!(without_front_matter(text), prompt, "{text}");
+        }
+    }
 }

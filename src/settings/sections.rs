@@ -135,14 +135,13 @@ pub fn is_bare(key: &str) -> bool {
 
 /// The error for a table at the top of the file that is not a kind of section.
 pub fn unknown_section(top: &TableEntry) -> ConfigError {
-    let mut name = None;
-    let mut has_setting = false;
-    for (key, value) in top.value.as_table().into_iter().flatten() {
-        if value.get_ref().is_table() && is_bare(key.get_ref()) {
-            name = Some(key.get_ref().as_ref());
-        }
-        has_setting |= table::find(key.get_ref()).is_some();
-    }
+    let table = Table::of(top.value);
+    let entries = table.iter().flat_map(Table::entries);
+    let is_section = |entry: &&TableEntry| entry.value.is_table() && is_bare(entry.key);
+    let name = entries.clone().find(is_section).map(|entry| entry.key);
+    let has_setting = entries
+        .clone()
+        .any(|entry| table::find(entry.key).is_some());
     let kind = top.key;
     let written = match name {
         Some(name) => format!("{kind}.{name}"),

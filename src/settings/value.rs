@@ -93,6 +93,10 @@ impl<'a> Table<'a> {
         Some(Table(entries))
     }
 
+    pub fn entries(&self) -> &[TableEntry<'a>] {
+        &self.0
+    }
+
     /// Hands the entries to `read`, one after the other.
     pub fn read(
         &self,
