@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::entry::{Entry, StoredEntry};
+use super::entry::{Entry, StoredEntry, UnknownFields};
 use super::timestamp::Timestamp;
-use crate::message::{Role, Unknown};
+use crate::message::Role;
 
 /// The version of the format that q reads and writes.
 pub const VERSION: u64 = 1;
 
-/// The content of a conversation's file, in the order of its fields. [`super::format`] reads and writes it.
+/// The content of a conversation's file, in the order of its fields but for the unknown ones, which come before the messages.
+/// [`super::format`] reads and writes it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conversation {
     pub version: u64,
@@ -32,8 +33,8 @@ pub struct Conversation {
     /// Oldest first. The file has a list of messages.
     #[serde(skip)]
     pub exchanges: Vec<Exchange>,
-    #[serde(flatten)]
-    pub unknown: Unknown,
+    #[serde(skip)]
+    pub unknown: UnknownFields,
     /// The text of the file that it was read from, whatever has changed in it since; `None` if it was not read.
     #[serde(skip)]
     pub source: Option<Arc<String>>,
@@ -93,7 +94,7 @@ impl Conversation {
             tools: Vec::new(),
             pinned: false,
             exchanges: Vec::new(),
-            unknown: Unknown::new(),
+            unknown: UnknownFields::default(),
             source: None,
         }
     }

@@ -22,6 +22,22 @@ use crate::text::{json, surrogates};
 /// Sent instead of an answer that broke off before its first word.
 const INTERRUPTED: &str = "(interrupted)";
 
+/// The fields of an [`Entry`] in its file.
+const KNOWN_NAMES: [&str; 12] = [
+    "role",
+    "content",
+    "timestamp",
+    "attachments",
+    "input_alone",
+    "interrupted",
+    "finish",
+    "provider",
+    "model",
+    "usage",
+    "sources",
+    "steps",
+];
+
 const NULL: &str = "null";
 
 /// The most bytes of a conversation's file.
@@ -85,8 +101,8 @@ pub struct Entry {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub steps: Vec<Step>,
-    #[serde(flatten)]
-    pub unknown: Unknown,
+    #[serde(skip)]
+    pub unknown: UnknownFields,
 }
 
 impl Entry {
@@ -126,6 +142,60 @@ impl Entry {
     }
 }
 
+/// The fields of a message or a conversation that q does not know. They stay as they are written, byte by byte: they may be of
+/// any depth, have lone surrogates, or have a name twice.
+#[derive(Debug, Clone, Default)]
+pub struct UnknownFields {
+    /// Their JSON, a comma before each.
+    members: String,
+}
+
+impl UnknownFields {
+    /// Adds a field with this name and value, both as JSON.
+    pub(super) fn add(&mut self, name: &str, value: &str) {
+        self.members += &format!(",{name}:{value}");
+    }
+
+    /// What an object that is not empty has for them before its last brace.
+    pub(super) fn members(&self) -> &str {
+        &self.members
+    }
+}
+
+impl PartialEq for UnknownFields {
+    fn eq(&self, other: &UnknownFields) -> bool {
+        json::compact(&self.members) == json::compact(&other.members)
+    }
+}
+
+/// Reads those of a message.
+impl<'de> Deserialize<'de> for UnknownFields {
+    fn deserialize<D: Deserializer<'de>>(message: D) -> Result<Self, D::Error> {
+        message.deserialize_map(UnknownFieldsVisitor)
+    }
+}
+
+struct UnknownFieldsVisitor;
+
+impl<'de> Visitor<'de> for UnknownFieldsVisitor {
+    type Value = UnknownFields;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut unknown = UnknownFields::default();
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let decoded: String = surrogates::lossy(name.get()).map_err(A::Error::custom)?;
+            if !KNOWN_NAMES.contains(&&*decoded) {
+                unknown.add(name.get(), value.get());
+            }
+        }
+        Ok(unknown)
+    }
+}
+
 /// A message as its file has it. Its JSON is a part of the file's text, which all messages of a conversation share. Of a long
 /// conversation most messages are only copied into the new file, byte by byte, so what another program has written stays.
 #[derive(Debug, Clone)]
@@ -153,6 +223,10 @@ impl StoredEntry {
     pub fn new(entry: &Entry) -> serde_json::Result<StoredEntry> {
         let mut json = Bounded::default();
         serde_json::to_writer(&mut json, entry)?;
+        // In place of the last brace.
+        json.0.pop();
+        let rest = format!("{}}}", entry.unknown.members());
+        json.write_all(rest.as_bytes()).map_err(Error::custom)?;
         let json = String::from_utf8(json.0).map_err(Error::custom)?;
         let json = Arc::new(json);
         let checked: CheckedEntry = serde_json::from_str(&json)?;
@@ -173,12 +247,14 @@ impl StoredEntry {
     pub fn entry(&self) -> Entry {
         // It was checked before, field by field. Each field was one level less deep there than it is within the message, so a
         // value at the deepest level that is parsed makes this fail.
-        surrogates::lossy(self.json()).unwrap_or_else(|_| Entry {
+        let mut entry = surrogates::lossy(self.json()).unwrap_or_else(|_| Entry {
             role: self.role,
             text: self.text().into(),
             interrupted: self.interrupted,
             ..Entry::default()
-        })
+        });
+        entry.unknown = serde_json::from_str(self.json()).unwrap_or_default();
+        entry
     }
 
     /// Decodes the time when it was written alone, see [`Entry::timestamp`].
@@ -357,7 +433,7 @@ impl<'a> CheckedFields<'a> {
                 let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
                 self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
             }
-            _ => return check_any(value),
+            _ => return Ok(()),
         }
         if self.known_names.contains(&name) {
             return Err(Error::custom(format!("duplicate field `{name}`")));
@@ -620,7 +696,10 @@ mod tests {
                 members.push(format!("{space}{name}:{space}{value}{space}"));
             }
             let json = format!("{{{}}}", members.join(","));
-            let whole = surrogates::lossy::<Entry>(&json);
+            let whole = surrogates::lossy::<Entry>(&json).map(|whole| Entry {
+                unknown: serde_json::from_str(&json).expect("an object"),
+                ..whole
+            });
             let stored = read(&format!("{space}{json}{space}"));
             prop_assert_eq!(stored.is_ok(), whole.is_ok(), "{} {:?} {:?}", json, stored, whole);
             if let (Ok(stored), Ok(whole)) = (stored, whole) {
@@ -650,6 +729,41 @@ mod tests {
                 "{depth}"
             );
         }
+    }
+
+    #[test]
+    fn a_message_with_an_unknown_field_of_any_depth_is_decoded_as_a_whole() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let json =
+            format!(r#"{{"role":"assistant","x":{deep},"content":"a","model":"m","x":"\ud800"}}"#);
+        let stored = read(&json).expect("a message");
+        let mut entry = stored.entry();
+        assert_eq!(entry.model.as_deref(), Some("m"));
+        entry.model = None;
+        let written = StoredEntry::new(&entry).expect("JSON");
+        let members = format!(r#","x":{deep},"x":"\ud800""#);
+        let expected = format!(r#"{{"role":"assistant","content":"a"{members}}}"#);
+        assert_eq!(written.json(), expected);
+    }
+
+    #[test]
+    fn the_names_of_all_fields_are_known() {
+        let entry = Entry {
+            timestamp: Some(String::new()),
+            attachments: vec![Attachment::default()],
+            input_alone: true,
+            interrupted: true,
+            finish: Some(String::new()),
+            provider: Some(String::new()),
+            model: Some(String::new()),
+            usage: Some(Value::Null),
+            sources: Some(Value::Null),
+            steps: vec![Step::default()],
+            ..Entry::default()
+        };
+        let written = serde_json::to_value(&entry).expect("JSON");
+        let names = written.as_object().expect("an object").keys();
+        assert_eq!(Vec::from_iter(names), Vec::from_iter(KNOWN_NAMES));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The JSON of a conversation's file, version 1; fields that q does not know keep their values (pure).
+//! The JSON of a conversation's file, version 1; fields that q does not know keep their bytes (pure).
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, VERSION, grouped};
 pub use super::entry::MAX_SIZE;
-use super::entry::{CheckedEntry, decoded_name, without_place};
+use super::entry::{CheckedEntry, UnknownFields, decoded_name, without_place};
 use super::timestamp::Timestamp;
-use crate::message::{Unknown, or_default};
+use crate::message::or_default;
 use crate::text::search::Word;
 use crate::text::{json, surrogates};
 
@@ -26,7 +26,12 @@ const BEGIN_FILE: &str = "{\"version\":1,";
 const BEGIN: &str = ",\"messages\":[";
 const END: &str = "\n]}\n";
 
-/// The fields of a [`Conversation`] as its file has them, but for its messages.
+/// The names of the fields of a [`Conversation`] that q knows, but for its messages.
+const KNOWN_NAMES: [&str; 8] = [
+    "version", "provider", "model", "created", "updated", "system", "tools", "pinned",
+];
+
+/// These fields as a file has them.
 #[derive(Deserialize)]
 #[serde(expecting = "a conversation")]
 struct FileFields {
@@ -40,8 +45,6 @@ struct FileFields {
     tools: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
     pinned: bool,
-    #[serde(flatten)]
-    unknown: Unknown,
 }
 
 /// A file of any version.
@@ -54,6 +57,7 @@ struct Versioned {
 struct CheckedFile<'a> {
     fields: FileFields,
     messages: Vec<CheckedEntry<'a>>,
+    unknown: UnknownFields,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for CheckedFile<'a> {
@@ -74,16 +78,22 @@ impl<'de> Visitor<'de> for FileVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = String::new();
         let mut messages = None;
+        let mut unknown = UnknownFields::default();
         while let Some(name) = map.next_key::<&RawValue>()? {
             let decoded = decoded_name(name.get()).map_err(A::Error::custom)?;
-            if decoded != MESSAGES {
-                let value = map.next_value::<&RawValue>()?.get();
+            if decoded == MESSAGES {
+                if messages.is_some() {
+                    return Err(A::Error::duplicate_field(MESSAGES));
+                }
+                messages = Some(map.next_value()?);
+                continue;
+            }
+            let value = map.next_value::<&RawValue>()?.get();
+            if KNOWN_NAMES.contains(&&*decoded) {
                 let comma = if fields.is_empty() { "" } else { "," };
                 fields += &format!("{comma}{name}:{value}");
-            } else if messages.is_none() {
-                messages = Some(map.next_value()?);
             } else {
-                return Err(A::Error::duplicate_field(MESSAGES));
+                unknown.add(name.get(), value);
             }
         }
         let fields = format!("{{{fields}}}");
@@ -91,7 +101,11 @@ impl<'de> Visitor<'de> for FileVisitor {
             .and_then(|()| surrogates::lossy(&fields))
             .map_err(|error| A::Error::custom(without_place(&error)))?;
         let messages = messages.ok_or_else(|| A::Error::missing_field(MESSAGES))?;
-        Ok(CheckedFile { fields, messages })
+        Ok(CheckedFile {
+            fields,
+            messages,
+            unknown,
+        })
     }
 }
 
@@ -153,7 +167,7 @@ fn parse_file(text: &Arc<String>) -> Result<Conversation, String> {
         tools: fields.tools,
         pinned: fields.pinned,
         exchanges: grouped(entries),
-        unknown: fields.unknown,
+        unknown: file.unknown,
         source: None,
     })
 }
@@ -186,6 +200,7 @@ fn before_message(index: usize) -> &'static str {
 fn head(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut head = serde_json::to_vec(conversation)?;
     head.pop();
+    head.extend_from_slice(conversation.unknown.members().as_bytes());
     Ok(head)
 }
 
@@ -211,7 +226,7 @@ pub(super) fn fit(conversation: &mut Conversation) -> io::Result<()> {
         fits = check_size(conversation);
     }
     while fits.is_err() && conversation.exchanges.len() > 1 {
-        // A tenth at a time, or every further exchange would remove one and keep another earlier state.
+        // A tenth at a time, or every further exchange would remove one and keep another backup.
         let kept = conversation.exchanges.len() * 9 / 10;
         conversation.keep_last(kept);
         fits = check_size(conversation);
@@ -246,6 +261,7 @@ mod tests {
         for message in [
             r#"{"role":"user","content":"a","timestamp":"2026-11-23 10:00"}"#,
             r#"{"role":"user","content":"a","input_alone":true,"x":1}"#,
+            &format!(r#"{{"role":"user","content":"a","x":{deep}}}"#),
             r#"{"role":"user","content":"a","x":{"b":1.50,"a":[1e+400,12345678901234567890123]}}"#,
             r#"{"role":"user","content":"a","attachments":[{"name":"n","type":"image/png","data":"AAAA","x":1}]}"#,
             r#"{"role":"user","content":"a","attachments":[{"name":"n","type":"image/png"}]}"#,
@@ -258,11 +274,12 @@ mod tests {
             "{\n  \"role\": \"us\\u0065r\",\n  \"\\u0063ontent\": \"a\" ,\t\"}{\":\"}{\"\n}",
         ] {
             let text = file(&format!("[ {message}\t]"));
-            let text = text.replacen('{', r#"{"z":{"y":[1.10]},"#, 1);
+            let unknown = format!(r#""z":{{"y":[1.10],"y":2}},"\ud800":"a\udc00","z":{deep}"#);
+            let text = text.replacen('{', &format!("{{{unknown},"), 1);
             let written = rewritten(&text);
             let is_kept = written.ends_with(&format!("\n{message}\n]}}\n"));
             assert!(is_kept, "{written}\nlacks\n{message}");
-            assert!(written.contains(r#""z":{"y":[1.10]}"#), "{written}");
+            assert!(written.contains(&unknown), "{written}");
             assert_eq!(rewritten(&written), written);
         }
     }
