@@ -10,8 +10,8 @@ use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{Look, Notes};
 use crate::session::Conversation;
-use crate::session::folder::Folder;
-use crate::session::name::Which;
+use crate::session::directory::StateDirectory;
+use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
 use crate::settings::{Environment, Settings, Values};
 
@@ -21,11 +21,11 @@ pub struct Context {
     /// The configuration file, which need not exist.
     pub configuration: PathBuf,
     /// `None` without a home.
-    pub folder: Option<Folder>,
+    pub directory: Option<StateDirectory>,
     /// The folder `q` for what can be had again; `None` without a home.
     pub cache: Option<PathBuf>,
     /// An error if `Q_SESSION` names none, which matters only to what needs a conversation.
-    pub which: Result<Which, Error>,
+    pub which: Result<ConversationRef, Error>,
     pub notes: Notes,
     pub interrupts: Arc<Interrupts>,
 }
@@ -76,23 +76,23 @@ impl Context {
     }
 
     /// Where the conversations are.
-    pub fn folder(&self) -> Result<&Folder, Error> {
-        self.folder.as_ref().ok_or_else(|| {
+    pub fn directory(&self) -> Result<&StateDirectory, Error> {
+        self.directory.as_ref().ok_or_else(|| {
             let error = Error::file("there is no home folder, so there are no conversations");
             error.advise("set HOME or XDG_STATE_HOME")
         })
     }
 
     /// How the user names this run's conversation.
-    pub fn which(&self) -> Result<&Which, Error> {
+    pub fn which(&self) -> Result<&ConversationRef, Error> {
         self.which.as_ref().map_err(Clone::clone)
     }
 
     /// Finds this run's conversation.
     pub fn find(&self, purpose: Purpose) -> Result<Handle, Error> {
         let which = self.which()?;
-        let handle = store::find(self.folder()?, which, purpose)?;
-        if let Which::Number(number) = which
+        let handle = store::find(self.directory()?, which, purpose)?;
+        if let ConversationRef::Number(number) = which
             && io::stdout().is_terminal()
         {
             let option = handle.which.option();

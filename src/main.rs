@@ -39,8 +39,8 @@ use crate::error::{Error, ErrorKind};
 use crate::flags::{Arguments, KINDS_OF_NAMES, Mode};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner, Terminal};
-use crate::session::folder::Folder;
-use crate::session::name::Which;
+use crate::session::directory::StateDirectory;
+use crate::session::name::ConversationRef;
 use crate::settings::Environment;
 use crate::tools::Groups;
 
@@ -111,15 +111,15 @@ fn run(
     let variable = environment.get("Q_SESSION");
     let which = match arguments.session.as_deref() {
         // What was typed must be right. A wrong variable fails only where a conversation is needed.
-        Some(typed) => Ok(Which::find(Some(typed), None)?),
-        None => Which::find(None, variable),
+        Some(typed) => Ok(ConversationRef::find(Some(typed), None)?),
+        None => ConversationRef::find(None, variable),
     };
     let context = Context {
         which,
         environment,
         configuration: configuration(),
         cache: own_folder("XDG_CACHE_HOME", ".cache"),
-        folder: Folder::find(folder_of("XDG_STATE_HOME")),
+        directory: StateDirectory::find(folder_of("XDG_STATE_HOME")),
         interrupts: Interrupts::new(notes.spinner()),
         notes,
     };

@@ -1,5 +1,6 @@
 //! Files that are read whole and replaced whole: a reader finds the old content or the new, and never half of one.
 
+use std::fmt::{self, Display, Formatter};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
@@ -20,13 +21,13 @@ const PART: usize = 64 << 10;
 /// So many bytes are read from a file at least.
 const BLOCK: u64 = 4_096;
 
-/// The mode of folders for the user alone.
+/// The mode of directories for the user alone.
 pub const PRIVATE: u32 = 0o700;
 
-/// The mode of folders that others may use as far as the umask lets them.
+/// The mode of directories that others may use as far as the umask lets them.
 pub const SHARED: u32 = 0o777;
 
-/// What a file has of the mode of its folder.
+/// What a file has of the mode of its directory.
 const OF_FILES: u32 = 0o666;
 
 /// The beginning of the names of temporary files. One that a killed run has left does no harm.
@@ -44,13 +45,42 @@ pub fn name_of(text: &str) -> String {
     name
 }
 
-/// Opens a regular file for reading. A pipe or a device in its place is an error, and never waited for.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    open_with_metadata(path).map(|(file, _)| file)
+/// Why a file was not read.
+#[derive(Debug)]
+pub enum ReadFailure {
+    /// Something is there that cannot be used: no regular file, one that is too large, or one without the expected content.
+    Unusable(String),
+    /// The system could not read it.
+    System(io::Error),
 }
 
-fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
-    let not_regular = || io::Error::other("it is not a regular file");
+impl Display for ReadFailure {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        match self {
+            ReadFailure::Unusable(reason) => formatter.write_str(reason),
+            ReadFailure::System(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl From<io::Error> for ReadFailure {
+    fn from(error: io::Error) -> ReadFailure {
+        ReadFailure::System(error)
+    }
+}
+
+impl From<ReadFailure> for io::Error {
+    fn from(failure: ReadFailure) -> io::Error {
+        match failure {
+            ReadFailure::Unusable(reason) => io::Error::other(reason),
+            ReadFailure::System(error) => error,
+        }
+    }
+}
+
+/// Opens a regular file for reading. A pipe or a device in its place is unusable, and never waited for.
+fn open_regular(path: &Path) -> Result<(File, Metadata), ReadFailure> {
+    let not_regular = || ReadFailure::Unusable("it is not a regular file".to_owned());
     // To open some devices has an effect.
     if !fs::metadata(path)?.is_file() {
         return Err(not_regular());
@@ -71,9 +101,9 @@ fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
 
 /// Reads a regular file of at most `limit` bytes. The size that the system reports proves nothing: some files of `/proc`
 /// have none and no end.
-pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let (file, metadata) = open_with_metadata(path)?;
-    let too_long = || io::Error::other(format!("it has more than {limit} bytes"));
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
+    let (file, metadata) = open_regular(path)?;
+    let too_long = || ReadFailure::Unusable(format!("it has more than {limit} bytes"));
     let size = metadata.len();
     if size > limit {
         return Err(too_long());
@@ -90,7 +120,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Whether a regular file has these bytes and no others. It is compared part by part, so it takes no room.
 pub fn has(path: &Path, mut bytes: &[u8]) -> bool {
-    let Ok(file) = open_regular(path) else {
+    let Ok((file, _)) = open_regular(path) else {
         return false;
     };
     let mut reader = BufReader::with_capacity(PART, file);
@@ -107,17 +137,17 @@ pub fn has(path: &Path, mut bytes: &[u8]) -> bool {
     false
 }
 
-/// Writes a file. A folder that is missing is made, with this mode.
+/// Writes a file. A directory that is missing is made, with this mode.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    make_folder(folder_of(path), mode)?;
+    make_directory(directory_of(path), mode)?;
     Temporary::write_beside(path, bytes, mode)?.replace(path)
 }
 
-/// Makes a folder, and those above it, with this mode, unless it is there.
-pub fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
+/// Makes a directory, and those above it, with this mode, unless it is there.
+pub fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
-    let made = builder.recursive(true).mode(mode).create(folder);
-    made.or_cannot("make the folder", folder)
+    let made = builder.recursive(true).mode(mode).create(directory);
+    made.or_cannot("make the folder", directory)
 }
 
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
@@ -132,7 +162,7 @@ pub struct Temporary {
 type Identity = (u64, u64);
 
 impl Temporary {
-    /// A name in a file's folder that nothing else uses, even where the clock stands still.
+    /// A name in a file's directory that nothing else uses, even where the clock stands still.
     fn name_beside(path: &Path) -> PathBuf {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -143,7 +173,7 @@ impl Temporary {
         ))
     }
 
-    /// Writes a file into the folder of another one, for those who may use a folder of this mode.
+    /// Writes a file into the directory of another one, for those who may use a directory of this mode.
     pub fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<Temporary> {
         Temporary::stream_beside(path, |file| file.write_all(bytes), mode)
     }
@@ -159,7 +189,7 @@ impl Temporary {
             identity: Identity::default(),
         };
         let filled = temporary.fill(write, mode & OF_FILES);
-        filled.or_cannot("write in", folder_of(path))?;
+        filled.or_cannot("write in", directory_of(path))?;
         Ok(temporary)
     }
 
@@ -219,7 +249,7 @@ impl Temporary {
     }
 }
 
-/// What tells a file or a folder from all others.
+/// What tells a file or a directory from all others.
 pub fn identity_of(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
@@ -261,8 +291,8 @@ impl Drop for Temporary {
     }
 }
 
-/// The folder of a file.
-pub fn folder_of(path: &Path) -> &Path {
+/// The directory of a file.
+pub fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
@@ -286,8 +316,8 @@ mod tests {
 
     #[test]
     fn a_file_takes_no_name_that_another_has_and_nobody_elses_bytes_count_as_its_own() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("taken");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("taken");
         let written = |bytes| Temporary::write_beside(&path, bytes, PRIVATE).expect("a file");
         fs::write(&path, "theirs").expect("a file");
         let temporary = written(b"own");
@@ -302,13 +332,13 @@ mod tests {
         fs::rename(&temporary.path, &path).expect("another name");
         temporary.create(&path).expect("it is there");
         assert_eq!(fs::read(&path).expect("a file"), b"own");
-        assert_eq!(fs::read_dir(folder.path()).expect("entries").count(), 1);
+        assert_eq!(fs::read_dir(directory.path()).expect("entries").count(), 1);
     }
 
     #[test]
     fn a_link_is_renamed_itself_and_replaces_nothing() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let [link, new] = ["link", "new"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().expect("a directory");
+        let [link, new] = ["link", "new"].map(|name| directory.path().join(name));
         symlink("nowhere", &link).expect("a link");
         rename_new(&link, &new).expect("a new name");
         assert!(new.is_symlink() && !link.is_symlink());

@@ -2,40 +2,56 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::session::StoredEntry;
+use crate::session::directory::StateDirectory;
 use crate::session::edit;
-use crate::session::folder::{Folder, Kind};
-use crate::session::name::Which;
+use crate::session::name::ConversationRef;
+use crate::session::rules::FileKind;
 use crate::session::store::{self, Purpose};
 
-/// Drops the last exchange and prints its question. Unless `keep` is 0, an earlier state keeps it.
+/// Drops the last exchange and prints its question. Unless `keep` is 0, a backup keeps it.
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     refuse_number("--undo", context)?;
     let (handle, _) = context.open_existing(Purpose::Change)?;
     let undone = edit::undo(&handle, &context.values().rules);
     let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
-    let Some((id, exchange)) = undone else {
+    let Some(undone) = undone else {
         return Err(Error::nothing("there is nothing to undo"));
     };
-    let question = exchange.question().map(StoredEntry::text);
+    let question = undone.exchange.question().map(StoredEntry::text);
     let question = question.unwrap_or_default();
-    print_report(
-        arguments.json,
-        &json!({"id": id, "question": question}),
-        &question,
-        context.notes.terminal(),
-    )
+    let report = json!({"id": undone.id, "question": question});
+    let mut done = "the last exchange was removed".to_owned();
+    if let Some(backup) = undone.backup {
+        done += &format!(" (q -s {backup} still has it)");
+    }
+    print_done(&done, &report, &question, arguments, context)
+}
+
+/// Prints the report of a change. If that fails, the error says that the change was made all the same.
+fn print_done(
+    done: &str,
+    report: &Value,
+    text: &str,
+    arguments: &Arguments,
+    context: &Context,
+) -> Result<(), Error> {
+    let printed = print_report(arguments.json, report, text, context.notes.terminal());
+    printed.map_err(|error| Error {
+        message: format!("{done}, but {}", error.message),
+        ..error
+    })
 }
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed.
 fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
-    if let Which::Number(_) = context.which()? {
+    if let ConversationRef::Number(_) = context.which()? {
         let message = format!("{action} takes no number, because the numbers of the list move");
         return Err(Error::usage(message).advise("q --list shows names"));
     }
@@ -45,19 +61,16 @@ fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
 /// Copies the conversation under another name. The original stays.
 pub fn copy(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let name = arguments.copy.as_deref().unwrap_or_default();
-    let which = Which::for_copy(name)?;
+    let which = ConversationRef::for_copy(name)?;
     let (handle, _) = context.open_existing(Purpose::Look)?;
-    let target = store::find(&handle.folder, &which, Purpose::Look)?;
+    let target = store::find(&handle.directory, &which, Purpose::Look)?;
     let name = name.display();
     match edit::copy(&handle, &target) {
         Ok(()) => {
             let text = format!("Conversation copied to {name}");
-            print_report(
-                arguments.json,
-                &json!({"id": target.id()}),
-                &text,
-                context.notes.terminal(),
-            )
+            let report = json!({"id": target.id()});
+            let done = format!("the conversation was copied to {name}");
+            print_done(&done, &report, &text, arguments, context)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let taken = Error::nothing(format!("there is already a conversation {name}"));
@@ -73,8 +86,8 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return clear_all(arguments, context);
     }
     refuse_number("--clear", context)?;
-    let handle = store::find(context.folder()?, context.which()?, Purpose::Look)?;
-    if let Which::File(_) = handle.which {
+    let handle = store::find(context.directory()?, context.which()?, Purpose::Look)?;
+    if let ConversationRef::File(_) = handle.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
         handle.open_existing()?;
     }
@@ -83,16 +96,17 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return Err(handle.missing());
     }
     let count = usize::from(existed);
-    print_report(
-        arguments.json,
-        &json!({"cleared": count}),
-        "Conversation cleared",
-        context.notes.terminal(),
-    )?;
+    let done = if existed {
+        "the conversation was cleared"
+    } else {
+        "there was no conversation"
+    };
+    let report = json!({"cleared": count});
+    print_done(done, &report, "Conversation cleared", arguments, context)?;
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = count_own(&handle.folder)?;
+    let others = count_own(&handle.directory)?;
     if others > 0 {
         context.notes.note(&format!(
             "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
@@ -108,20 +122,17 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         check_terminal("input", io::stdin().is_terminal())?;
         check_terminal("error", io::stderr().is_terminal())?;
     }
-    let folder = context.folder()?;
-    folder.check().map_err(Error::file)?;
-    let count = count_own(folder)?;
+    let directory = context.directory()?;
+    directory.check().map_err(Error::file)?;
+    let count = count_own(directory)?;
     if asks && !confirmed(count) {
         return Err(Error::nothing("nothing was deleted"));
     }
-    let deleted = edit::clear_all(folder).map_err(Error::file)?;
+    let deleted = edit::clear_all(directory).map_err(Error::file)?;
     let text = format!("Conversations cleared: {deleted}");
-    print_report(
-        arguments.json,
-        &json!({"cleared": deleted}),
-        &text,
-        context.notes.terminal(),
-    )?;
+    let done = format!("all conversations were cleared ({deleted})");
+    let report = json!({"cleared": deleted});
+    print_done(&done, &report, &text, arguments, context)?;
     if let Some(answers) = context.answers(&context.values())
         && answers.size().files > 0
     {
@@ -132,10 +143,10 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many conversations `--clear --all` deletes; files that others have put into the folder stay.
-fn count_own(folder: &Folder) -> Result<usize, Error> {
-    let mut files = folder.files(false).map_err(Error::file)?;
-    files.retain(|file| folder.kind(&file.path) != Kind::Foreign);
+/// How many conversations `--clear --all` deletes; files that others have put into the directory stay.
+fn count_own(directory: &StateDirectory) -> Result<usize, Error> {
+    let mut files = directory.files(false).map_err(Error::file)?;
+    files.retain(|file| directory.kind(&file.path) != FileKind::External);
     Ok(files.len())
 }
 

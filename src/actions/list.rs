@@ -14,8 +14,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Notes, Terminal, print};
-use crate::session::folder::ConversationFile;
-use crate::session::rules;
+use crate::session::directory::ConversationFile;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation, Exchange, StoredEntry};
@@ -27,6 +26,7 @@ use crate::text::one_line::on_one_line;
 use crate::text::search::Word;
 use crate::threads;
 use crate::unix::{self, TerminalSize};
+use crate::whole_file::ReadFailure;
 
 /// How many characters of a question, or around a match, a list shows.
 const MAX_TEXT: usize = 200;
@@ -40,7 +40,7 @@ const LARGE: u64 = 1_000_000;
 /// A conversation in a list.
 #[derive(Serialize)]
 struct Row {
-    /// Its place in the plain list, counted from 1; an earlier state has none.
+    /// Its place in the plain list, counted from 1; a backup has none.
     #[serde(skip)]
     number: Option<usize>,
     id: String,
@@ -97,7 +97,7 @@ struct ListedConversation {
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
 /// listed only with `--all`.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let current = store::find(context.folder()?, context.which()?, Purpose::Look)?;
+    let current = store::find(context.directory()?, context.which()?, Purpose::Look)?;
     let words = search_words(&arguments.words);
     let terminal = context.notes.terminal();
     let mut screen = None;
@@ -114,7 +114,10 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         questions: arguments.json,
     };
 
-    let files = current.folder.files(arguments.all).map_err(Error::file)?;
+    let files = current
+        .directory
+        .files(arguments.all)
+        .map_err(Error::file)?;
     let has_files = !files.is_empty();
     let ListedConversation {
         rows,
@@ -186,7 +189,7 @@ fn find_words(
             match found {
                 Ok(Searched::Conversation(row)) => {
                     let mut number = None;
-                    if !file.is_state {
+                    if !file.is_backup {
                         counted += 1;
                         number = Some(counted);
                     }
@@ -194,10 +197,10 @@ fn find_words(
                 }
                 // It was removed in the meantime.
                 Ok(Searched::Nothing) => {}
-                Err(error) if rules::is_unusable(&error) => {
-                    notes.note(&format!("not listed: {}: {error}", file.path.display()));
+                Err(ReadFailure::Unusable(reason)) => {
+                    notes.note(&format!("not listed: {}: {reason}", file.path.display()));
                 }
-                Err(error) => {
+                Err(ReadFailure::System(error)) => {
                     let message = format!("not everything is listed: {error}");
                     unread = Err(Error::file(message));
                 }
@@ -217,7 +220,7 @@ fn look_into(
     words: &[Word],
     shown: &Shown,
     current: &Handle,
-) -> io::Result<Searched> {
+) -> Result<Searched, ReadFailure> {
     let read = if shown.numbers {
         // What cannot be used must not be counted.
         session::read(&file.path)
@@ -242,7 +245,7 @@ fn look_into(
 
 /// The row of a conversation, but for its number and its texts.
 fn row(conversation: &Conversation, path: &Path, current: &Handle) -> Row {
-    let id = current.folder.id(path);
+    let id = current.directory.id(path);
     Row {
         number: None,
         current: path == current.path,

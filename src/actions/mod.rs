@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::{self, Arguments};
-use crate::session::name::Which;
+use crate::session::name::ConversationRef;
 use crate::session::store::{self, Purpose};
 
 /// Refuses a word after an action that takes none. It may name the conversation that is meant.
@@ -34,8 +34,8 @@ pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Erro
 
 /// The option for the conversation that a word names, if there is one.
 fn option_of_existing(word: &OsStr, context: &Context) -> Option<String> {
-    let which = Which::find(Some(word), None).ok()?;
-    let handle = store::find(context.folder.as_ref()?, &which, Purpose::Look).ok()?;
+    let which = ConversationRef::find(Some(word), None).ok()?;
+    let handle = store::find(context.directory.as_ref()?, &which, Purpose::Look).ok()?;
     let conversation = handle.open().ok()?;
     conversation.map(|_| which.option())
 }

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_exactly;
-use crate::session::folder::Kind;
+use crate::session::rules::FileKind;
 use crate::session::{self, Exchange};
 use crate::settings::{NO_TOOLS, ServerKind, Settings};
 use crate::text::escape::escape;
@@ -14,22 +14,25 @@ use crate::text::escape::escape;
 pub fn print(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let kind = arguments.generate.as_deref().unwrap_or_default();
     let lines = match kind {
-        "conversations" => conversations(context, &[Kind::Named])?,
-        "every-conversation" => conversations(context, &[Kind::Named, Kind::Unnamed, Kind::State])?,
+        "conversations" => conversations(context, &[FileKind::Named])?,
+        "every-conversation" => conversations(
+            context,
+            &[FileKind::Named, FileKind::AutoNamed, FileKind::Backup],
+        )?,
         _ => names(kind, &settings(arguments, context)?),
     };
     print_exactly(&lines, context.notes.terminal())
 }
 
 /// The conversations of these kinds, newest first. The first question follows a name, after a tab.
-fn conversations(context: &Context, kinds: &[Kind]) -> Result<String, Error> {
-    let folder = context.folder()?;
+fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error> {
+    let directory = context.directory()?;
     let terminal = context.notes.terminal();
     let mut lines = String::new();
-    for file in folder.files(true).map_err(Error::file)? {
+    for file in directory.files(true).map_err(Error::file)? {
         // A file that was put aside, because it cannot be read, cannot be continued.
         let is_aside = file.path.extension().is_none_or(|ending| ending != "json");
-        if is_aside || !kinds.contains(&folder.kind(&file.path)) {
+        if is_aside || !kinds.contains(&directory.kind(&file.path)) {
             continue;
         }
         // One that cannot be read is offered without its question.
@@ -38,7 +41,7 @@ fn conversations(context: &Context, kinds: &[Kind]) -> Result<String, Error> {
             let mut exchanges = conversation.exchanges.iter();
             exchanges.find_map(Exchange::question).map(list::summary)
         });
-        lines += &folder.id(&file.path);
+        lines += &directory.id(&file.path);
         if let Some(question) = question {
             lines += &format!("\t{}", escape(&terminal.encode(&question)));
         }

@@ -147,12 +147,12 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// The folder of conversations, and how many files it has, with earlier states.
+    /// The directory of conversations, and how many files it has, with backups.
     fn add_sessions(&mut self, context: &Context) -> Result<(), Error> {
-        let folder = context.folder()?;
-        let path = folder.sessions.display().to_string();
+        let directory = context.directory()?;
+        let path = directory.sessions.display().to_string();
         self.json["sessions"] = path.as_str().into();
-        let files = folder.files(true).map_err(Error::file)?;
+        let files = directory.files(true).map_err(Error::file)?;
         let count = files.len();
         let bytes: u64 = files.iter().map(|file| file.bytes).sum();
         let size = bytes.div_ceil(1_000);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::session::timestamp::Timestamp;
 use crate::text::json;
 use crate::unix;
-use crate::whole_file::{self, MAX_FILE, PRIVATE, SHARED};
+use crate::whole_file::{self, MAX_FILE, PRIVATE, ReadFailure, SHARED};
 
 /// The version of the files.
 pub const VERSION: u64 = 1;
@@ -133,8 +133,10 @@ impl AnswerFile {
                 Ok(_) => "it does not answer this question".to_owned(),
                 Err(error) => format!("it cannot be parsed ({error})"),
             },
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => error.to_string(),
+            Err(ReadFailure::System(error)) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(failure) => failure.to_string(),
         };
         let path = self.path.display();
         Err(format!("the known answer {path} is not used: {reason}"))

@@ -13,15 +13,15 @@ use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::server::whom::{self, Claim, Model, Whom};
-use crate::session::folder::Kind;
-use crate::session::name::Which;
-use crate::session::rules::{self, Found, Intent, Responder, Rules};
+use crate::session::name::ConversationRef;
+use crate::session::rules::{self, Circumstances, FileKind, Found, Intent, Responder, Rules};
 use crate::session::save::Saver;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
 use crate::settings::{Cached, Settings};
 use crate::tools::Selection;
+use crate::whole_file::ReadFailure;
 
 /// How a question relates to a conversation.
 #[derive(Clone, Copy, PartialEq)]
@@ -97,9 +97,9 @@ impl Opened {
     /// Looks at the conversation without a lock, a change or a note.
     fn peek(relation: Relation, settings: &Settings, context: &Context) -> Opened {
         let mut opened = Opened::nothing(relation, settings);
-        if let Ok(folder) = context.folder()
+        if let Ok(directory) = context.directory()
             && let Ok(which) = context.which()
-            && let Ok(handle) = store::find(folder, which, Purpose::Look)
+            && let Ok(handle) = store::find(directory, which, Purpose::Look)
         {
             opened.found = session::read(&handle.path);
         }
@@ -220,8 +220,7 @@ impl Opened {
 
     /// Decides whether the conversation is continued. If an obstacle forbids that, a note names it, and q starts a new one.
     pub fn decide(self, target: &Target, settings: &Settings, notes: &Notes) -> Place {
-        let is_unreadable = matches!(&self.found, Err(error) if !rules::is_unusable(error));
-        let spares_current = self.relation == Relation::Follow && is_unreadable;
+        let retains_current = matches!(self.found, Err(ReadFailure::System(_)));
         let handle = self.handle.clone();
         let relation = self.relation;
         let intent = match relation {
@@ -238,12 +237,12 @@ impl Opened {
             && settings.saves()
         {
             // No sweep may remove it before the exchange is saved.
-            handle.folder.touch(&handle.path);
+            handle.directory.touch(&handle.path);
         }
         Place {
             handle,
             intent,
-            spares_current,
+            retains_current,
         }
     }
 
@@ -277,7 +276,7 @@ impl Opened {
 
 /// The place of the current conversation, which is not read.
 fn find_unread(context: &Context) -> Result<Handle, Error> {
-    store::find(context.folder()?, context.which()?, Purpose::Look)
+    store::find(context.directory()?, context.which()?, Purpose::Look)
 }
 
 /// The place of the conversation. Without one, q still answers, and a note says why nothing is saved.
@@ -310,15 +309,15 @@ pub struct Place {
     /// `None`: there is no place for conversations.
     handle: Option<Handle>,
     pub intent: Intent,
-    /// The current conversation could not be read, so it stays, whatever the settings say.
-    spares_current: bool,
+    /// The current conversation could not be read, perhaps only for a moment, so it stays, whatever the settings say.
+    retains_current: bool,
 }
 
 impl Place {
-    /// The conversation's file, if it is not in q's own folder: it may have come from somebody else.
+    /// The conversation's file, if it is not in q's own directory: it may have come from somebody else.
     pub fn file_elsewhere(&self) -> Option<&Path> {
         let handle = self.handle.as_ref()?;
-        let is_elsewhere = handle.folder.kind(&handle.path) == Kind::Foreign;
+        let is_elsewhere = handle.directory.kind(&handle.path) == FileKind::External;
         is_elsewhere.then_some(&handle.path)
     }
 
@@ -352,29 +351,32 @@ impl Place {
         }
         let mut handle = self.handle.clone()?;
         if self.intent == Intent::New {
-            // A new conversation is not in the folder to which a link of the user's may lead.
+            // A new conversation is not in the directory to which a link of the user's may lead.
             handle.path.clone_from(&handle.link);
         }
+        let arguments = &settings.typed;
+        let rule = rules::of_question(&handle.which, handle.directory.kind(&handle.path));
+        let circumstances = Circumstances {
+            is_new: matches!(self.intent, Intent::New | Intent::FollowOrNew),
+            is_model_typed: arguments.provider.is_some() || arguments.model.is_some(),
+            is_terminal: io::stdout().is_terminal(),
+        };
         let mut rules = settings.values.rules;
-        if self.spares_current {
-            rules.keep = None;
-        }
-        // Conversations that the user named or chose keep everything.
-        if !handle.which.is_current() || !handle.folder.kind(&handle.path).is_auto_named() {
+        if !rule.is_trimmed {
             rules.pairs = usize::MAX;
         }
-        let is_chosen = handle.which.is_generated();
-        let becomes_current = match self.intent {
-            Intent::New | Intent::FollowOrNew => Some(handle.link.clone()),
-            _ if is_chosen && io::stdout().is_terminal() => current_link(&handle, context),
-            _ => None,
-        };
-        let arguments = &settings.typed;
+        if self.retains_current {
+            rules.keep = None;
+        }
+        let mut becomes_current = None;
+        if rule.becomes_current.applies(circumstances) {
+            becomes_current = current_link(&handle, context);
+        }
         Some(Saver {
             intent: self.intent.clone(),
             becomes_current,
             responder,
-            pins: arguments.provider.is_some() || arguments.model.is_some() || is_chosen,
+            pins: rule.pinned.applies(circumstances),
             system: plan.system.clone(),
             tools: plan.selection.as_ref().map(Selection::names),
             rules,
@@ -383,11 +385,15 @@ impl Place {
     }
 }
 
-/// The link to the current conversation, which `Q_SESSION` may choose; `None` if no current conversation can have that name.
+/// The link to the current conversation: of the question, else the one that `Q_SESSION` may choose; `None` if no current
+/// conversation can have that name.
 fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
-    let which = Which::find(None, context.environment.get("Q_SESSION"));
-    let Ok(Which::Current(stem)) = which else {
+    if handle.which.is_current() {
+        return Some(handle.link.clone());
+    }
+    let which = ConversationRef::find(None, context.environment.get("Q_SESSION"));
+    let Ok(ConversationRef::Current(stem)) = which else {
         return None;
     };
-    Some(handle.folder.file(&stem))
+    Some(handle.directory.path_of(&stem))
 }

@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::folder::{self, ENDING, Folder, Kind, UNREADABLE, is_missing};
+use super::directory::{self, ENDING, StateDirectory, UNREADABLE, is_missing};
 use super::format::{self, MAX_SIZE};
-use super::name::{self, STATE, Which};
-use super::rules::{self, Found};
+use super::name::{self, STATE};
+use super::rules::{FileKind, Found};
 use super::timestamp::Timestamp;
 use crate::text::search::Word;
-use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, Temporary, rename_new};
+use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, ReadFailure, Temporary, rename_new};
 
 /// Reads what is at a path. A link that leads nowhere is nothing.
 pub fn read(path: &Path) -> Found {
@@ -29,7 +29,7 @@ pub fn read_again(path: &Path, known: Option<&Conversation>) -> Found {
     let Some(bytes) = read_bytes(path)? else {
         return Ok(None);
     };
-    let conversation = format::read(bytes).map_err(io::Error::other)?;
+    let conversation = format::read(bytes).map_err(ReadFailure::Unusable)?;
     Ok(Some(conversation))
 }
 
@@ -39,26 +39,25 @@ pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> Found {
     let Some(bytes) = read_bytes(path)? else {
         return Ok(None);
     };
-    format::read_if_it_may_have(bytes, words).map_err(io::Error::other)
+    format::read_if_it_may_have(bytes, words).map_err(ReadFailure::Unusable)
 }
 
 /// The bytes of a conversation's file, if there is one.
-fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadFailure> {
     match whole_file::read(path, MAX_SIZE as u64) {
-        Err(error) if is_missing(&error) => Ok(None),
-        // It is not a regular file, or too large.
-        Err(error) if rules::is_unusable(&error) => Err(error),
-        read => read.or_cannot("read", path).map(Some),
+        Err(ReadFailure::System(error)) if is_missing(&error) => Ok(None),
+        Err(ReadFailure::System(error)) => Err(error).or_cannot("read", path)?,
+        read => read.map(Some),
     }
 }
 
-/// The error for a pipe, a device or a folder in a conversation's place.
+/// The error for a pipe, a device or a directory in a conversation's place.
 pub fn not_regular(path: &Path) -> io::Error {
     let path = path.display();
     io::Error::other(format!("{path}: it is not a regular file"))
 }
 
-/// Deletes a file or a link; a pipe, a device or a folder stays. Returns whether it was a file.
+/// Deletes a file or a link; a pipe, a device or a directory stays. Returns whether it was a file.
 pub fn remove(path: &Path) -> io::Result<bool> {
     let kind = match fs::symlink_metadata(path) {
         Err(error) if is_missing(&error) => return Ok(false),
@@ -78,9 +77,9 @@ pub struct Draft {
 
 impl Draft {
     /// Writes a conversation. Needs no lock.
-    pub fn write(folder: &Folder, conversation: Conversation) -> io::Result<Draft> {
-        // Its name is not known yet, but its folder is.
-        let path = folder.file(&conversation.created.id());
+    pub fn write(directory: &StateDirectory, conversation: Conversation) -> io::Result<Draft> {
+        // Its name is not known yet, but its directory is.
+        let path = directory.path_of(&conversation.created.id());
         let write = |file: &mut dyn Write| format::write(&conversation, file);
         Ok(Draft {
             temporary: Temporary::stream_beside(&path, write, PRIVATE)?,
@@ -89,24 +88,28 @@ impl Draft {
     }
 
     /// Gives it the name of its id. If that is taken, `created` is counted up. The caller has the lock, if there is one.
-    pub fn create(mut self, folder: &Folder) -> io::Result<PathBuf> {
+    pub fn create(mut self, directory: &StateDirectory) -> io::Result<PathBuf> {
         loop {
             let created = self.conversation.created;
-            let path = folder.file(&created.id());
+            let path = directory.path_of(&created.id());
             match self.temporary.create(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 done => return done.map(|()| path),
             }
-            self.conversation.created = first_free(folder, created, ENDING)?;
-            self = Draft::write(folder, self.conversation)?;
+            self.conversation.created = first_free(directory, created, ENDING)?;
+            self = Draft::write(directory, self.conversation)?;
         }
     }
 }
 
 /// The first moment from this one on whose id no file has.
-fn first_free(folder: &Folder, mut moment: Timestamp, ending: &str) -> io::Result<Timestamp> {
+fn first_free(
+    directory: &StateDirectory,
+    mut moment: Timestamp,
+    ending: &str,
+) -> io::Result<Timestamp> {
     loop {
-        let path = folder.sessions.join(moment.id() + ending);
+        let path = directory.sessions.join(moment.id() + ending);
         if path.symlink_metadata().is_err() {
             return Ok(moment);
         }
@@ -123,25 +126,25 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Temporary::write_beside(path, bytes, PRIVATE)?.create(path)
 }
 
-/// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned. The
+/// Replaces a conversation. With `keeps_backup`, the file as it was is copied to a backup, whose path is returned. The
 /// caller has the lock.
 pub fn rewrite(
-    folder: &Folder,
+    directory: &StateDirectory,
     path: &Path,
     conversation: &Conversation,
-    keeps_state: bool,
+    keeps_backup: bool,
 ) -> io::Result<Option<PathBuf>> {
     let write = |file: &mut dyn Write| format::write(conversation, file);
     let temporary = Temporary::stream_beside(path, write, PRIVATE)?;
-    if folder.kind(path) == Kind::Foreign
-        && let Some(metadata) = folder::metadata(path)?
+    if directory.kind(path) == FileKind::External
+        && let Some(metadata) = directory::metadata(path)?
     {
         // The user has made it.
         temporary.set_mode(metadata.permissions())?;
     }
     let mut state = None;
-    if keeps_state {
-        state = Some(keep_state(folder, path)?);
+    if keeps_backup {
+        state = Some(back_up(directory, path)?);
     }
     let Err(error) = temporary.replace(path) else {
         return Ok(state);
@@ -154,62 +157,69 @@ pub fn rewrite(
     }
     let mut reason = format!("it is not certain whether the conversation has changed: {error}");
     if let Some(state) = state {
-        let option = folder.which(&state).option();
-        reason += &format!("; q{option} has the state before");
+        reason += &format!("; q -s {} has the state before", directory.id(&state));
     }
     Err(io::Error::other(reason))
 }
 
-/// Copies a conversation before more than its end changes: in the folder to `ID~1.json`, `ID~2.json` and so on, always above
-/// the highest number there is, so that the highest is the newest. A file elsewhere is copied into the folder, under an id of
-/// its own.
-fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
+/// Copies a conversation before more than its end changes: in the directory to `ID~1.json`, `ID~2.json` and so on. A file
+/// elsewhere is copied into the directory, under an id of its own.
+fn back_up(directory: &StateDirectory, path: &Path) -> io::Result<PathBuf> {
     let bytes = whole_file::read(path, MAX_FILE)?;
-    let Which::Named(id) = folder.which(path) else {
-        return keep_state_of_file(folder, bytes);
+    let Some(id) = directory.name_of(path) else {
+        return back_up_external(directory, path, bytes);
     };
-    let id = name::base(&id);
-    let mut highest = 0;
-    for other in folder.paths()? {
-        highest = highest.max(folder.state_number(&other, id));
+    let prefix = format!("{}{STATE}", name::base(&id));
+    create_numbered(directory, &prefix, &bytes)
+}
+
+/// Copies a file elsewhere. Its id has the moment when the conversation began, and digits that only this file's backups have.
+/// Somebody else may have chosen the tools that the file names, so the copy, which is the user's own, has none.
+fn back_up_external(
+    directory: &StateDirectory,
+    path: &Path,
+    mut bytes: Vec<u8>,
+) -> io::Result<PathBuf> {
+    directory.prepare()?;
+    let mut conversation = format::read(bytes.clone()).map_err(ReadFailure::Unusable)?;
+    if !conversation.tools.is_empty() {
+        conversation.tools.clear();
+        bytes = format::to_bytes(&conversation)?;
     }
-    let temporary = Temporary::write_beside(path, &bytes, PRIVATE)?;
+    let prefix = conversation.created.id() + &name::digits_of(path);
+    create_numbered(directory, &prefix, &bytes)
+}
+
+/// Writes a file whose name is this prefix and a number above the highest there is, so that the highest is the newest.
+fn create_numbered(directory: &StateDirectory, prefix: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let mut highest = 0;
+    for other in directory.paths()? {
+        highest = highest.max(directory.number_of(&other, prefix));
+    }
+    let temporary = Temporary::write_beside(&directory.path_of(prefix), bytes, PRIVATE)?;
     loop {
         highest += 1;
-        let state = folder.file(&format!("{id}{STATE}{highest}"));
-        match temporary.create(&state) {
+        let path = directory.path_of(&format!("{prefix}{highest}"));
+        match temporary.create(&path) {
             // Another q, which has no lock, may have made it.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            created => return created.map(|()| state),
+            created => return created.map(|()| path),
         }
     }
 }
 
-/// Copies a file elsewhere. Somebody else may have chosen the tools that it names, so the copy, which is the user's own,
-/// has none.
-fn keep_state_of_file(folder: &Folder, bytes: Vec<u8>) -> io::Result<PathBuf> {
-    folder.prepare()?;
-    let mut conversation = format::read(bytes.clone()).map_err(io::Error::other)?;
-    if !conversation.tools.is_empty() {
-        conversation.tools.clear();
-        return Draft::write(folder, conversation)?.create(folder);
-    }
-    let beside = folder.file(&conversation.created.id());
-    let draft = Draft {
-        temporary: Temporary::write_beside(&beside, &bytes, PRIVATE)?,
-        conversation,
-    };
-    draft.create(folder)
-}
-
 /// Makes a link lead to a conversation beside it. Returns the one that it leaves, whose time to be kept starts now. The
 /// caller has the lock.
-pub fn point(folder: &Folder, link: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
-    adopt(folder, link)?;
-    let left = folder.follow(link)?;
-    folder.touch(&left);
+pub fn set_link(
+    directory: &StateDirectory,
+    link: &Path,
+    path: &Path,
+) -> io::Result<Option<PathBuf>> {
+    migrate_to_link(directory, link)?;
+    let left = directory.read_link(link)?;
+    directory.touch(&left);
     // Lists show it before the one that it leaves.
-    folder.touch(path);
+    directory.touch(path);
     if left != path {
         Temporary::link(link, path)?.replace(link)?;
     }
@@ -219,7 +229,7 @@ pub fn point(folder: &Folder, link: &Path, path: &Path) -> io::Result<Option<Pat
 
 /// Gives a file that is in the place of the link the name of a conversation of its time, and makes the link lead there.
 /// Where that cannot be done, the file stays. The caller has the lock.
-pub fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
+pub fn migrate_to_link(directory: &StateDirectory, link: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(link) {
         Ok(metadata) if !metadata.is_symlink() => metadata,
         _ => return Ok(()),
@@ -228,12 +238,12 @@ pub fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
         return Err(not_regular(link));
     }
     let ending = match read(link) {
-        Err(error) if rules::is_unusable(&error) => UNREADABLE,
+        Err(ReadFailure::Unusable(_)) => UNREADABLE,
         found => found.map(|_| ENDING)?,
     };
     let moment = Timestamp::from_mtime(metadata.modified()?);
-    let moment = first_free(folder, moment, ending)?;
-    let path = folder.sessions.join(moment.id() + ending);
+    let moment = first_free(directory, moment, ending)?;
+    let path = directory.sessions.join(moment.id() + ending);
     // Where there are no symbolic links, the file stays where it is.
     let temporary = Temporary::link(link, &path)?;
     rename_new(link, &path).or_cannot("rename", link)?;
@@ -245,30 +255,30 @@ mod tests {
     use super::super::conversation::tests::{conversation, moment};
     use super::*;
 
-    fn empty_folder() -> (tempfile::TempDir, Folder) {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = Folder::find(Some(root.path().to_owned())).expect("a folder");
-        folder.prepare().expect("a folder");
-        (root, folder)
+    fn empty_directory() -> (tempfile::TempDir, StateDirectory) {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
+        directory.prepare().expect("a directory");
+        (root, directory)
     }
 
     #[test]
     fn conversations_of_one_moment_get_ids_of_their_own_without_a_lock() {
-        let (_root, folder) = empty_folder();
+        let (_root, directory) = empty_directory();
         std::thread::scope(|scope| {
             for number in 0..16 {
-                let folder = &folder;
+                let directory = &directory;
                 scope.spawn(move || {
                     let talk = conversation(&[("question", &*number.to_string())]);
-                    let draft = Draft::write(folder, talk).expect("a draft");
-                    draft.create(folder).expect("an id");
+                    let draft = Draft::write(directory, talk).expect("a draft");
+                    draft.create(directory).expect("an id");
                 });
             }
         });
         let mut answers = Vec::new();
-        for path in folder.paths().expect("files") {
+        for path in directory.paths().expect("files") {
             let found = read(&path).expect("a conversation").expect("a file");
-            assert_eq!(folder.id(&path), found.created.id());
+            assert_eq!(directory.id(&path), found.created.id());
             answers.extend(found.entries().last().map(|entry| entry.text().to_string()));
         }
         answers.sort_by_key(|answer| answer.parse::<u32>().ok());
@@ -287,39 +297,39 @@ mod tests {
             // It has more digits than q counts with.
             ("work~99999999999999999999", "work~1"),
         ] {
-            let (_root, folder) = empty_folder();
+            let (_root, directory) = empty_directory();
             for name in there.split(' ').filter(|name| !name.is_empty()) {
-                create(&folder.file(name), b"{}").expect("a file");
+                create(&directory.path_of(name), b"{}").expect("a file");
             }
-            create(&folder.file("work"), b"{}").expect("a file");
-            let state = keep_state(&folder, &folder.file("work")).expect("a copy");
-            assert_eq!(folder.id(&state), next, "{there}");
+            create(&directory.path_of("work"), b"{}").expect("a file");
+            let state = back_up(&directory, &directory.path_of("work")).expect("a copy");
+            assert_eq!(directory.id(&state), next, "{there}");
             // A state of a state is one of the same conversation.
-            let state = keep_state(&folder, &state).expect("a copy");
-            assert_ne!(folder.id(&state), next, "{there}");
-            assert_eq!(name::base(&folder.id(&state)), "work", "{there}");
+            let state = back_up(&directory, &state).expect("a copy");
+            assert_ne!(directory.id(&state), next, "{there}");
+            assert_eq!(name::base(&directory.id(&state)), "work", "{there}");
         }
     }
 
     #[test]
     fn the_last_moment_of_the_calendar_has_one_id() {
-        let (_root, folder) = empty_folder();
+        let (_root, directory) = empty_directory();
         let last = "9999-12-31T23:59:59.999Z".to_owned();
         let last = Timestamp::try_from(last).expect("a time");
-        create(&folder.file(&last.id()), b"{}").expect("a file");
-        assert!(first_free(&folder, last, ENDING).is_err());
-        assert_eq!(first_free(&folder, last, UNREADABLE).ok(), Some(last));
+        create(&directory.path_of(&last.id()), b"{}").expect("a file");
+        assert!(first_free(&directory, last, ENDING).is_err());
+        assert_eq!(first_free(&directory, last, UNREADABLE).ok(), Some(last));
     }
 
     #[test]
     fn an_id_is_the_moment_of_the_conversation() {
-        let (_root, folder) = empty_folder();
+        let (_root, directory) = empty_directory();
         let talk = Conversation::new(moment(0));
         let id = talk.created.id();
         let bytes = format::to_bytes(&talk).expect("bytes");
-        let draft = Draft::write(&folder, talk).expect("a draft");
-        let path = draft.create(&folder).expect("an id");
-        assert_eq!(path, folder.file(&id));
+        let draft = Draft::write(&directory, talk).expect("a draft");
+        let path = draft.create(&directory).expect("an id");
+        assert_eq!(path, directory.path_of(&id));
         assert_eq!(fs::read(path).expect("a file"), bytes);
     }
 }

@@ -4,44 +4,56 @@ use std::io;
 use std::path::Path;
 
 use super::conversation::Exchange;
-use super::folder::{self, Folder, Kind};
+use super::directory::{self, StateDirectory};
 use super::lock::{self, PATIENTLY};
-use super::rules::Rules;
+use super::rules::{FileKind, Owner, Rules, of_file};
 use super::store::Handle;
 use super::timestamp::Timestamp;
-use super::{disk, format, name};
+use super::{disk, format};
 
-/// Removes the last exchange of a conversation; an earlier state keeps it, if the rules do. Returns the conversation's id
-/// and the exchange. `None`: there was none.
-pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchange)>> {
-    let folder = &handle.folder;
+/// An exchange that was removed.
+pub struct Undone {
+    /// The value for `-s` that names its conversation.
+    pub id: String,
+    pub exchange: Exchange,
+    /// The same for the backup that still has it, if there is one.
+    pub backup: Option<String>,
+}
+
+/// Removes the last exchange of a conversation; a backup keeps it, if the rules do. `None`: there was none.
+pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<Undone>> {
+    let directory = &handle.directory;
     let _lock = handle.lock(PATIENTLY)?;
-    if folder.kind(&handle.path) == Kind::Link {
-        // An earlier state needs an id to be named by. Without symbolic links the file stays.
-        let _ = disk::adopt(folder, &handle.path);
+    if directory.kind(&handle.path) == FileKind::Link {
+        // A backup needs an id to be named by. Without symbolic links the file stays.
+        let _ = disk::migrate_to_link(directory, &handle.path);
     }
-    let path = folder.follow(&handle.path)?;
+    let path = directory.read_link(&handle.path)?;
     let Some(mut conversation) = disk::read(&path)? else {
         return Ok(None);
     };
     let exchanges = &mut conversation.exchanges;
-    let Some(undone) = exchanges.pop_if(|last| last.question().is_some()) else {
+    let Some(exchange) = exchanges.pop_if(|last| last.question().is_some()) else {
         return Ok(None);
     };
-    disk::rewrite(folder, &path, &conversation, rules.keeps())?;
-    Ok(Some((folder.id(&path), undone)))
+    let backup = disk::rewrite(directory, &path, &conversation, rules.keeps())?;
+    Ok(Some(Undone {
+        id: directory.id(&path),
+        exchange,
+        backup: backup.map(|backup| directory.id(&backup)),
+    }))
 }
 
 /// Copies a conversation to another place, which must be free, else the error is `AlreadyExists`.
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
-    to.folder.prepare()?;
+    to.directory.prepare()?;
     let _lock = to.lock(PATIENTLY)?;
-    let path = from.folder.follow(&from.path)?;
+    let path = from.directory.read_link(&from.path)?;
     let Some(mut conversation) = disk::read(&path)? else {
         return Err(io::Error::other("it was cleared in the meantime"));
     };
     conversation.created = Timestamp::now();
-    if from.folder.kind(&path) == Kind::Foreign {
+    if from.directory.kind(&path) == FileKind::External {
         // Somebody else may have chosen them, and the copy is the user's own.
         conversation.tools.clear();
     }
@@ -51,22 +63,26 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
 /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has named,
 /// only the link is deleted. Returns whether there was a conversation.
 pub fn clear(handle: &Handle) -> io::Result<bool> {
-    let folder = &handle.folder;
+    let directory = &handle.directory;
     let link = &handle.link;
-    if !link.is_symlink() && folder::metadata(link)?.is_none() {
+    if !link.is_symlink() && directory::metadata(link)?.is_none() {
         return Ok(false);
     }
     let _lock = handle.lock(PATIENTLY)?;
     // Before the lock was held, another q may have made another conversation the current one.
-    let path = folder.follow(link)?;
-    let metadata = folder::metadata(&path)?;
+    let path = directory.read_link(link)?;
+    let metadata = directory::metadata(&path)?;
+    let is_current = handle.which.is_current();
+    if metadata.is_none() && !is_current {
+        return Ok(false);
+    }
     if let Some(metadata) = &metadata
         && !metadata.is_file()
     {
         return Err(disk::not_regular(&path));
     }
-    if folder.kind(&path).is_auto_named() || !handle.which.is_current() {
-        remove(folder, &path)?;
+    if !is_current || of_file(directory.kind(&path)).owner == Owner::Q {
+        remove(directory, &path)?;
     }
     if *link != path {
         disk::remove(link)?;
@@ -74,21 +90,21 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     Ok(metadata.is_some())
 }
 
-/// Deletes every conversation, and returns their number, without earlier states. One that cannot be deleted is an error
+/// Deletes every conversation, and returns their number, without backups. One that cannot be deleted is an error
 /// once the others are gone.
-pub fn clear_all(folder: &Folder) -> io::Result<usize> {
-    if folder::metadata(&folder.sessions)?.is_none() {
+pub fn clear_all(directory: &StateDirectory) -> io::Result<usize> {
+    if directory::metadata(&directory.sessions)?.is_none() {
         return Ok(0);
     }
-    let _lock = lock::acquire(&[&folder.sessions], PATIENTLY)?;
+    let _lock = lock::acquire(&[&directory.sessions], PATIENTLY)?;
     let mut deleted = 0;
     let mut result = Ok(());
-    for path in folder.paths()? {
-        let kind = folder.kind(&path);
-        if kind == Kind::Foreign {
+    for path in directory.paths()? {
+        let kind = directory.kind(&path);
+        if kind == FileKind::External {
             continue;
         }
-        let counts = kind.is_conversation() && kind != Kind::State;
+        let counts = of_file(kind).is_conversation && kind != FileKind::Backup;
         match disk::remove(&path) {
             Ok(was_file) => deleted += usize::from(was_file && counts),
             Err(error) => result = Err(error),
@@ -98,35 +114,33 @@ pub fn clear_all(folder: &Folder) -> io::Result<usize> {
 }
 
 /// Removes a conversation that is not current any more, unless it is current elsewhere. The caller has the lock.
-pub(super) fn remove_left(folder: &Folder, path: &Path) -> io::Result<()> {
-    for other in folder.paths()? {
-        let is_link = other != path && folder.kind(&other).is_conversation();
-        if is_link && folder.follow(&other)? == path {
+pub(super) fn remove_left(directory: &StateDirectory, path: &Path) -> io::Result<()> {
+    for other in directory.paths()? {
+        let is_link = other != path && directory.has_conversation(&other);
+        if is_link && directory.read_link(&other)? == path {
             return Ok(());
         }
     }
-    remove(folder, path)
+    remove(directory, path)
 }
 
-/// Removes a conversation, its earlier states and the links to them.
-fn remove(folder: &Folder, path: &Path) -> io::Result<()> {
+/// Removes a conversation, its backups and the links to them.
+fn remove(directory: &StateDirectory, path: &Path) -> io::Result<()> {
     disk::remove(path)?;
-    if folder.kind(path) == Kind::Foreign {
-        return Ok(());
-    }
-    remove_dependents(folder, path)
+    remove_dependents(directory, path)
 }
 
-/// Removes the earlier states of a conversation that was removed, and the links to it and to them. Its name is free, so
-/// another q, which saves without the lock, may have given it to a new conversation. That one stays.
-fn remove_dependents(folder: &Folder, path: &Path) -> io::Result<()> {
-    for other in folder.paths()? {
-        if other == path || !folder.kind(&other).is_conversation() {
+/// Removes the backups of a conversation that was removed, and the links to it and to them. Its name is free, so another q,
+/// which saves without the lock, may have given it to a new conversation. That one stays, and so does the user's link to a
+/// file elsewhere.
+fn remove_dependents(directory: &StateDirectory, path: &Path) -> io::Result<()> {
+    for other in directory.paths()? {
+        if other == path || !directory.has_conversation(&other) {
             continue;
         }
-        let file = folder.follow(&other)?;
-        let id = folder.id(&file);
-        if file == path || folder.file(name::base(&id)) == path {
+        let file = directory.read_link(&other)?;
+        let is_link_to_it = file == path && directory.has_conversation(path);
+        if is_link_to_it || directory.is_backup_of(&file, path) {
             disk::remove(&other)?;
         }
     }
@@ -139,15 +153,15 @@ mod tests {
 
     #[test]
     fn a_conversation_that_has_taken_the_name_of_a_removed_one_stays() {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = Folder::find(Some(root.path().to_owned())).expect("a folder");
-        folder.prepare().expect("a folder");
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
+        directory.prepare().expect("a directory");
         let id = "session_20261121100000000";
-        let (taken, state) = (folder.file(id), folder.file(&format!("{id}~1")));
+        let (taken, state) = (directory.path_of(id), directory.path_of(&format!("{id}~1")));
         for path in [&taken, &state] {
             disk::create(path, b"{}").expect("a file");
         }
-        remove_dependents(&folder, &taken).expect("a removal");
-        assert_eq!(folder.paths().expect("files"), [taken]);
+        remove_dependents(&directory, &taken).expect("a removal");
+        assert_eq!(directory.paths().expect("files"), [taken]);
     }
 }

@@ -410,6 +410,10 @@ impl<'a> CheckedFields<'a> {
         self.first.get_or_insert(name);
         self.last = value;
         let name = decoded_name(name)?;
+        // It stays as it is written, whatever it is.
+        if !KNOWN_NAMES.contains(&&*name) {
+            return Ok(());
+        }
         self.weight += json::VALUE + weight_of_field(&name, value);
         if self.weight > json::MAX_WEIGHT {
             return Err(json::too_many_values());

@@ -1,10 +1,10 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
 pub mod conversation;
+pub mod directory;
 mod disk;
 pub mod edit;
 pub mod entry;
-pub mod folder;
 pub mod format;
 pub mod lock;
 pub mod name;

@@ -1,4 +1,4 @@
-//! Which conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
+//! ConversationRef conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 use super::timestamp::ID_PREFIX;
 use crate::error::Error;
 use crate::text::one_line::quoted;
+use crate::whole_file;
 
 /// The fewest digits of an id: from the year to the second. Those of q itself go on to the millisecond.
 const DIGITS_OF_ID: usize = 14;
+
+/// How many digits the id of a moment has, and how many more tell a file elsewhere from others in the ids of its backups.
+const DIGITS_OF_MOMENT: usize = 17;
+const DIGITS_OF_FILE: usize = 10;
 
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
@@ -21,12 +26,12 @@ pub const CURRENT: &str = "current";
 /// The beginning of the names of links to other current conversations.
 pub const SLOT: &str = "current-";
 
-/// Separates the name of a conversation from the number of an earlier state.
+/// Separates the name of a conversation from the number of a backup.
 pub const STATE: char = '~';
 
 /// A conversation, as a user names it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Which {
+pub enum ConversationRef {
     /// The current one, by the name of the link to it: `current`, or `current-NAME` with the name in `Q_SESSION`.
     Current(String),
     /// One that has a name, and never expires; or one by the id that q has given it.
@@ -37,49 +42,49 @@ pub enum Which {
     File(PathBuf),
 }
 
-impl Which {
+impl ConversationRef {
     /// The conversation that the option names, else that of the slot that `Q_SESSION` names, else the current one.
-    pub fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
+    pub fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<ConversationRef, Error> {
         if let Some(value) = option {
-            let which = Which::parse(value);
+            let which = ConversationRef::parse(value);
             return which.map_err(|reason| Error::usage(format!("--session: {reason}")));
         }
         let Some(slot) = slot else {
-            return Ok(Which::Current(CURRENT.to_owned()));
+            return Ok(ConversationRef::Current(CURRENT.to_owned()));
         };
         check(slot).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
-        Ok(Which::Current(format!("{SLOT}{slot}")))
+        Ok(ConversationRef::Current(format!("{SLOT}{slot}")))
     }
 
     /// Reads the value of `-s`. The error says why it names no conversation.
-    fn parse(value: &OsStr) -> Result<Which, String> {
+    fn parse(value: &OsStr) -> Result<ConversationRef, String> {
         if value.as_encoded_bytes().ends_with(b".json") {
-            return resolve(Path::new(value)).map(Which::File);
+            return canonicalize(Path::new(value)).map(ConversationRef::File);
         }
         let name = &*value.to_string_lossy();
         if let Some(number) = name.strip_prefix('%') {
             return match number.parse() {
-                Ok(number) if number > 0 => Ok(Which::Number(number)),
+                Ok(number) if number > 0 => Ok(ConversationRef::Number(number)),
                 _ => Err(format!("“{name}” is not a number of the list, such as %1")),
             };
         }
         check(base(name))?;
-        Ok(Which::Named(name.to_owned()))
+        Ok(ConversationRef::Named(name.to_owned()))
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.
     pub fn option(&self) -> String {
         match self {
-            Which::Current(_) => String::new(),
-            Which::Named(name) => format!(" -s {name}"),
-            Which::Number(number) => format!(" -s %{number}"),
-            Which::File(path) => format!(" -s {}", quoted(&path.to_string_lossy())),
+            ConversationRef::Current(_) => String::new(),
+            ConversationRef::Named(name) => format!(" -s {name}"),
+            ConversationRef::Number(number) => format!(" -s %{number}"),
+            ConversationRef::File(path) => format!(" -s {}", quoted(&path.to_string_lossy())),
         }
     }
 
     /// Reads the name for a copy, which must be one that users may give.
-    pub fn for_copy(value: &OsStr) -> Result<Which, Error> {
-        let reason = match Which::parse(value) {
+    pub fn for_copy(value: &OsStr) -> Result<ConversationRef, Error> {
+        let reason = match ConversationRef::parse(value) {
             Ok(which) if !which.is_generated() => return Ok(which),
             Ok(_) => format!("“{}” is not a name that users may give", value.display()),
             Err(reason) => reason,
@@ -89,25 +94,39 @@ impl Which {
 
     /// Whether it is a current conversation, which may expire.
     pub fn is_current(&self) -> bool {
-        matches!(self, Which::Current(_))
+        matches!(self, ConversationRef::Current(_))
     }
 
-    /// Whether q has named it, as a conversation, an earlier state or a number of the list, so a user cannot begin it.
+    /// Whether q has named it, as a conversation, a backup or a number of the list, so a user cannot begin it.
     pub fn is_generated(&self) -> bool {
         match self {
-            Which::Named(name) => name.starts_with(ID_PREFIX) || base(name) != name,
-            Which::Number(_) => true,
+            ConversationRef::Named(name) => name.starts_with(ID_PREFIX) || base(name) != name,
+            ConversationRef::Number(_) => true,
             _ => false,
         }
     }
 }
 
-/// The name of the conversation whose earlier state this is; any other name as it is.
+/// The name of the conversation whose backup this is; any other name as it is.
 pub fn base(name: &str) -> &str {
     match name.rsplit_once(STATE) {
         Some((base, number)) if !base.is_empty() && is_number(number, 1) => base,
         _ => name,
     }
+}
+
+/// The digits that tell a file elsewhere from others. The ids of its backups have them after their moment.
+pub(super) fn digits_of(path: &Path) -> String {
+    let hash = whole_file::name_of(&path.to_string_lossy());
+    let number = u32::from_str_radix(&hash[..8], 16);
+    format!("{:0DIGITS_OF_FILE$}", number.unwrap_or_default())
+}
+
+/// Whether an id is that of a backup of this file elsewhere.
+pub(super) fn is_backup_of_external(id: &str, path: &Path) -> bool {
+    let after_moment = id.get(ID_PREFIX.len() + DIGITS_OF_MOMENT..);
+    let number = after_moment.and_then(|digits| digits.strip_prefix(&*digits_of(path)));
+    is_id(id) && number.is_some_and(|number| is_number(number, 1))
 }
 
 /// Whether a name begins as those of conversations do, and has only their characters.
@@ -136,21 +155,21 @@ fn check(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The path without links. The file need not exist yet, but its folder must.
-pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
+/// The path without links. The file need not exist yet, but its directory must.
+pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, String> {
     match fs::canonicalize(path) {
         Ok(real) => return Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(format!("{}: {error}", path.display())),
     }
     // A link to a file that does not exist yet; a link to itself is another error.
-    let folder = Path::new(".").join(path).with_file_name("");
+    let directory = Path::new(".").join(path).with_file_name("");
     if let Ok(target) = fs::read_link(path) {
-        return resolve(&folder.join(target));
+        return canonicalize(&directory.join(target));
     }
-    let folder = fs::canonicalize(folder)
+    let directory = fs::canonicalize(directory)
         .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-    Ok(folder.join(path.file_name().unwrap_or_default()))
+    Ok(directory.join(path.file_name().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -158,11 +177,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_the_folder() {
+    fn names_cannot_leave_the_directory() {
         for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "a~"] {
-            let named = Which::parse(OsStr::new(name));
+            let named = ConversationRef::parse(OsStr::new(name));
             assert_eq!(named.is_ok(), name != "a~", "{name}");
-            let is_right = named.is_err() || named == Ok(Which::Named(name.to_owned()));
+            let is_right = named.is_err() || named == Ok(ConversationRef::Named(name.to_owned()));
             assert!(is_right, "{name}");
         }
         for name in
@@ -170,8 +189,8 @@ mod tests {
                 .split('|')
                 .chain([&*"x".repeat(101)])
         {
-            assert!(Which::parse(OsStr::new(name)).is_err(), "{name}");
-            assert!(Which::find(None, Some(name)).is_err(), "{name}");
+            assert!(ConversationRef::parse(OsStr::new(name)).is_err(), "{name}");
+            assert!(ConversationRef::find(None, Some(name)).is_err(), "{name}");
         }
     }
 
@@ -180,37 +199,70 @@ mod tests {
         let ids = "session_20261121100000123 session_20261121100000-2 session_20261121100000123~1 \
             work~12";
         for id in ids.split(' ') {
-            let found = Which::parse(OsStr::new(id));
+            let found = ConversationRef::parse(OsStr::new(id));
             assert!(found.is_ok_and(|which| which.is_generated()), "{id}");
-            assert!(Which::for_copy(OsStr::new(id)).is_err(), "{id}");
+            assert!(ConversationRef::for_copy(OsStr::new(id)).is_err(), "{id}");
         }
-        assert_eq!(Which::parse(OsStr::new("%12")), Ok(Which::Number(12)));
+        assert_eq!(
+            ConversationRef::parse(OsStr::new("%12")),
+            Ok(ConversationRef::Number(12))
+        );
         for wrong in ["%", "%0", "%-1", "%x", "~1", "current~1", "a/b~1"] {
-            assert!(Which::parse(OsStr::new(wrong)).is_err(), "{wrong}");
+            assert!(
+                ConversationRef::parse(OsStr::new(wrong)).is_err(),
+                "{wrong}"
+            );
         }
-        assert!(Which::for_copy(OsStr::new("%1")).is_err());
+        assert!(ConversationRef::for_copy(OsStr::new("%1")).is_err());
         assert_eq!((base("work~1"), base("~1")), ("work", "~1"));
     }
 
     #[test]
+    fn a_file_elsewhere_has_backups_with_ids_that_no_other_has() {
+        let path = Path::new("/home/talk.json");
+        let digits = digits_of(path);
+        assert_eq!(digits.len(), DIGITS_OF_FILE);
+        let id = "session_20261121100000123";
+        for (id, is_backup) in [
+            (format!("{id}{digits}1"), true),
+            (format!("{id}{digits}12"), true),
+            (format!("{id}{digits}"), false),
+            (format!("{id}{digits}x"), false),
+            (
+                format!("{id}{}1", digits_of(Path::new("/home/other.json"))),
+                false,
+            ),
+            (id.to_owned(), false),
+            (format!("{id}~1"), false),
+            ("work".to_owned(), false),
+        ] {
+            assert_eq!(is_backup_of_external(&id, path), is_backup, "{id}");
+        }
+    }
+
+    #[test]
     fn files_are_resolved() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let folder = folder.path().canonicalize().expect("a path");
-        fs_err::write(folder.join("real.json"), "{}").expect("a file");
-        std::os::unix::fs::symlink("real.json", folder.join("link.json")).expect("a link");
-        std::os::unix::fs::symlink("nothing", folder.join("broken.json")).expect("a link");
-        std::os::unix::fs::symlink("loop.json", folder.join("loop.json")).expect("a link");
+        let directory = tempfile::tempdir().expect("a directory");
+        let directory = directory.path().canonicalize().expect("a path");
+        fs_err::write(directory.join("real.json"), "{}").expect("a file");
+        std::os::unix::fs::symlink("real.json", directory.join("link.json")).expect("a link");
+        std::os::unix::fs::symlink("nothing", directory.join("broken.json")).expect("a link");
+        std::os::unix::fs::symlink("loop.json", directory.join("loop.json")).expect("a link");
         for (name, real) in [
             ("real.json", "real.json"),
             ("link.json", "real.json"),
             ("new.json", "new.json"),
             ("broken.json", "nothing"),
         ] {
-            let found = Which::parse(folder.join(name).as_os_str());
-            assert_eq!(found, Ok(Which::File(folder.join(real))), "{name}");
+            let found = ConversationRef::parse(directory.join(name).as_os_str());
+            assert_eq!(
+                found,
+                Ok(ConversationRef::File(directory.join(real))),
+                "{name}"
+            );
         }
-        for name in ["loop.json", "no-folder/x.json"] {
-            let is_right = Which::parse(folder.join(name).as_os_str()).is_err();
+        for name in ["loop.json", "no-directory/x.json"] {
+            let is_right = ConversationRef::parse(directory.join(name).as_os_str()).is_err();
             assert!(is_right, "{name}");
         }
     }

@@ -1,20 +1,261 @@
-//! Whether a follow-up can continue a conversation, and what saving an exchange does to the file that is found (pure).
+//! What the rules for conversations say: whether one can be continued, where an exchange is saved, and what is trimmed,
+//! pinned, made current and swept (pure).
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::conversation::{Conversation, Exchange};
+use super::name::ConversationRef;
 use super::timestamp::Timestamp;
 use crate::text::age;
+use crate::whole_file::ReadFailure;
 
 /// What was found at the path of a conversation; `None` means that there is no file.
-pub type Found = io::Result<Option<Conversation>>;
+pub type Found = Result<Option<Conversation>, ReadFailure>;
 
-/// Whether what is there cannot be used as a conversation; the error says why. Else it could not be read.
-pub fn is_unusable(error: &io::Error) -> bool {
-    // No error of the system is of this kind.
-    error.kind() == io::ErrorKind::Other
+/// What a file is, by its name and its directory alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FileKind {
+    /// `current.json` or `current-NAME.json`: a link to a current conversation, or a file in its place.
+    Link,
+    /// A conversation under an id, which q has given it.
+    AutoNamed,
+    /// A backup of any conversation, before it was undone or shortened.
+    Backup,
+    /// A conversation that the user has named.
+    Named,
+    /// A file that has no other name yet.
+    Temporary,
+    /// A file outside the directory, or with a name that q never gives.
+    External,
+}
+
+/// Who decides about a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Owner {
+    /// q has named it, so q sets its time, and trims, sweeps and replaces it.
+    Q,
+    /// Only what the user asks for changes it.
+    User,
+}
+
+/// Condition the daily sweep removes a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Swept {
+    Never,
+    /// Once it was not used for longer than `keep`.
+    AfterKeep,
+    /// Once it is a day old, whatever `keep` is.
+    AfterADay,
+}
+
+/// What q does with a file without being asked to.
+#[derive(Debug)]
+pub struct FileRule {
+    kind: FileKind,
+    pub owner: Owner,
+    /// Whether it is a conversation of the directory, or a link to one.
+    pub is_conversation: bool,
+    pub swept: Swept,
+}
+
+const FILE_RULES: [FileRule; 6] = [
+    // A file in the place of the link is a conversation that has no id yet.
+    FileRule {
+        kind: FileKind::Link,
+        owner: Owner::Q,
+        is_conversation: true,
+        swept: Swept::AfterKeep,
+    },
+    // Nobody has named it, so it goes once nobody has used it for long.
+    FileRule {
+        kind: FileKind::AutoNamed,
+        owner: Owner::Q,
+        is_conversation: true,
+        swept: Swept::AfterKeep,
+    },
+    // A backup goes as if it had an id, also where its conversation has a name.
+    FileRule {
+        kind: FileKind::Backup,
+        owner: Owner::Q,
+        is_conversation: true,
+        swept: Swept::AfterKeep,
+    },
+    // A named conversation never expires.
+    FileRule {
+        kind: FileKind::Named,
+        owner: Owner::User,
+        is_conversation: true,
+        swept: Swept::Never,
+    },
+    // A run that was killed may have left it.
+    FileRule {
+        kind: FileKind::Temporary,
+        owner: Owner::Q,
+        is_conversation: false,
+        swept: Swept::AfterADay,
+    },
+    // What others have made stays, whatever its name is.
+    FileRule {
+        kind: FileKind::External,
+        owner: Owner::User,
+        is_conversation: false,
+        swept: Swept::Never,
+    },
+];
+
+/// The row of a kind of file.
+pub fn of_file(kind: FileKind) -> &'static FileRule {
+    // Each kind has one, which a test checks.
+    let row = FILE_RULES.iter().find(|rule| rule.kind == kind);
+    row.unwrap_or(&FILE_RULES[FILE_RULES.len() - 1])
+}
+
+/// How long a link keeps what it leads to from being swept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shelter {
+    Always,
+    /// Until a follow-up would not continue it any more.
+    UntilExpired,
+}
+
+/// The shelter that a link gives. A terminal that was closed leaves its `current-NAME.json` behind; whatever else is linked is
+/// in use.
+pub fn shelter_of(link: FileKind, is_current: bool) -> Shelter {
+    if link == FileKind::Link && !is_current {
+        return Shelter::UntilExpired;
+    }
+    Shelter::Always
+}
+
+/// How a user names the conversation of a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum NamedBy {
+    /// The link to the current one.
+    Link,
+    /// A name that the user has given.
+    Name,
+    /// An id, the name of a backup, or a number of the list.
+    Id,
+    /// The path of a file.
+    Path,
+}
+
+impl NamedBy {
+    fn new(reference: &ConversationRef) -> NamedBy {
+        match reference {
+            ConversationRef::Current(_) => NamedBy::Link,
+            ConversationRef::File(_) => NamedBy::Path,
+            _ if reference.is_generated() => NamedBy::Id,
+            _ => NamedBy::Name,
+        }
+    }
+}
+
+/// Condition something is done to the conversation of a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Condition {
+    Always,
+    Never,
+    /// If the exchange begins it.
+    New,
+    /// If `-p`, `-m` or a role names a provider or a model.
+    ModelTyped,
+    /// If standard output is a terminal.
+    Terminal,
+}
+
+/// What is true of a question, for [`Condition`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Circumstances {
+    pub is_new: bool,
+    pub is_model_typed: bool,
+    pub is_terminal: bool,
+}
+
+impl Condition {
+    pub fn applies(self, to: Circumstances) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::Never => false,
+            Condition::New => to.is_new,
+            Condition::ModelTyped => to.is_model_typed,
+            Condition::Terminal => to.is_terminal,
+        }
+    }
+}
+
+/// What a question does to its conversation besides adding the exchange.
+#[derive(Debug)]
+pub struct QuestionRule {
+    named_by: NamedBy,
+    /// `None`: whoever owns the file.
+    owner: Option<Owner>,
+    /// Whether only the last `pairs` exchanges stay.
+    pub is_trimmed: bool,
+    /// Condition it keeps its provider and model from now on.
+    pub pinned: Condition,
+    /// Condition it becomes the current one.
+    pub becomes_current: Condition,
+}
+
+const QUESTION_RULES: [QuestionRule; 5] = [
+    // The current conversation would grow forever, and each plain question begins another one.
+    QuestionRule {
+        named_by: NamedBy::Link,
+        owner: Some(Owner::Q),
+        is_trimmed: true,
+        pinned: Condition::ModelTyped,
+        becomes_current: Condition::New,
+    },
+    // A link that the user has made lead to a file of their own is followed like a name.
+    QuestionRule {
+        named_by: NamedBy::Link,
+        owner: Some(Owner::User),
+        is_trimmed: false,
+        pinned: Condition::ModelTyped,
+        becomes_current: Condition::New,
+    },
+    // Who picks an old conversation goes on with it: as it was, and in this terminal.
+    QuestionRule {
+        named_by: NamedBy::Id,
+        owner: None,
+        is_trimmed: false,
+        pinned: Condition::Always,
+        becomes_current: Condition::Terminal,
+    },
+    // A name is typed each time, so it needs no link, and keeps what was said under it.
+    QuestionRule {
+        named_by: NamedBy::Name,
+        owner: None,
+        is_trimmed: false,
+        pinned: Condition::ModelTyped,
+        becomes_current: Condition::Never,
+    },
+    // So is a path.
+    QuestionRule {
+        named_by: NamedBy::Path,
+        owner: None,
+        is_trimmed: false,
+        pinned: Condition::ModelTyped,
+        becomes_current: Condition::Never,
+    },
+];
+
+/// The row of a conversation that is asked: by how it was named, and what its file is.
+pub fn of_question(reference: &ConversationRef, kind: FileKind) -> &'static QuestionRule {
+    let named_by = NamedBy::new(reference);
+    let owner = of_file(kind).owner;
+    let row = QUESTION_RULES
+        .iter()
+        .find(|rule| rule.named_by == named_by && rule.owner.is_none_or(|of| of == owner));
+    row.unwrap_or(&QUESTION_RULES[QUESTION_RULES.len() - 1])
+}
+
+/// Whether a conversation is removed once another one is current in its place, where the settings keep none. What could not
+/// be read is not: its bytes may be all that is left of it.
+pub fn is_removed_when_left(kind: FileKind, found: &Found) -> bool {
+    of_file(kind).owner == Owner::Q && found.is_ok()
 }
 
 /// What the settings say about conversations.
@@ -31,7 +272,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether a conversation stays when another one takes its place, and earlier states are kept.
+    /// Whether a conversation stays when another one takes its place, and backups are kept.
     pub fn keeps(&self) -> bool {
         self.keep.is_none_or(|keep| !keep.is_zero())
     }
@@ -112,12 +353,15 @@ pub(super) fn decide(
     rules: &Rules,
 ) -> Result<Option<Conversation>, String> {
     let is_free = obstacle(&found, responder, rules).is_none();
-    let conversation = match found {
-        Ok(conversation) => conversation,
-        Err(error) if *intent == Intent::Named || !is_unusable(&error) => {
+    let conversation = match (intent, found) {
+        (_, Ok(conversation)) => conversation,
+        // The user has named it, so no other conversation takes its place.
+        (Intent::Named, Err(failure)) => return Err(failure.to_string()),
+        // It may be as it was, although it cannot be read now.
+        (Intent::Follow(_) | Intent::Again(_), Err(ReadFailure::System(error))) => {
             return Err(error.to_string());
         }
-        Err(_) => None,
+        (_, Err(_)) => None,
     };
     let now = conversation.as_ref();
     let reason = match intent {
@@ -148,7 +392,7 @@ pub fn obstacle(found: &Found, responder: &Responder, rules: &Rules) -> Option<S
     let conversation = match found {
         Ok(Some(conversation)) => conversation,
         Ok(None) => return Some("there is no conversation to continue".to_owned()),
-        Err(error) => return Some(format!("the conversation cannot be continued: {error}")),
+        Err(failure) => return Some(format!("the conversation cannot be continued: {failure}")),
     };
     if rules.is_idle(conversation, responder.at) {
         let idle = age::short(conversation.updated.elapsed_until(responder.at));
@@ -233,7 +477,12 @@ mod tests {
             Ok(Some(conversation))
         };
         let moved = || changed(|found| found.created = moment(1));
-        let unusable = || Err(io::Error::other(""));
+        let unusable = || Err(ReadFailure::Unusable(String::new()));
+        let failed = || {
+            Err(ReadFailure::System(
+                std::io::ErrorKind::PermissionDenied.into(),
+            ))
+        };
         let idle = || changed(|found| found.updated = moment(-25 * HOUR));
         let own = || changed(|found| found.system = Some("own".to_owned()));
         let nothing = || Ok(None);
@@ -246,9 +495,10 @@ mod tests {
             again,
         ];
         // What is done for each of these intents.
-        let table: [Row; 9] = [
+        let table: [Row; 10] = [
             ("nothing", &nothing, "begin separate begin extend separate"),
             ("odd", &unusable, "begin separate begin separate separate"),
+            ("failed", &failed, "begin separate begin separate separate"),
             ("same", &same, "begin extend extend extend extend"),
             ("undone", &undone, "begin extend extend extend separate"),
             ("grown", &grown, "begin extend extend extend separate"),
@@ -281,5 +531,116 @@ mod tests {
         assert_eq!(action(&follow_emptied, same(), &complete, 20), "extend");
         let emptied = Ok(Some(emptied));
         assert_eq!(action(follow, emptied, &complete, 20), "extend");
+    }
+
+    #[test]
+    fn each_kind_of_file_has_an_owner_and_a_time_to_go() {
+        use FileKind::*;
+        for (kind, owner, is_conversation, swept) in [
+            (Link, Owner::Q, true, Swept::AfterKeep),
+            (AutoNamed, Owner::Q, true, Swept::AfterKeep),
+            (Backup, Owner::Q, true, Swept::AfterKeep),
+            (Named, Owner::User, true, Swept::Never),
+            (Temporary, Owner::Q, false, Swept::AfterADay),
+            (External, Owner::User, false, Swept::Never),
+        ] {
+            let rule = of_file(kind);
+            let found = (rule.kind, rule.owner, rule.is_conversation, rule.swept);
+            assert_eq!(found, (kind, owner, is_conversation, swept));
+        }
+    }
+
+    #[test]
+    fn what_a_slot_leads_to_is_sheltered_until_it_has_expired() {
+        use FileKind::*;
+        for (link, is_current, expected) in [
+            (Link, true, Shelter::Always),
+            (Link, false, Shelter::UntilExpired),
+            (Named, false, Shelter::Always),
+            (AutoNamed, false, Shelter::Always),
+            (Backup, false, Shelter::Always),
+        ] {
+            let shelter = shelter_of(link, is_current);
+            assert_eq!(shelter, expected, "{link:?} {is_current}");
+        }
+    }
+
+    #[test]
+    fn only_a_readable_conversation_without_a_name_is_removed_when_it_is_left() {
+        use FileKind::*;
+        let read = || Ok(Some(conversation(&[])));
+        let missing = || Ok(None);
+        let unusable = || Err(ReadFailure::Unusable(String::new()));
+        let failed = || {
+            Err(ReadFailure::System(
+                std::io::ErrorKind::PermissionDenied.into(),
+            ))
+        };
+        for (kind, expected) in [
+            (Link, [true, true, false, false]),
+            (AutoNamed, [true, true, false, false]),
+            (Backup, [true, true, false, false]),
+            (Named, [false; 4]),
+            (External, [false; 4]),
+        ] {
+            let found = [read(), missing(), unusable(), failed()];
+            let removed = found.map(|found| is_removed_when_left(kind, &found));
+            assert_eq!(removed, expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn how_a_conversation_is_named_decides_what_a_question_does_to_it() {
+        use FileKind::*;
+        let current = || ConversationRef::Current("current".to_owned());
+        let named = |name: &str| ConversationRef::Named(name.to_owned());
+        let id = || named("session_20260102030405678");
+        let path = || ConversationRef::File("/f.json".into());
+        let nothing = Circumstances::default();
+        let begun = Circumstances {
+            is_new: true,
+            ..nothing
+        };
+        let typed = Circumstances {
+            is_model_typed: true,
+            ..nothing
+        };
+        let terminal = Circumstances {
+            is_terminal: true,
+            ..nothing
+        };
+        let in_any = [nothing, begun, typed, terminal];
+        // In these circumstances it is pinned, and it becomes current.
+        let (never, always) = ("----", "nbmt");
+        for (reference, kind, is_trimmed, pinned, becomes_current) in [
+            (current(), Link, true, "--m-", "-b--"),
+            (current(), AutoNamed, true, "--m-", "-b--"),
+            (current(), Backup, true, "--m-", "-b--"),
+            (current(), Named, false, "--m-", "-b--"),
+            (current(), External, false, "--m-", "-b--"),
+            (id(), AutoNamed, false, always, "---t"),
+            (id(), External, false, always, "---t"),
+            (ConversationRef::Number(1), Named, false, always, "---t"),
+            (named("work~1"), Backup, false, always, "---t"),
+            (named("work"), Named, false, "--m-", never),
+            (named("work"), AutoNamed, false, "--m-", never),
+            (named("work"), External, false, "--m-", never),
+            (path(), External, false, "--m-", never),
+            (path(), AutoNamed, false, "--m-", never),
+        ] {
+            let rule = of_question(&reference, kind);
+            let when = |condition: Condition| {
+                let letters = in_any.iter().zip("nbmt".chars());
+                let applies = letters.map(|(&to, is)| if condition.applies(to) { is } else { '-' });
+                String::from_iter(applies)
+            };
+            let found = (
+                rule.is_trimmed,
+                when(rule.pinned),
+                when(rule.becomes_current),
+            );
+            let expected = (is_trimmed, pinned.to_owned(), becomes_current.to_owned());
+            assert_eq!(found, expected, "{reference:?} {kind:?}");
+        }
     }
 }

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::conversation::{Conversation, Exchange};
 use super::disk::{self, Draft};
-use super::folder::Kind;
 use super::format::{self, MAX_SIZE};
 use super::lock::{GiveUp, Lock};
-use super::rules::{self, Intent, Responder, Rules};
+use super::rules::{self, FileKind, Intent, Responder, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
 
@@ -56,14 +55,14 @@ impl Saved {
 impl Saver {
     /// Saves an exchange.
     pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> Saved {
-        let folder = &self.handle.folder;
+        let directory = &self.handle.directory;
         let mut lock = None;
         let saved = self.save_locked(exchange, give_up, &mut lock);
         let saved = saved.or_else(|error| self.save_separately(exchange, &error));
         drop(lock);
-        // A file elsewhere can be saved without the folder.
-        if folder.prepare().is_ok() {
-            sweep::sweep_if_due(folder, &self.rules);
+        // A file elsewhere can be saved without the directory.
+        if directory.prepare().is_ok() {
+            sweep::sweep_if_due(directory, &self.rules);
         }
         saved.unwrap_or_else(|error| Saved::unsaved(&error))
     }
@@ -76,9 +75,9 @@ impl Saver {
         give_up: GiveUp,
         lock: &mut Option<Lock>,
     ) -> io::Result<Saved> {
-        let folder = &self.handle.folder;
-        if folder.kind(&self.handle.path) != Kind::Foreign {
-            folder.prepare()?;
+        let directory = &self.handle.directory;
+        if directory.kind(&self.handle.path) != FileKind::External {
+            directory.prepare()?;
         }
         let request = self.handle.prepare_lock();
         let mut draft = None;
@@ -92,7 +91,7 @@ impl Saver {
             Intent::FollowOrNew => &self.handle.link,
             _ => &self.handle.path,
         };
-        let path = folder.follow(place)?;
+        let path = directory.read_link(place)?;
         let mut found = Ok(None);
         // A new question does not need what another one has left.
         if self.intent != Intent::New {
@@ -103,7 +102,7 @@ impl Saver {
             return self.extend(path, conversation, exchange);
         }
         let draft = draft.map_or_else(|| self.draft(exchange), Ok)?;
-        Ok(self.settle(draft.create(folder)?))
+        Ok(self.finish(draft.create(directory)?))
     }
 
     /// Adds an exchange to a conversation, or puts it in the place of the last one.
@@ -126,16 +125,16 @@ impl Saver {
         let wanted = conversation.exchanges.len();
         format::fit(&mut conversation)?;
         let is_shrunk = conversation.exchanges.len() < wanted;
-        let keeps_state = (replaces || is_shrunk) && self.rules.keeps();
-        let state = disk::rewrite(&self.handle.folder, &path, &conversation, keeps_state)?;
-        let mut saved = self.settle(path);
+        let keeps_backup = (replaces || is_shrunk) && self.rules.keeps();
+        let backup = disk::rewrite(&self.handle.directory, &path, &conversation, keeps_backup)?;
+        let mut saved = self.finish(path);
         if is_shrunk && saved.note.is_none() {
             let count = conversation.message_count();
             let mut note = format!(
                 "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages"
             );
-            if let Some(state) = state {
-                note += &format!("; the full conversation is in {}", state.display());
+            if let Some(backup) = backup {
+                note += &format!("; the full conversation is in {}", backup.display());
             }
             saved.note = Some(note);
         }
@@ -143,8 +142,8 @@ impl Saver {
     }
 
     /// Says where the exchange is, after making that conversation the current one if it is to be. A note says what failed.
-    fn settle(&self, path: PathBuf) -> Saved {
-        let id = self.handle.folder.id(&path);
+    fn finish(&self, path: PathBuf) -> Saved {
+        let id = self.handle.directory.id(&path);
         let mut note = None;
         if let Some(link) = &self.becomes_current
             && *link != path
@@ -161,27 +160,28 @@ impl Saver {
 
     /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so.
     fn make_current(&self, link: &Path, path: &Path, id: &str) -> Result<(), String> {
-        let folder = &self.handle.folder;
-        let left = disk::point(folder, link, path).map_err(|error| {
+        let directory = &self.handle.directory;
+        let left = disk::set_link(directory, link, path).map_err(|error| {
             format!("{error}; -f does not continue this conversation, but q -s {id} does")
         })?;
-        match left {
-            Some(left) if !self.rules.keeps() && folder.kind(&left).is_auto_named() => {
-                edit::remove_left(folder, &left).map_err(|error| {
-                    format!("the conversation before this one is still there: {error}")
-                })
-            }
-            _ => Ok(()),
+        if let Some(left) = left
+            && !self.rules.keeps()
+            && is_removed_when_left(directory.kind(&left), &disk::read(&left))
+        {
+            edit::remove_left(directory, &left).map_err(|error| {
+                format!("the conversation before this one is still there: {error}")
+            })?;
         }
+        Ok(())
     }
 
     /// Saves in a conversation of its own, even if the lock could not be had.
     fn save_separately(&self, exchange: &Exchange, reason: &dyn Display) -> io::Result<Saved> {
-        let folder = &self.handle.folder;
-        folder.prepare()?;
+        let directory = &self.handle.directory;
+        directory.prepare()?;
         let draft = self.draft(exchange)?;
-        let path = draft.create(folder)?;
-        let id = folder.id(&path);
+        let path = draft.create(directory)?;
+        let id = directory.id(&path);
         let place = path.display();
         Ok(Saved {
             note: Some(format!(
@@ -198,7 +198,7 @@ impl Saver {
         let mut conversation = Conversation::new(self.responder.at);
         self.add(&mut conversation, exchange);
         format::fit(&mut conversation)?;
-        Draft::write(&self.handle.folder, conversation)
+        Draft::write(&self.handle.directory, conversation)
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {

@@ -3,17 +3,18 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::folder::{Folder, Kind};
+use super::directory::StateDirectory;
 use super::lock::{self, GiveUp, Lock, LockRequest};
-use super::name::Which;
-use super::{disk, rules};
+use super::name::ConversationRef;
+use super::rules::FileKind;
+use super::{disk, name};
 use crate::error::{Error, ErrorKind};
 use crate::text::nearest::nearest;
 use crate::unix;
-use crate::whole_file::folder_of;
+use crate::whole_file::{ReadFailure, directory_of};
 
 /// Advice for a conversation that does not exist.
 const LISTED: &str = "q --list lists the conversations";
@@ -32,9 +33,9 @@ pub enum Purpose {
 /// Where a conversation is, and how the user names it.
 #[derive(Clone)]
 pub struct Handle {
-    pub folder: Folder,
+    pub directory: StateDirectory,
     /// A number of the list is replaced by the name, id or path that it stands for.
-    pub which: Which,
+    pub which: ConversationRef,
     purpose: Purpose,
     /// Its file, or a link to that.
     pub link: PathBuf,
@@ -43,30 +44,49 @@ pub struct Handle {
 }
 
 /// Finds a conversation, which need not exist. For a question, a file in the place of a link gets an id first.
-pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, Error> {
-    if !matches!(which, Which::File(_)) {
-        folder.check().map_err(Error::file)?;
+pub fn find(
+    directory: &StateDirectory,
+    which: &ConversationRef,
+    purpose: Purpose,
+) -> Result<Handle, Error> {
+    if !matches!(which, ConversationRef::File(_)) {
+        directory.check().map_err(Error::file)?;
     }
-    let link = match which {
-        Which::Current(name) => folder.file(name),
-        Which::Named(name) => folder.file_of(name),
-        Which::Number(number) => with_number(folder, *number)?,
-        Which::File(path) => folder.as_written(path),
+    // A link that cannot be followed is looked at where it is.
+    let real = |link: &Path| {
+        let path = directory.read_link(link);
+        path.unwrap_or_else(|_| link.to_owned())
     };
-    let mut path = folder.resolve(&link);
-    if purpose == Purpose::Ask && folder.is_in_place_of_link(&path) {
-        // Asking waits for no lock. Where this cannot be done now, the file is read where it is.
-        if let Ok(_lock) = lock::try_acquire(&folder.sessions) {
-            let _ = disk::adopt(folder, &path);
+    let link = match which {
+        ConversationRef::Current(name) => directory.path_of(name),
+        ConversationRef::Named(name) => {
+            let base = name::base(name);
+            // The backups of a name that is a link are those of what it leads to.
+            match directory.name_of(&real(&directory.path_of(base))) {
+                Some(id) => directory.path_of(&name.replacen(base, &id, 1)),
+                None => directory.path_of(name),
+            }
         }
-        path = folder.resolve(&path);
+        ConversationRef::Number(number) => with_number(directory, *number)?,
+        ConversationRef::File(path) => directory.normalize(path),
+    };
+    let mut path = real(&link);
+    if purpose == Purpose::Ask && directory.is_in_place_of_link(&path) {
+        // Asking waits for no lock. Where this cannot be done now, the file is read where it is.
+        if let Ok(_lock) = lock::try_acquire(&directory.sessions) {
+            let _ = disk::migrate_to_link(directory, &path);
+        }
+        path = real(&path);
     }
     let which = match which {
-        Which::Number(_) => folder.which(&path),
+        ConversationRef::Number(_) => match directory.name_of(&path) {
+            Some(name) => ConversationRef::Named(name),
+            None => ConversationRef::File(path.clone()),
+        },
         which => which.clone(),
     };
     if purpose != Purpose::Look
-        && folder.kind(&path) == Kind::Foreign
+        && directory.kind(&path) == FileKind::External
         && let Ok(metadata) = path.metadata()
         && metadata.uid() != unix::effective_user()
     {
@@ -76,7 +96,7 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
         return Err(error.advise("run q as that user, or continue a copy of the file"));
     }
     Ok(Handle {
-        folder: folder.clone(),
+        directory: directory.clone(),
         which,
         purpose,
         link,
@@ -85,15 +105,15 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
 }
 
 /// The conversation with this number in the list, which leaves out files that cannot be used.
-fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
+fn with_number(directory: &StateDirectory, number: usize) -> Result<PathBuf, Error> {
     let reason = format!("there is no conversation %{number}");
     let mut missing = Error::nothing(reason).advise(LISTED);
     let mut left = number;
-    for file in folder.files(false).map_err(Error::file)? {
+    for file in directory.files(false).map_err(Error::file)? {
         match disk::read(&file.path) {
             Ok(Some(_)) => left -= 1,
-            Err(error) if !rules::is_unusable(&error) => missing = Error::file(error),
-            _ => {}
+            Err(ReadFailure::System(error)) => missing = Error::file(error),
+            Ok(None) | Err(ReadFailure::Unusable(_)) => {}
         }
         if left == 0 {
             return Ok(file.path);
@@ -103,30 +123,29 @@ fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
 }
 
 impl Handle {
-    /// Opens the conversation; `None` if there is none.
+    /// Opens the conversation; `None` if there is none. A link that leads nowhere is none, but nothing can be written there.
     pub fn open(&self) -> Result<Option<Conversation>, Error> {
-        let error = match disk::read(&self.path) {
-            Ok(None) if self.path.is_symlink() && !self.which.is_current() => {
-                io::Error::other("it is a link that leads nowhere")
+        let asks = self.purpose == Purpose::Ask;
+        let failure = match disk::read(&self.path) {
+            Ok(None) if asks && self.path.is_symlink() && !self.which.is_current() => {
+                ReadFailure::Unusable("it is a link that leads nowhere".to_owned())
             }
             Ok(found) => return Ok(found),
-            Err(error) => error,
+            Err(failure) => failure,
         };
-        let is_unusable = rules::is_unusable(&error);
-        let mut reason = error.to_string();
-        if is_unusable {
-            reason = format!("{}: {reason}", self.path.display());
-        }
-        let asks = self.purpose == Purpose::Ask;
+        let (reason, is_unusable) = match failure {
+            ReadFailure::Unusable(reason) => (format!("{}: {reason}", self.path.display()), true),
+            ReadFailure::System(error) => (error.to_string(), false),
+        };
+        // To name a file that cannot be used is a usage error.
         let is_usage = match self.which {
-            Which::File(_) => true,
-            Which::Current(_) => false,
-            _ => asks && is_unusable,
+            ConversationRef::File(_) => true,
+            ConversationRef::Current(_) => false,
+            ConversationRef::Named(_) | ConversationRef::Number(_) => asks && is_unusable,
         };
         if !is_usage {
             return Err(Error::file(reason));
         }
-        // Naming a file that cannot be used is a usage error.
         let mut usage = Error::new(ErrorKind::Session, reason);
         if asks {
             usage = usage
@@ -146,18 +165,18 @@ impl Handle {
 
     /// The value for `-s` that names it: its name, its id, or the path of its file.
     pub fn id(&self) -> String {
-        self.folder.id(&self.path)
+        self.directory.id(&self.path)
     }
 
-    /// Locks the folder of its file, and then the one where a link to it and its earlier states may be.
+    /// Locks the directory of its file, and then the one where a link to it and its backups may be.
     pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
         self.prepare_lock().wait(give_up)
     }
 
     /// Prepares the request for this lock.
     pub(super) fn prepare_lock(&self) -> LockRequest {
-        let place = folder_of(&self.path);
-        let sessions = &*self.folder.sessions;
+        let place = directory_of(&self.path);
+        let sessions = &*self.directory.sessions;
         let mut directories = vec![place];
         // A file elsewhere can be changed without it.
         if place != sessions && File::open(sessions).is_ok() {
@@ -169,13 +188,13 @@ impl Handle {
     /// The name of another conversation that is most similar to this one's.
     pub fn nearest(&self) -> Option<String> {
         let name = match &self.which {
-            Which::Named(name) if !self.which.is_generated() => name,
+            ConversationRef::Named(name) if !self.which.is_generated() => name,
             _ => return None,
         };
         let mut others = Vec::new();
-        for listed in self.folder.files(false).unwrap_or_default() {
-            if self.folder.kind(&listed.path) == Kind::Named {
-                others.push(self.folder.id(&listed.path));
+        for listed in self.directory.files(false).unwrap_or_default() {
+            if self.directory.kind(&listed.path) == FileKind::Named {
+                others.push(self.directory.id(&listed.path));
             }
         }
         nearest(name, others)

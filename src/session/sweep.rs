@@ -7,9 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::folder::{self, Folder, Kind};
+use super::directory::{self, StateDirectory};
 use super::name::CURRENT;
-use super::rules::Rules;
+use super::rules::{FileKind, Rules, Shelter, Swept, of_file, shelter_of};
 use super::{disk, lock};
 
 /// How often q sweeps.
@@ -25,12 +25,12 @@ const AT_ONCE: usize = 100;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Sweeps at most once a day. If the settings keep conversations for ever, it removes nothing.
-pub fn sweep_if_due(folder: &Folder, rules: &Rules) {
+pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules) {
     let Some(keep) = rules.keep else {
         return;
     };
     let now = SystemTime::now();
-    let marker = folder.root.join("swept");
+    let marker = directory.root.join("swept");
     let since = age(&marker, now);
     let is_due = since.is_none_or(|since| since >= INTERVAL);
     // Without the mark, every run would sweep.
@@ -44,7 +44,7 @@ pub fn sweep_if_due(folder: &Folder, rules: &Rules) {
         let keep_of_slots = keep.max(rules.expire.unwrap_or(Duration::MAX));
         let now = now - since.saturating_sub(2 * INTERVAL);
         // What cannot be removed today may be tomorrow.
-        let _ = sweep(folder, keep, keep_of_slots, now);
+        let _ = sweep(directory, keep, keep_of_slots, now);
     }
 }
 
@@ -65,13 +65,14 @@ fn mark(marker: &Path, now: SystemTime) -> io::Result<()> {
 /// Looks for old files without the lock, and takes it to remove them. A conversation of a slot stays until it has expired,
 /// too; what other links lead to is not removed, nor is a file in the place of one.
 fn sweep(
-    folder: &Folder,
+    directory: &StateDirectory,
     keep: Duration,
     keep_of_slots: Duration,
     now: SystemTime,
 ) -> io::Result<()> {
-    let paths = folder.paths()?;
-    let is_old = |path: &Path| is_old(folder, path, keep, now);
+    let paths = directory.paths()?;
+    let current = directory.path_of(CURRENT);
+    let is_old = |path: &Path| is_old(directory, path, keep, now);
     let mut old = HashSet::new();
     let mut links = Vec::new();
     for path in &paths {
@@ -80,17 +81,20 @@ fn sweep(
         }
     }
     for path in &paths {
-        let kind = folder.kind(path);
-        let target = folder.resolve(path);
-        let is_link = kind == Kind::Link || target != *path;
-        if !is_link || !kind.is_conversation() {
+        let kind = directory.kind(path);
+        let target = directory.read_link(path)?;
+        let is_link = kind == FileKind::Link || target != *path;
+        if !is_link || !of_file(kind).is_conversation {
             continue;
         }
-        let is_slot = kind == Kind::Link && *path != folder.file(CURRENT);
-        if !is_slot || age(&target, now).is_none_or(|age| age <= keep_of_slots) {
+        let is_sheltered = match shelter_of(kind, *path == current) {
+            Shelter::Always => true,
+            Shelter::UntilExpired => age(&target, now).is_none_or(|age| age <= keep_of_slots),
+        };
+        if is_sheltered {
             old.remove(&target);
         }
-        if kind == Kind::Link && path.is_symlink() {
+        if kind == FileKind::Link && path.is_symlink() {
             links.push(path.clone());
         }
     }
@@ -98,7 +102,7 @@ fn sweep(
     // They may lead nowhere once the others are removed.
     old.append(&mut links);
     for part in old.chunks(AT_ONCE) {
-        let _lock = lock::acquire(&[&folder.sessions], &|waited| waited >= PATIENCE)?;
+        let _lock = lock::acquire(&[&directory.sessions], &|waited| waited >= PATIENCE)?;
         for path in part {
             // Another q may have used it in the meantime.
             if is_old(path) {
@@ -111,12 +115,15 @@ fn sweep(
 
 /// Whether a file was not used for so long that it is removed. A link to a current conversation is removed if it leads
 /// nowhere.
-fn is_old(folder: &Folder, path: &Path, keep: Duration, now: SystemTime) -> bool {
-    let limit = match folder.kind(path) {
-        Kind::Link if path.is_symlink() => return matches!(folder::metadata(path), Ok(None)),
-        Kind::Temporary => INTERVAL,
-        kind if kind.is_auto_named() => keep,
-        _ => return false,
+fn is_old(directory: &StateDirectory, path: &Path, keep: Duration, now: SystemTime) -> bool {
+    let kind = directory.kind(path);
+    if kind == FileKind::Link && path.is_symlink() {
+        return matches!(directory::metadata(path), Ok(None));
+    }
+    let limit = match of_file(kind).swept {
+        Swept::Never => return false,
+        Swept::AfterKeep => keep,
+        Swept::AfterADay => INTERVAL,
     };
     age(path, now).is_some_and(|age| age > limit)
 }

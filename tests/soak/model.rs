@@ -69,6 +69,17 @@ fn new(id: u64) -> String {
 
 const NEW: &str = "new ";
 
+/// Ends the names of earlier states of the shared file whose ids are not known before the run.
+const BACKUP: &str = "-backup";
+
+/// How many bytes an id has that stands for a moment alone.
+const ID_LENGTH: usize = "session_20261121100000123".len();
+
+/// Whether a conversation is an earlier state of the shared file: its id has more digits.
+fn is_backup_of_file(name: &str) -> bool {
+    name.ends_with(BACKUP) || name.starts_with("session_") && name.len() > ID_LENGTH
+}
+
 /// The number of an earlier state whose number is not known before the run.
 const UNKNOWN: u64 = 0;
 
@@ -115,7 +126,7 @@ impl Model {
                 }
             }
             Does::Clear => {
-                place.inspect(|place| after.clear(place));
+                place.inspect(|place| after.clear(home, place));
             }
             Does::ClearAll => {
                 after
@@ -188,7 +199,7 @@ impl Model {
         if let Some(displaced) =
             displaced.filter(|displaced| self.keeps_nothing && !is_linked(displaced))
         {
-            self.clear(&Place::In(home, displaced));
+            self.clear(home, &Place::In(home, displaced));
         }
         self.add(Place::In(home, new(id)), vec![id]);
     }
@@ -204,13 +215,20 @@ impl Model {
         let earlier = match place {
             _ if self.keeps_nothing => return,
             Place::In(home, name) => Place::Earlier(*home, name.clone(), UNKNOWN),
-            _ => Place::In(home, new(was.first().copied().unwrap_or_default())),
+            _ => Place::In(home, new(was.first().copied().unwrap_or_default()) + BACKUP),
         };
         self.add(earlier, was);
     }
 
-    /// A conversation is deleted, with its earlier states and the links to it.
-    fn clear(&mut self, place: &Place) {
+    /// A conversation is deleted, with its earlier states in this state folder and the links to it.
+    fn clear(&mut self, home: usize, place: &Place) {
+        if *place == Place::File {
+            let places = self.conversations.iter().map(|(place, _)| place);
+            let is_backup = |other: &&Place| matches!(other, Place::In(there, name) if *there == home && is_backup_of_file(name));
+            for backup in Vec::from_iter(places.filter(is_backup).cloned()) {
+                self.clear(home, &backup);
+            }
+        }
         let belongs = |other: &Place| match (place, other) {
             (Place::In(home, name), Place::Earlier(there, of, _)) => (home, name) == (there, of),
             _ => place == other,

@@ -130,7 +130,8 @@ impl Snapshot {
                     }
                     _ => &id_of(&created),
                 };
-                if *id != id_of(&created) {
+                // The ids of the shared file's backups have more digits.
+                if !id.starts_with(&id_of(&created)) {
                     self.torn
                         .push(format!("{} was created {created}", path.display()));
                 }
@@ -203,7 +204,7 @@ impl Name {
         };
         let is_id = of
             .strip_prefix("session_")
-            .is_some_and(|id| id.len() == 17 && id.bytes().all(|byte| byte.is_ascii_digit()));
+            .is_some_and(|id| id.len() >= 17 && id.bytes().all(|byte| byte.is_ascii_digit()));
         match number {
             None if name == "current" => Some(Name::Link(Link::Current)),
             None if name.strip_prefix("current-") == Some(SLOT) => Some(Name::Link(Link::Slot)),

@@ -1,7 +1,6 @@
 //! Which authorities' certificates are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use rustls_native_certs::CertificateResult;
@@ -9,13 +8,13 @@ use ureq::tls::{Certificate, RootCerts};
 
 use crate::error::Error;
 use crate::settings::Environment;
-use crate::whole_file;
+use crate::whole_file::{self, ReadFailure};
 
 /// The most bytes of a file of certificates: a hundred times as many as a system has.
 const MAX_BUNDLE: u64 = 20_000_000;
 
-/// The certificates that a client begins with, and whether the system's folder may have more: all but this file of the
-/// system are read only if they are needed. The folder usually has each certificate once more, in a file of its own, and to
+/// The certificates that a client begins with, and whether the system's directory may have more: all but this file of the
+/// system are read only if they are needed. The directory usually has each certificate once more, in a file of its own, and to
 /// read them all takes as long as the rest of a short run.
 pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
     let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
@@ -52,11 +51,11 @@ fn none_in(names: &str, reason: &str) -> Error {
 
 /// Checks that what is read for certificates ends: the library would wait for a pipe, and read a device forever. What
 /// cannot be opened is left to the library.
-fn check_readable(paths: &str, are_folders: bool) -> Result<(), String> {
+fn check_readable(paths: &str, are_directories: bool) -> Result<(), String> {
     let mut files = Vec::new();
-    if are_folders {
-        for folder in std::env::split_paths(paths) {
-            let entries = fs::read_dir(folder).into_iter().flatten();
+    if are_directories {
+        for directory in std::env::split_paths(paths) {
+            let entries = fs::read_dir(directory).into_iter().flatten();
             files.extend(entries.flatten().map(|entry| entry.path()));
             // The library reads only these.
             files.retain(|path| path.is_file());
@@ -65,17 +64,14 @@ fn check_readable(paths: &str, are_folders: bool) -> Result<(), String> {
         files.push(PathBuf::from(paths));
     }
     for file in files {
-        match whole_file::read(&file, MAX_BUNDLE) {
-            Err(error) if error.kind() == ErrorKind::Other => {
-                return Err(format!("{}: {error}", file.display()));
-            }
-            _ => (),
+        if let Err(ReadFailure::Unusable(reason)) = whole_file::read(&file, MAX_BUNDLE) {
+            return Err(format!("{}: {reason}", file.display()));
         }
     }
     Ok(())
 }
 
-/// All certificates of the system, those that only its folder has among them.
+/// All certificates of the system, those that only its directory has among them.
 pub fn load_all() -> RootCerts {
     trusted(&rustls_native_certs::load_native_certs())
 }
