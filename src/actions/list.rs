@@ -83,7 +83,7 @@ enum Searched {
     /// No file, or one that lacks a word.
     Nothing,
     /// A conversation, and its row if it has the words.
-    Conversation(Option<Row>),
+    Conversation(Option<Box<Row>>),
 }
 
 /// What is listed, and why a file could not be read.
@@ -179,13 +179,13 @@ fn find_words(
         let count = unopened.len().min(shown.room - rows.len());
         let (next, rest) = unopened.split_at(count);
         unopened = rest;
-        let found = threads::map(count, |index| {
+        let searched = threads::map(count, |index| {
             let file = &next[index];
             // They take much memory, so there is one at a time.
             let _turn = (file.bytes > LARGE).then(|| threads::lock(&turn));
             look_into(file, words, shown, current)
         });
-        for (file, found) in next.iter().zip(found) {
+        for (file, found) in next.iter().zip(searched) {
             match found {
                 Ok(Searched::Conversation(row)) => {
                     let mut number = None;
@@ -193,7 +193,7 @@ fn find_words(
                         counted += 1;
                         number = Some(counted);
                     }
-                    rows.extend(row.map(|row| Row { number, ..row }));
+                    rows.extend(row.map(|row| Row { number, ..*row }));
                 }
                 // It was removed in the meantime.
                 Ok(Searched::Nothing) => {}
@@ -240,7 +240,7 @@ fn look_into(
         row.question = question.map(summary).unwrap_or_default();
     }
     row.found = found;
-    Ok(Searched::Conversation(Some(row)))
+    Ok(Searched::Conversation(Some(Box::new(row))))
 }
 
 /// The row of a conversation, but for its number and its texts.
