@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use comparison::{MAX_STEPS, Misfit, compare};
-pub use keywords::is_of_object;
-use keywords::{elements, has_any, named, required, types_in};
+pub use keywords::{elements, is_of_object, named, referred};
+use keywords::{has_any, required, types_in};
 
 use crate::text::json;
 use crate::text::short_form::{self, FormPurpose};

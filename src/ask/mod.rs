@@ -114,7 +114,13 @@ impl Tools<'_> {
         if starting.are_awaited() {
             target.open_ahead(self.settings);
         }
-        starting.finish(self.settings.typed.yes, &self.context.notes)
+        let notes = &self.context.notes;
+        let mut toolbox = starting.finish(self.settings.typed.yes, notes)?;
+        if let Some(toolbox) = &mut toolbox {
+            let provider = target.provider();
+            toolbox.fit(provider.api.tool_schemas, &provider.name, notes)?;
+        }
+        Ok(toolbox)
     }
 }
 

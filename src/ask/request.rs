@@ -119,6 +119,11 @@ impl Run<'_> {
             }
             Meaning::UnknownModel => self.heal(failed),
             Meaning::Refuses(extra) => self.leave_out(extra, failed, dialogue),
+            Meaning::RefusesTool(place) => {
+                let toolbox = dialogue.toolbox.as_ref();
+                failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
+                false
+            }
             _ => false,
         }
     }

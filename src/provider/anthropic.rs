@@ -9,6 +9,7 @@ use super::failure::{self, ReplyResult};
 use super::lenient::{self, Counts, Index, Json, Object, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
+use super::tool_schema::ToolSchemas;
 use super::{calls, schema};
 use crate::address::Version;
 use crate::message::{Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
@@ -32,6 +33,7 @@ pub static DIALECT: Dialect = Dialect {
     ],
     enforces_maps: false,
     searches: true,
+    tool_schemas: ToolSchemas::PlainArguments,
 };
 
 /// The limit that is sent unless the user sets one, because the API demands a limit.
@@ -141,7 +143,7 @@ fn offer(tool: &Tool) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "input_schema": schema::without_combinations(tool),
+        "input_schema": tool.schema,
     })
 }
 

@@ -8,6 +8,7 @@ use super::failure::{self, ReplyError, ReplyResult};
 use super::lenient::{List, Object, Scalar, Text};
 use super::reply::Reply;
 use super::request::{Extra, Field, ListedModel, Prompt, Quirks, Request};
+use super::tool_schema::ToolSchemas;
 use crate::address::Version;
 use crate::secret::Secret;
 use crate::shape::Shape;
@@ -45,6 +46,8 @@ pub struct Dialect {
     pub enforces_maps: bool,
     /// The provider can search the web for an answer.
     pub searches: bool,
+    /// What it takes of the schemas of tools.
+    pub tool_schemas: ToolSchemas,
 }
 
 type ReadFn = fn(&str, &mut Reply) -> ReplyResult;
@@ -82,12 +85,14 @@ impl Dialect {
             body.shift_remove("stream_options");
         }
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
+        let tools = prompt.tools.iter().map(|tool| tool.name.clone());
         let calls_before = prompt.steps.iter().map(|step| step.calls.len()).sum();
         Request {
             path,
             headers: self.headers(key),
             body: Some(body.to_string()),
             offers_tools,
+            tools: tools.collect(),
             extras,
             calls_before,
             kept_before: prompt.kept(),

@@ -12,7 +12,7 @@ use super::lenient::{
 };
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
-use super::schema;
+use super::tool_schema::ToolSchemas;
 use crate::address::Version;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolCall, ToolRun, Usage};
 
@@ -35,6 +35,7 @@ pub static DIALECT: Dialect = Dialect {
     ],
     enforces_maps: true,
     searches: true,
+    tool_schemas: ToolSchemas::FewKeywords,
 };
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
@@ -165,7 +166,7 @@ fn declaration(tool: &Tool) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": schema::of_object(tool),
+        "parametersJsonSchema": tool.schema,
     })
 }
 

@@ -16,6 +16,7 @@ pub mod request;
 mod responses;
 mod schema;
 pub mod table;
+pub mod tool_schema;
 
 pub use dialect::{Dialect, read_models};
 pub use failure::ReplyError;

@@ -5,13 +5,14 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::attachment;
+use super::calls;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::kept;
 use super::lenient::{self, Content, Counts, Entries, Index, Json, Object, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
-use super::{calls, schema};
+use super::tool_schema::ToolSchemas;
 use crate::address::Version;
 use crate::message::{self, Attachment, Message, Step, Tool, ToolCall, ToolRun, Usage};
 
@@ -37,6 +38,7 @@ pub static DIALECT: Dialect = Dialect {
     ],
     enforces_maps: true,
     searches: false,
+    tool_schemas: ToolSchemas::Any,
 };
 
 /// DeepSeek's field for reasoning, which others use too.
@@ -87,7 +89,7 @@ fn offer(tool: &Tool) -> Value {
     let function = json!({
         "name": tool.name,
         "description": tool.description,
-        "parameters": schema::of_object(tool),
+        "parameters": tool.schema,
     });
     json!({"type": "function", "function": function})
 }

@@ -215,6 +215,8 @@ pub struct Request {
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
     pub extras: Vec<Extra>,
+    /// The names of the tools in it, in their order.
+    pub tools: Vec<String>,
     /// How many calls of the question came before it.
     pub calls_before: usize,
     /// What q keeps of the replies before it. The next reply has no more room than they leave.

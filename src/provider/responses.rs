@@ -7,9 +7,10 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Json, Object, Text, text_field};
+use super::openai;
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
-use super::{openai, schema};
+use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
 
 pub static DIALECT: Dialect = Dialect {
@@ -26,6 +27,7 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::System, "/instructions"),
     ],
     searches: true,
+    tool_schemas: ToolSchemas::Any,
     ..openai::DIALECT
 };
 
@@ -136,7 +138,7 @@ fn offer(tool: &Tool) -> Value {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": schema::of_object(tool),
+        "parameters": tool.schema,
         "strict": false,
     })
 }

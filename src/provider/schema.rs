@@ -1,12 +1,8 @@
-//! Puts the JSON Schemas of tools and of answers into the forms that the APIs accept (pure).
+//! Puts the JSON Schemas of answers into the form that Anthropic accepts (pure).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use crate::message::Tool;
 use crate::shape;
-
-/// The keywords that combine several schemas. Anthropic refuses them at the top.
-const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 
 /// The schemas that references refer to.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
@@ -25,25 +21,6 @@ const ACCEPTED_FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// The schema of a tool as an object with properties; OpenAI refuses one without them.
-pub fn of_object(tool: &Tool) -> Value {
-    let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
-    schema.insert("type".into(), "object".into());
-    if !schema.get("properties").is_some_and(Value::is_object) {
-        schema.insert("properties".into(), json!({}));
-    }
-    Value::Object(schema)
-}
-
-/// The schema of a tool without the keywords that combine several schemas at the top.
-pub fn without_combinations(tool: &Tool) -> Value {
-    let mut schema = of_object(tool);
-    if let Value::Object(fields) = &mut schema {
-        fields.retain(|name, _| !COMBINATIONS.contains(&name.as_str()));
-    }
-    schema
-}
-
 /// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it. Rules in other keywords move
 /// into the description, where the model at least reads them.
 pub fn with_rules_in_words(schema: &Value) -> Value {
@@ -51,7 +28,7 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
         return schema.clone();
     };
     let is_reference = fields.contains_key("$ref");
-    let mut words = json!({});
+    let mut words = Map::new();
     let mut rules = Vec::new();
     for (name, value) in fields {
         let mut name = name.as_str();
@@ -76,25 +53,37 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
             "format" if ACCEPTED_FORMATS.iter().any(|format| value == format) => value.clone(),
             "minItems" if matches!(value.as_u64(), Some(0 | 1)) => value.clone(),
             _ => {
-                rules.push(format!("{name} {value}"));
+                rules.push((name.to_owned(), value.clone()));
                 continue;
             }
         };
-        words[name] = value;
+        words.insert(name.to_owned(), value);
     }
+    add_rules(&mut words, &rules);
+    let mut words = Value::Object(words);
     // The API demands that an object forbids other properties.
     if shape::is_of_object(&words) {
         words["additionalProperties"] = false.into();
     }
-    if !rules.is_empty() {
-        let rules = format!("Rules: {}", rules.join("; "));
-        let description = match words["description"].as_str() {
-            Some(text) => format!("{text}\n\n{rules}"),
-            None => rules,
-        };
-        words["description"] = description.into();
-    }
     words
+}
+
+/// Adds keywords that an API does not know to the description of a schema.
+pub fn add_rules(schema: &mut Map<String, Value>, rules: &[(String, Value)]) {
+    let rules = rules.iter();
+    let rules = Vec::from_iter(rules.map(|(name, value)| format!("{name} {value}")));
+    if !rules.is_empty() {
+        add_words(schema, &format!("Rules: {}", rules.join("; ")));
+    }
+}
+
+/// Adds words to the description of a schema.
+pub fn add_words(schema: &mut Map<String, Value>, words: &str) {
+    let description = match schema.get("description").and_then(Value::as_str) {
+        Some(text) => format!("{text}\n\n{words}"),
+        None => words.to_owned(),
+    };
+    schema.insert("description".into(), description.into());
 }
 
 /// The same for each schema in a list, or under a name.
@@ -115,14 +104,6 @@ fn each_with_rules_in_words(schemas: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn tool(schema: Value) -> Tool {
-        Tool {
-            name: "t".into(),
-            description: String::new(),
-            schema: schema.into(),
-        }
-    }
-
     /// The cases of a table: what a case is, a schema, and what becomes of it, each on a line of its own.
     fn cases(table: &str) -> Vec<(&str, Value, Value)> {
         let lines: Vec<&str> = table.trim().lines().map(str::trim).collect();
@@ -131,34 +112,6 @@ mod tests {
         cases
             .map(|case| (case[0], json(case[1]), json(case[2])))
             .collect()
-    }
-
-    #[test]
-    fn every_schema_is_of_an_object_with_properties() {
-        let whole =
-            json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
-        let empty = json!({"type": "object", "properties": {}});
-        for (schema, cleaned) in [
-            (whole.clone(), whole.clone()),
-            (
-                json!({"properties": {"a": {}}}),
-                json!({"type": "object", "properties": {"a": {}}}),
-            ),
-            (json!({"type": ["object", "null"]}), empty.clone()),
-            (json!({"type": "object", "properties": null}), empty.clone()),
-            (json!({}), empty.clone()),
-            (json!(null), empty.clone()),
-            (json!(true), empty),
-        ] {
-            assert_eq!(of_object(&tool(schema.clone())), cleaned, "{schema}");
-        }
-    }
-
-    #[test]
-    fn combinations_are_left_out_at_the_top_only() {
-        let schema = json!({"anyOf": [{}], "oneOf": [{}], "allOf": [{}], "properties": {"anyOf": {"anyOf": [{}]}}});
-        let cleaned = json!({"type": "object", "properties": {"anyOf": {"anyOf": [{}]}}});
-        assert_eq!(without_combinations(&tool(schema)), cleaned);
     }
 
     #[test]

@@ -300,7 +300,7 @@ impl Call<'_> {
     /// Describes a body that is an error, or does not fit the dialect.
     pub fn explain_reply(&self, error: ReplyError, request: &Request) -> CallError {
         match error {
-            ReplyError::Server(error) => self.refused(error, None, &request.extras),
+            ReplyError::Server(error) => self.refused(error, None, request),
             ReplyError::TooLong => self.too_long(),
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
@@ -327,8 +327,9 @@ impl Call<'_> {
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
-    fn refused(&self, error: ServerError, status: Option<u16>, extras: &[Extra]) -> CallError {
-        let meaning = failure::judge(&error, status, extras);
+    fn refused(&self, error: ServerError, status: Option<u16>, request: &Request) -> CallError {
+        let Request { extras, tools, .. } = request;
+        let meaning = failure::judge(&error, status, extras, tools);
         let advice = self.advice(&error, status, meaning, extras);
         self.reported(&error, status, meaning).advise(advice)
     }
@@ -381,7 +382,7 @@ impl Call<'_> {
             }
             return failed.advise(failure.advice.map(str::to_owned));
         };
-        let refused = self.refused(failure.error, Some(status), &request.extras);
+        let refused = self.refused(failure.error, Some(status), request);
         let redirect = failure.location.map(|target| {
             let check = self.check_base_url();
             format!("q does not follow the redirect to {target}\n{check}")
@@ -439,7 +440,8 @@ mod tests {
         let call = fixture.call();
         let found = call.failed("the page “Models” does not exist").meaning;
         assert_eq!(found, Meaning::Other);
-        let refused = call.refused(ServerError::new("the model does not exist"), None, &[]);
+        let request = Request::default();
+        let refused = call.refused(ServerError::new("the model does not exist"), None, &request);
         assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
 
@@ -482,15 +484,14 @@ mod tests {
         for [status, with_attachments, without, message] in rows(table) {
             let status: Option<u16> = status.parse().ok();
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let asked: &[Extra] = if has_attachments {
-                    &[Extra::Attachments]
-                } else {
-                    &[]
-                };
+                let mut asked = Request::default();
+                if has_attachments {
+                    asked.extras.push(Extra::Attachments);
+                }
                 let failed = call.refused(
                     failure::read_redacted(message, &Secrets::default()),
                     status,
-                    asked,
+                    &asked,
                 );
                 let found = (
                     failed.error.advice.as_deref(),

@@ -11,11 +11,13 @@ use super::offers::Offer;
 use super::outcome::Outcome;
 use super::server::Server;
 use super::servers::Servers;
+use crate::error::{Error, ErrorKind};
 use crate::message::{
     Attachment, LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall,
     ToolRun, shortened,
 };
 use crate::output::Notes;
+use crate::provider::tool_schema::{self, RefusedTool, ToolSchemas};
 use crate::secret::{self, Secret};
 use crate::text::json;
 use crate::text::one_line::on_one_line;
@@ -79,6 +81,40 @@ impl Toolbox {
             room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
         }
+    }
+
+    /// Leaves out the tools that an API would refuse, with a note for each, and completes the schemas of the others.
+    pub fn fit(
+        &mut self,
+        accepted: ToolSchemas,
+        provider: &str,
+        notes: &Notes,
+    ) -> Result<(), Error> {
+        let (tools, refused) = tool_schema::fit(&self.tools, accepted);
+        for RefusedTool { name, argument } in &refused {
+            let argument = on_one_line(argument);
+            notes.note(&format!(
+                "{name} is left out: {provider} refuses tools with an argument named “{argument}”"
+            ));
+            self.offers.retain(|offer| offer.shown.name != *name);
+        }
+        if tools.is_empty() && !refused.is_empty() {
+            let message = format!("{provider} takes none of the tools");
+            let error = Error::new(ErrorKind::Tools, message);
+            return Err(error.advise("ask another provider with -p, or without tools: -t none"));
+        }
+        self.tools = tools;
+        Ok(())
+    }
+
+    /// What to do about a tool that an API refuses.
+    pub fn leave_out_advice(&self, place: usize) -> Option<String> {
+        let Offer { tool, server, .. } = self.offers.get(place)?;
+        let section = &self.servers.slots.get(*server)?.section.name;
+        Some(format!(
+            "it refuses the tool {}: only = [...] in [tools.{section}] can leave it out",
+            on_one_line(tool)
+        ))
     }
 
     /// From now on, neither the model nor the user gets this key.

@@ -45,6 +45,8 @@ pub enum Meaning {
     ToolsSwitchedOff,
     /// The answer may come as a whole, but not as a stream.
     RefusesStream,
+    /// The server refuses the tool at this place of the request.
+    RefusesTool(usize),
     /// The request has more bytes than the server accepts.
     TooLarge,
     /// The same request may succeed later.
@@ -322,8 +324,16 @@ const ATTACHMENTS: &str = "\
     image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
 
 /// What an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in the
-/// error counts. `asked` is what was in the request that it can do without.
-pub fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meaning {
+/// error counts. `asked` is what was in the request that it can do without, and `tools` are the names of its tools.
+pub fn judge(
+    error: &ServerError,
+    status: Option<u16>,
+    asked: &[Extra],
+    tools: &[String],
+) -> Meaning {
+    if let Some(place) = refused_tool(error, status.or(error.status), tools) {
+        return Meaning::RefusesTool(place);
+    }
     let words = format!("{} {} {}", error.message, error.code, error.field);
     let case = Case {
         words: words.to_lowercase(),
@@ -337,6 +347,33 @@ pub fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meani
         }
     }
     Meaning::Other
+}
+
+/// The place of the tool whose definition a server refuses, if its error says which one: by its name, or by its place, such as
+/// `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
+fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> Option<usize> {
+    if !matches!(status, Some(400 | 422)) {
+        return None;
+    }
+    let words = format!("{} {}", error.message, error.field);
+    let lower = words.to_lowercase();
+    for before in [
+        "function_declarations[",
+        "functiondeclarations[",
+        "tools[",
+        "tools.",
+    ] {
+        let after = lower.split(before).nth(1);
+        let digits = after.and_then(|after| after.split(|end: char| !end.is_ascii_digit()).next());
+        if let Some(place) = digits.and_then(|digits| digits.parse().ok()) {
+            return (place < tools.len()).then_some(place);
+        }
+    }
+    let is_about_definition = ["schema", "function", "parameters"]
+        .iter()
+        .any(|word| lower.contains(word));
+    let named = tools.iter().position(|tool| has_name(&words, tool));
+    named.filter(|_| is_about_definition)
 }
 
 /// The levels of effort that an error names beside the one that it refuses.
@@ -469,7 +506,7 @@ mod tests {
     fn check(asks: &[Extra], table: &str) {
         for [meaning, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = format!("{:?}", judge(&error, status.parse().ok(), asks));
+            let found = format!("{:?}", judge(&error, status.parse().ok(), asks, &[]));
             match meaning.strip_prefix("not ") {
                 Some(other) => assert_ne!(found, other, "{status} {body}"),
                 None => assert_eq!(found, meaning, "{status} {body}"),
@@ -481,6 +518,50 @@ mod tests {
     fn check_never(asks: &[Extra], meaning: &str, table: &str) {
         for [_, rest] in rows(table) {
             check(asks, &format!("not {meaning} | {rest}"));
+        }
+    }
+
+    #[test]
+    fn an_error_about_a_definition_says_which_tool_is_refused() {
+        let tools = ["db__get", "db__list", "db__get_2"].map(str::to_owned);
+        for (status, message, field, place) in [
+            (
+                400,
+                "Invalid schema for function 'db__list': no",
+                "",
+                Some(1),
+            ),
+            (
+                400,
+                "Invalid schema for function 'db__get_2': no",
+                "",
+                Some(2),
+            ),
+            (400, "no", "tools[1].function.parameters", Some(1)),
+            (422, "tools.2.custom.input_schema: no", "", Some(2)),
+            (
+                400,
+                "Invalid at 'tools[0].function_declarations[1].parameters'",
+                "",
+                Some(1),
+            ),
+            (400, "tools.3.type: no search here", "", None),
+            (400, "tools are not supported", "", None),
+            (400, "db__list was called twice", "", None),
+            (400, "Invalid schema for function 'db__lists'", "", None),
+            (404, "Invalid schema for function 'db__list'", "", None),
+            (500, "Invalid schema for function 'db__list'", "", None),
+        ] {
+            let error = ServerError {
+                field: field.to_owned(),
+                ..ServerError::new(message)
+            };
+            let meaning = judge(&error, Some(status), &[], &tools);
+            let found = match meaning {
+                Meaning::RefusesTool(place) => Some(place),
+                _ => None,
+            };
+            assert_eq!(found, place, "{status} {message}");
         }
     }
 
@@ -536,7 +617,7 @@ mod tests {
                     code: code.to_owned(),
                     ..ServerError::new(message)
                 };
-                let found = judge(&error, status.parse().ok(), ALL);
+                let found = judge(&error, status.parse().ok(), ALL, &[]);
                 assert_eq!(found, meaning, "{status} {code} {message} {seconds:?}");
             }
         }
@@ -587,7 +668,7 @@ mod tests {
                 should_retry,
                 ..ServerError::new("no")
             };
-            let found = judge(&error, Some(status), &[]);
+            let found = judge(&error, Some(status), &[], &[]);
             assert_eq!(found, meaning, "{status} {should_retry:?}");
         }
     }

@@ -344,14 +344,14 @@ mod tests {
         "##;
         for [refused, server, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL);
+            let found = judge(&error, status.parse().ok(), ALL, &[]);
             assert_eq!(
                 format!("{found:?}"),
                 format!("Refuses({refused})"),
                 "{server}: {body}"
             );
             // What was not sent cannot be refused.
-            let found = judge(&error, status.parse().ok(), &[]);
+            let found = judge(&error, status.parse().ok(), &[], &[]);
             assert!(!matches!(found, Meaning::Refuses(_)), "{server}: {body}");
         }
     }
@@ -376,7 +376,7 @@ mod tests {
         "##;
         for [status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL);
+            let found = judge(&error, status.parse().ok(), ALL, &[]);
             assert!(!matches!(found, Meaning::Refuses(_)), "{body}: {found:?}");
         }
     }

@@ -1,0 +1,945 @@
+//! Completes the JSON Schemas of tools, so that no API refuses a request for one of them (pure).
+//!
+//! One schema that an API refuses takes down the whole request. These are the kinds, with those who refuse them:
+//!
+//! | kind | refused by |
+//! |---|---|
+//! | an array without `items`, with `true` or a list for them | OpenAI; the list Anthropic and Moonshot, too |
+//! | `required` that is null or `true`, or that names what is no property | all that know draft 2020-12; Moonshot |
+//! | `properties` that is null, a property that is null or text | all |
+//! | a property that is `true` | Fireworks |
+//! | another type than `object` at the top, or no `properties` there | OpenAI |
+//! | `anyOf`, `oneOf`, `allOf`, `enum` or `not` at the top | OpenAI; the first three Anthropic and Moonshot, too |
+//! | `type` beside `anyOf` | Moonshot |
+//! | a type such as `any`, `unknown` or null | all |
+//! | `exclusiveMinimum` that is true, a number as text: keywords of older drafts or of the wrong type | Anthropic, OpenAI |
+//! | an empty `enum`, or one with a value twice | OpenAI |
+//! | a reference that leads nowhere, elsewhere or has other keywords beside it | Gemini, Moonshot |
+//! | a pattern with lookaround or classes of Unicode, or without its ends | OpenAI, Anthropic; llama.cpp |
+//! | keywords that are not in its list, values in `enum` that are empty or true | Gemini |
+//! | arguments whose names have other characters than most, or more than 64 | Anthropic |
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::schema::{add_rules, add_words};
+use crate::message::Tool;
+use crate::shape::{elements, named, referred};
+
+/// The types of JSON Schema.
+const TYPES: &[&str] = &[
+    "object", "array", "string", "number", "integer", "boolean", "null",
+];
+
+/// The keywords that Gemini knows.
+const GEMINI_KEYWORDS: &[&str] = &[
+    "type",
+    "format",
+    "title",
+    "description",
+    "default",
+    "enum",
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "anyOf",
+    "oneOf",
+    "properties",
+    "additionalProperties",
+    "required",
+];
+
+/// What may not stand at the top.
+const NOT_AT_TOP: &[&str] = &["anyOf", "oneOf", "enum", "const", "not", "items"];
+
+/// How deep schemas may be. What is deeper may be anything.
+const MAX_DEPTH: usize = 50;
+
+/// How many schemas may take the place of references, in all tools of a request.
+const MAX_REFERRED: usize = 20_000;
+
+/// The longest name of an argument that Anthropic takes.
+const MAX_ARGUMENT: usize = 64;
+
+/// What an API takes of the schemas of tools, besides what all of them take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolSchemas {
+    /// Any schema.
+    Any,
+    /// The names of arguments have few characters.
+    PlainArguments,
+    /// Only the keywords of a list.
+    FewKeywords,
+}
+
+/// A tool that an API does not take.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RefusedTool {
+    pub name: String,
+    /// The name of an argument, for which the API would refuse the request.
+    pub argument: String,
+}
+
+/// The tools with schemas that the API takes, and those that have none.
+pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RefusedTool>) {
+    let mut room = MAX_REFERRED;
+    let mut fitting = Vec::new();
+    let mut refused = Vec::new();
+    for tool in tools {
+        let mut builder = SchemaBuilder {
+            root: &tool.schema,
+            few_keywords: accepted == ToolSchemas::FewKeywords,
+            room: &mut room,
+            open: Vec::new(),
+        };
+        let schema = builder.whole();
+        if accepted == ToolSchemas::PlainArguments
+            && let Some(argument) = unusual_argument(&schema)
+        {
+            refused.push(RefusedTool {
+                name: tool.name.clone(),
+                argument,
+            });
+            continue;
+        }
+        let mut tool = tool.clone();
+        // Large ones are shared as long as they are right.
+        if *tool.schema != schema {
+            tool.schema = Arc::new(schema);
+        }
+        fitting.push(tool);
+    }
+    (fitting, refused)
+}
+
+/// An argument with a name that Anthropic refuses. It does not look deeper.
+fn unusual_argument(schema: &Value) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    let mut names = schema["properties"].as_object()?.keys();
+    let name = names
+        .find(|name| !(1..=MAX_ARGUMENT).contains(&name.len()) || !name.bytes().all(is_plain))?;
+    Some(name.clone())
+}
+
+/// The keywords of a schema that is being made.
+type Keywords = Map<String, Value>;
+
+/// A schema that is being made. It is not finished: what it requires may be properties of the schema around it.
+#[derive(Default)]
+struct Unfinished {
+    keywords: Keywords,
+    choices: Vec<Variants>,
+}
+
+/// The branches of `anyOf` or `oneOf`.
+struct Variants {
+    word: String,
+    branches: Vec<Keywords>,
+}
+
+/// Completes one schema.
+struct SchemaBuilder<'c> {
+    root: &'c Value,
+    few_keywords: bool,
+    room: &'c mut usize,
+    /// The references whose place is being filled.
+    open: Vec<&'c str>,
+}
+
+impl<'c> SchemaBuilder<'c> {
+    /// The schema of all arguments.
+    fn whole(&mut self) -> Value {
+        let Unfinished {
+            mut keywords,
+            choices,
+        } = self.unfinished(self.root, 0);
+        for choice in choices {
+            unite(&mut keywords, choice.branches);
+        }
+        keywords.insert("type".into(), "object".into());
+        if !keywords.contains_key("properties") {
+            keywords.insert("properties".into(), json!({}));
+        }
+        keywords.retain(|name, _| !NOT_AT_TOP.contains(&name.as_str()));
+        self.finish(&mut keywords);
+        Value::Object(keywords)
+    }
+
+    /// A schema within another one.
+    fn part(&mut self, schema: &'c Value, depth: usize) -> Value {
+        let mut part = self.branch(schema, depth);
+        self.finish(&mut part);
+        Value::Object(part)
+    }
+
+    /// A schema with its choices, unfinished.
+    fn branch(&mut self, schema: &'c Value, depth: usize) -> Keywords {
+        let Unfinished {
+            mut keywords,
+            choices,
+        } = self.unfinished(schema, depth);
+        let is_whole = keywords.contains_key("properties") || keywords.contains_key("items");
+        for choice in choices {
+            if is_whole {
+                unite(&mut keywords, choice.branches);
+                continue;
+            }
+            let kind = keywords.shift_remove("type");
+            let mut list = Vec::new();
+            for mut branch in choice.branches {
+                let has_kind = ["type", "anyOf", "oneOf"]
+                    .iter()
+                    .any(|word| branch.contains_key(*word));
+                if let Some(kind) = &kind
+                    && !has_kind
+                {
+                    branch.insert("type".into(), kind.clone());
+                }
+                self.finish(&mut branch);
+                list.push(Value::Object(branch));
+            }
+            keywords.insert(choice.word, list.into());
+        }
+        keywords
+    }
+
+    /// The keywords of a schema, with those of what it refers to and of `allOf`.
+    fn unfinished(&mut self, schema: &'c Value, depth: usize) -> Unfinished {
+        let mut found = Unfinished::default();
+        let Value::Object(fields) = schema else {
+            return found;
+        };
+        let has_room = self.open.is_empty() || *self.room > 0;
+        if depth > MAX_DEPTH || !has_room {
+            return found;
+        }
+        if !self.open.is_empty() {
+            *self.room -= 1;
+        }
+        let mut merged = Vec::new();
+        for (name, value) in fields {
+            let list = value.as_array().into_iter().flatten();
+            match name.as_str() {
+                "$ref" => merged.extend(self.referred(schema, depth)),
+                "allOf" => merged.extend(list.map(|branch| self.unfinished(branch, depth + 1))),
+                "anyOf" | "oneOf" => {
+                    let branches =
+                        Vec::from_iter(list.map(|branch| self.branch(branch, depth + 1)));
+                    if !branches.is_empty() {
+                        let word = name.clone();
+                        found.choices.push(Variants { word, branches });
+                    }
+                }
+                _ => {
+                    if let Some(value) = self.keyword(name, value, fields, depth) {
+                        found.keywords.insert(name.clone(), value);
+                    }
+                }
+            }
+        }
+        // In older drafts, a property says itself that it is required.
+        for (name, property) in named(&schema["properties"]) {
+            if property["required"] == true {
+                require(&mut found.keywords, [name.as_str().into()]);
+            }
+        }
+        for more in merged {
+            merge(&mut found.keywords, more.keywords);
+            found.choices.extend(more.choices);
+        }
+        found
+    }
+
+    /// What a schema refers to, but only its type where that leads back to it.
+    fn referred(&mut self, schema: &'c Value, depth: usize) -> Option<Unfinished> {
+        let reference = schema["$ref"].as_str()?;
+        let target = referred(self.root, schema)?;
+        if self.open.contains(&reference) {
+            let mut bare = Unfinished::default();
+            if let Some(kind) = checked("type", &target["type"]) {
+                bare.keywords.insert("type".into(), kind);
+            }
+            return Some(bare);
+        }
+        self.open.push(reference);
+        let found = self.unfinished(target, depth + 1);
+        self.open.pop();
+        Some(found)
+    }
+
+    /// The value of a keyword, if it is one that it may have.
+    fn keyword(
+        &mut self,
+        name: &str,
+        value: &'c Value,
+        fields: &Keywords,
+        depth: usize,
+    ) -> Option<Value> {
+        let below = depth + 1;
+        match name {
+            // They say nothing about arguments, or their place is filled.
+            "$schema" | "$id" | "$comment" | "$anchor" | "$defs" | "definitions"
+            | "additionalItems" => None,
+            "properties" | "patternProperties" | "dependentSchemas" => {
+                let mut properties = Keywords::new();
+                for (own_name, property) in value.as_object()? {
+                    // A property that is false must be missing.
+                    if property != &Value::Bool(false) {
+                        properties.insert(own_name.clone(), self.part(property, below));
+                    }
+                }
+                Some(properties.into())
+            }
+            // In older drafts, a list has a schema for each of the first items.
+            "items" if value.is_array() => {
+                let items = value.as_array()?.iter();
+                let items = Vec::from_iter(items.map(|item| self.part(item, below)));
+                let mut items = without_twins(items);
+                match items.len() {
+                    0 | 1 => Some(items.pop().unwrap_or(json!({}))),
+                    _ => Some(json!({"anyOf": items})),
+                }
+            }
+            "items" => Some(self.part(value, below)),
+            "prefixItems" => {
+                let list = value.as_array()?.iter();
+                let list = Vec::from_iter(list.map(|item| self.part(item, below)));
+                (!list.is_empty()).then_some(list.into())
+            }
+            "additionalProperties" if value.is_boolean() => Some(value.clone()),
+            "additionalProperties" => value.is_object().then(|| self.part(value, below)),
+            // A condition with something left out would be another one.
+            "not"
+            | "if"
+            | "then"
+            | "else"
+            | "contains"
+            | "propertyNames"
+            | "unevaluatedItems"
+            | "unevaluatedProperties" => {
+                let is_right = value.is_boolean() || self.part(value, below) == *value;
+                is_right.then(|| value.clone())
+            }
+            // In older drafts, a switch beside the limit.
+            "exclusiveMinimum" if value == true => fields.get("minimum").and_then(number),
+            "exclusiveMaximum" if value == true => fields.get("maximum").and_then(number),
+            "minimum" if fields.get("exclusiveMinimum") == Some(&Value::Bool(true)) => None,
+            "maximum" if fields.get("exclusiveMaximum") == Some(&Value::Bool(true)) => None,
+            _ => checked(name, value),
+        }
+    }
+
+    /// Adds what is missing to a schema, and removes what cannot be said.
+    fn finish(&self, schema: &mut Keywords) {
+        if !schema.contains_key("type")
+            && !schema.contains_key("anyOf")
+            && !schema.contains_key("oneOf")
+            && let Some(kind) = type_by_keywords(schema)
+        {
+            schema.insert("type".into(), kind.into());
+        }
+        let has_type = |wanted: &str| match schema.get("type") {
+            Some(Value::String(kind)) => kind == wanted,
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == wanted),
+            _ => false,
+        };
+        if has_type("array") && !schema.contains_key("items") {
+            schema.insert("items".into(), json!({}));
+        }
+        if let Some(Value::Array(mut required)) = schema.remove("required") {
+            let mut seen = BTreeSet::new();
+            required.retain(|name| {
+                let name = name.as_str().unwrap_or_default();
+                let is_property = schema
+                    .get("properties")
+                    .is_some_and(|known| known.get(name).is_some());
+                is_property && seen.insert(name.to_owned())
+            });
+            if !required.is_empty() {
+                schema.insert("required".into(), required.into());
+            }
+        }
+        let mut rules = Vec::new();
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+            && (self.few_keywords || !is_plain_pattern(pattern))
+        {
+            rules.extend(schema.shift_remove_entry("pattern"));
+        }
+        if self.few_keywords {
+            rules.extend(keep_few(schema));
+        }
+        if !rules.is_empty() {
+            add_rules(schema, &rules);
+        }
+    }
+}
+
+/// The value of a keyword that has no schemas, if it is one that it may have. Other keywords may have any.
+fn checked(name: &str, value: &Value) -> Option<Value> {
+    let is_valid = match name {
+        "type" => return types(value),
+        "enum" => {
+            let values = without_twins(value.as_array()?.clone());
+            return (!values.is_empty()).then_some(values.into());
+        }
+        "required" => {
+            let names = value.as_array()?.iter();
+            return Some(names.filter(|one| one.is_string()).cloned().collect());
+        }
+        "title" | "description" | "format" | "pattern" | "contentEncoding" | "contentMediaType" => {
+            value.is_string()
+        }
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
+        "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+        | "minContains" | "maxContains" => value.is_u64(),
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" | "nullable" => value.is_boolean(),
+        "examples" => value.is_array(),
+        "dependentRequired" | "dependencies" => value.is_object(),
+        _ => true,
+    };
+    is_valid.then(|| value.clone())
+}
+
+/// Values, each only once.
+fn without_twins(mut values: Vec<Value>) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
+    values.retain(|value| seen.insert(value.to_string()));
+    values
+}
+
+/// The types that JSON Schema knows. Some servers write them in capitals, and some have `any` among them.
+fn types(value: &Value) -> Option<Value> {
+    let known = |kind: &Value| {
+        let name = kind.as_str()?.to_ascii_lowercase();
+        TYPES.contains(&name.as_str()).then_some(name)
+    };
+    let Value::Array(list) = value else {
+        return known(value).map(Value::from);
+    };
+    let mut kinds = Vec::new();
+    for one in list {
+        // Beside an unknown one, the others say nothing.
+        let kind = known(one)?;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    match kinds.len() {
+        0 => None,
+        1 => kinds.pop().map(Value::from),
+        _ => Some(kinds.into()),
+    }
+}
+
+fn number(value: &Value) -> Option<Value> {
+    value.is_number().then(|| value.clone())
+}
+
+/// The type that other keywords show.
+fn type_by_keywords(schema: &Keywords) -> Option<&'static str> {
+    let constant = schema.get("const").map(std::slice::from_ref);
+    let values = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice);
+    let has_text = |all: &[Value]| all.iter().all(Value::is_string);
+    if schema.contains_key("properties") {
+        Some("object")
+    } else if schema.contains_key("items") || schema.contains_key("prefixItems") {
+        Some("array")
+    } else if constant.or(values).is_some_and(has_text) {
+        Some("string")
+    } else {
+        None
+    }
+}
+
+/// Adds keywords that a schema lacks, more properties, and more that is required.
+fn merge(schema: &mut Keywords, more: Keywords) {
+    for (name, value) in more {
+        match (name.as_str(), value) {
+            ("properties", Value::Object(properties)) => add_properties(schema, properties),
+            ("required", Value::Array(names)) => require(schema, names),
+            (_, value) => {
+                schema.entry(name).or_insert(value);
+            }
+        }
+    }
+}
+
+fn add_properties(schema: &mut Keywords, more: Keywords) {
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(properties) = properties {
+        for (name, property) in more {
+            properties.entry(name).or_insert(property);
+        }
+    }
+}
+
+fn require(schema: &mut Keywords, names: impl IntoIterator<Item = Value>) {
+    let required = schema.entry("required").or_insert_with(|| json!([]));
+    if let Value::Array(required) = required {
+        required.extend(names);
+    }
+}
+
+/// Adds the properties of all branches to an object. What every branch requires is required; what only some require becomes
+/// words.
+fn unite(schema: &mut Keywords, branches: Vec<Keywords>) {
+    let mut sets: Vec<BTreeSet<String>> = Vec::new();
+    for mut branch in branches {
+        if let Some(Value::Object(more)) = branch.shift_remove("properties") {
+            add_properties(schema, more);
+        } else if !branch.contains_key("required") {
+            continue;
+        }
+        let required = branch.shift_remove("required").unwrap_or_default();
+        let names = elements(&required).iter().filter_map(Value::as_str);
+        sets.push(names.map(str::to_owned).collect());
+    }
+    let mut common = sets.first().cloned().unwrap_or_default();
+    common.retain(|name| sets.iter().all(|set| set.contains(name)));
+    if sets.iter().any(|set| set.len() > common.len()) {
+        let sets = sets
+            .iter()
+            .map(|set| Vec::from_iter(set.iter().map(String::as_str)).join(", "));
+        let sets = Vec::from_iter(sets).join("; ");
+        add_words(schema, &format!("One of these sets is required: {sets}"));
+    }
+    if !common.is_empty() {
+        require(schema, common.into_iter().map(Value::from));
+    }
+}
+
+/// Whether every API takes a pattern: llama.cpp wants its ends, and none of the others takes everything.
+fn is_plain_pattern(pattern: &str) -> bool {
+    let has_ends = pattern.starts_with('^') && pattern.ends_with('$');
+    let is_odd = |after: &str| {
+        after.starts_with(|next: char| next.is_ascii_digit() || "pPbBAzZkuG".contains(next))
+    };
+    let has_odd_escape = pattern.split('\\').skip(1).any(is_odd);
+    has_ends && !pattern.contains("(?") && !has_odd_escape
+}
+
+/// Leaves the keywords that Gemini knows, and returns the others.
+fn keep_few(schema: &mut Keywords) -> Vec<(String, Value)> {
+    if let Some(value) = schema.shift_remove("const") {
+        schema.insert("enum".into(), json!([value]));
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| {
+            value.is_number() || value.as_str().is_some_and(|text| !text.is_empty())
+        });
+        if values.is_empty() {
+            schema.shift_remove("enum");
+        }
+    }
+    let mut others = Vec::new();
+    schema.retain(|name, value| {
+        let is_known = GEMINI_KEYWORDS.contains(&name.as_str());
+        if !is_known {
+            others.push((name.clone(), value.take()));
+        }
+        is_known
+    });
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::shape::is_of_object;
+
+    fn tool(name: &str, schema: Value) -> Tool {
+        Tool {
+            name: name.into(),
+            description: String::new(),
+            schema: schema.into(),
+        }
+    }
+
+    /// What the schema of a tool becomes.
+    fn completed(schema: &Value, accepted: ToolSchemas) -> Value {
+        let (tools, refused) = fit(&[tool("t", schema.clone())], accepted);
+        assert_eq!(refused, []);
+        (*tools[0].schema).clone()
+    }
+
+    /// The cases of a table: what a case is, a schema, and what becomes of it, each on a line of its own. The schemas are
+    /// those of an argument `a`, unless the case is about the top.
+    fn check(table: &str, accepted: ToolSchemas) {
+        let lines = Vec::from_iter(table.trim().lines().map(str::trim));
+        let json = |line: &str| serde_json::from_str::<Value>(line).expect(line);
+        for case in lines.chunks_exact(3) {
+            let (schema, mut expected) = (json(case[1]), json(case[2]));
+            let mut whole = schema.clone();
+            if !case[0].starts_with("top:") {
+                let within = |schema: Value| json!({"type": "object", "properties": {"a": schema}});
+                whole = within(schema);
+                expected = within(expected);
+            }
+            let found = completed(&whole, accepted);
+            assert_eq!(found, expected, "{}", case[0]);
+            assert_eq!(completed(&found, accepted), found, "again: {}", case[0]);
+        }
+    }
+
+    #[test]
+    fn what_any_api_refuses_is_completed_or_left_out() {
+        let table = r##"
+            what is right
+            {"type": "object", "description": "d", "properties": {"b": {"type": ["string", "null"], "enum": ["x", null], "minLength": 1, "format": "date"}}, "required": ["b"], "additionalProperties": false}
+            {"type": "object", "description": "d", "properties": {"b": {"type": ["string", "null"], "enum": ["x", null], "minLength": 1, "format": "date"}}, "required": ["b"], "additionalProperties": false}
+            what may be anything, and keywords of others
+            {"description": "d", "default": null, "x-order": 1}
+            {"description": "d", "default": null, "x-order": 1}
+            an array without items
+            {"type": "array"}
+            {"type": "array", "items": {}}
+            an array or nothing, without items
+            {"type": ["array", "null"]}
+            {"type": ["array", "null"], "items": {}}
+            an array of anything
+            {"type": "array", "items": true}
+            {"type": "array", "items": {}}
+            a list of items
+            {"type": "array", "items": [{"type": "number"}, {"type": "string"}], "additionalItems": false}
+            {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "string"}]}}
+            a list of equal items
+            {"type": "array", "items": [{"type": "number"}, {"type": "number"}]}
+            {"type": "array", "items": {"type": "number"}}
+            first items only
+            {"type": "array", "prefixItems": [{"type": "array"}]}
+            {"type": "array", "prefixItems": [{"type": "array", "items": {}}], "items": {}}
+            an array in an array
+            {"type": "array", "items": {"type": "array"}}
+            {"type": "array", "items": {"type": "array", "items": {}}}
+            required is null
+            {"type": "object", "properties": {"b": {"type": "string"}}, "required": null}
+            {"type": "object", "properties": {"b": {"type": "string"}}}
+            required has what is no property, no text, or a name twice
+            {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b", "c", 5, "b"]}
+            {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
+            required without properties
+            {"type": "object", "required": ["b"]}
+            {"type": "object"}
+            a property that requires itself, as in draft 3
+            {"type": "object", "properties": {"b": {"type": "string", "required": true}, "c": {"type": "string", "required": false}}}
+            {"type": "object", "properties": {"b": {"type": "string"}, "c": {"type": "string"}}, "required": ["b"]}
+            properties are null
+            {"type": "object", "properties": null}
+            {"type": "object"}
+            properties that are no schemas
+            {"type": "object", "properties": {"b": null, "c": "object", "d": true, "e": false, "f": [1]}}
+            {"type": "object", "properties": {"b": {}, "c": {}, "d": {}, "f": {}}}
+            an object by its properties, an array by its items, a text by its values
+            {"properties": {"b": {"items": {"enum": ["x"]}}, "c": {"const": "x"}, "d": {"enum": ["x", 1]}}}
+            {"properties": {"b": {"items": {"enum": ["x"], "type": "string"}, "type": "array"}, "c": {"const": "x", "type": "string"}, "d": {"enum": ["x", 1]}}, "type": "object"}
+            a type that there is not
+            {"type": "any"}
+            {}
+            types with one that there is not
+            {"type": ["string", "any"]}
+            {}
+            types in capitals, twice, and only one
+            {"type": ["STRING", "string"]}
+            {"type": "string"}
+            no type
+            {"type": null, "description": null, "title": 5, "format": false}
+            {}
+            an enum that is empty
+            {"type": "string", "enum": []}
+            {"type": "string"}
+            an enum with values twice
+            {"type": "string", "enum": ["x", "y", "x"]}
+            {"type": "string", "enum": ["x", "y"]}
+            limits of draft 4
+            {"type": "number", "minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}
+            {"type": "number", "exclusiveMinimum": 1, "maximum": 9}
+            limits of the wrong type
+            {"type": "string", "minLength": "1", "maxLength": -1, "multipleOf": 0, "uniqueItems": "yes", "minimum": null}
+            {"type": "string"}
+            a plain pattern
+            {"type": "string", "pattern": "^[a-z]+\\.\\w{2}$"}
+            {"type": "string", "pattern": "^[a-z]+\\.\\w{2}$"}
+            a pattern with lookaround
+            {"type": "string", "pattern": "^(?!x).*$", "description": "d"}
+            {"type": "string", "description": "d\n\nRules: pattern \"^(?!x).*$\""}
+            a pattern without its ends
+            {"type": "string", "pattern": "[a-z]"}
+            {"type": "string", "description": "Rules: pattern \"[a-z]\""}
+            a pattern with classes of Unicode
+            {"type": "string", "pattern": "^\\p{L}$"}
+            {"type": "string", "description": "Rules: pattern \"^\\\\p{L}$\""}
+            a type beside anyOf
+            {"type": "string", "anyOf": [{"format": "date"}, {"type": "string", "enum": ["today"]}], "description": "d"}
+            {"description": "d", "anyOf": [{"format": "date", "type": "string"}, {"type": "string", "enum": ["today"]}]}
+            anyOf with null
+            {"anyOf": [{"type": "array"}, {"type": "null"}], "default": null}
+            {"default": null, "anyOf": [{"type": "array", "items": {}}, {"type": "null"}]}
+            anyOf that is empty
+            {"anyOf": [], "oneOf": null}
+            {}
+            anyOf that only requires
+            {"type": "object", "properties": {"b": {}, "c": {}, "d": {}}, "anyOf": [{"required": ["b", "d"]}, {"required": ["c", "d"]}]}
+            {"type": "object", "properties": {"b": {}, "c": {}, "d": {}}, "description": "One of these sets is required: b, d; c, d", "required": ["d"]}
+            allOf
+            {"description": "d", "allOf": [{"type": "object", "description": "e", "properties": {"b": {"type": "string"}}}, {"properties": {"c": {}}, "required": ["b", "c"]}]}
+            {"description": "d", "type": "object", "properties": {"b": {"type": "string"}, "c": {}}, "required": ["b", "c"]}
+        "##;
+        for accepted in [ToolSchemas::Any, ToolSchemas::PlainArguments] {
+            check(table, accepted);
+        }
+    }
+
+    #[test]
+    fn the_top_is_an_object_with_properties() {
+        let table = r##"
+            top: nothing
+            null
+            {"type": "object", "properties": {}}
+            top: anything
+            true
+            {"type": "object", "properties": {}}
+            top: an empty schema
+            {}
+            {"type": "object", "properties": {}}
+            top: an object or nothing
+            {"type": ["object", "null"], "properties": null, "required": null}
+            {"type": "object", "properties": {}}
+            top: no object
+            {"type": "array", "items": {}, "enum": [1], "not": {}, "title": "t", "$schema": "x", "$id": "y"}
+            {"type": "object", "title": "t", "properties": {}}
+            top: only properties
+            {"properties": {"b": {}}}
+            {"properties": {"b": {}}, "type": "object"}
+            top: several variants
+            {"type": "object", "anyOf": [{"type": "object", "properties": {"b": {"type": "string"}, "c": {}}, "required": ["b", "c"]}, {"properties": {"b": {"type": "string"}, "d": {}}, "required": ["b", "d"]}, {"type": "null"}]}
+            {"type": "object", "properties": {"b": {"type": "string"}, "c": {}, "d": {}}, "description": "One of these sets is required: b, c; b, d", "required": ["b"]}
+            top: all of several
+            {"allOf": [{"$ref": "#/$defs/B"}, {"required": ["b"]}], "$defs": {"B": {"type": "object", "properties": {"b": {}}}}}
+            {"type": "object", "properties": {"b": {}}, "required": ["b"]}
+            top: a reference
+            {"$ref": "#/definitions/B", "definitions": {"B": {"type": "object", "properties": {"b": {"type": "array"}}}}}
+            {"type": "object", "properties": {"b": {"type": "array", "items": {}}}}
+        "##;
+        for accepted in [ToolSchemas::Any, ToolSchemas::PlainArguments] {
+            check(table, accepted);
+        }
+    }
+
+    #[test]
+    fn references_are_replaced_by_what_they_refer_to() {
+        let table = r##"
+            top: a definition, with a description of its own
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/B", "description": "mine", "default": 1}}, "$defs": {"B": {"type": "array", "description": "its"}}}
+            {"type": "object", "properties": {"a": {"description": "mine", "default": 1, "type": "array", "items": {}}}}
+            top: another property
+            {"type": "object", "properties": {"a": {"$ref": "#/properties/b/items"}, "b": {"type": "array", "items": {"type": "string"}}}}
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "string"}}}}
+            top: nothing, another document, no text
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/C", "title": "t"}, "b": {"$ref": "https://x/y.json"}, "c": {"$ref": 5}}}
+            {"type": "object", "properties": {"a": {"title": "t"}, "b": {}, "c": {}}}
+            top: itself
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}}}}
+            {"type": "object", "properties": {"a": {"type": "object", "properties": {"left": {"type": "object"}}}}}
+            top: in a circle
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/B"}}, "$defs": {"B": {"$ref": "#/$defs/C"}, "C": {"$ref": "#/$defs/B"}}}
+            {"type": "object", "properties": {"a": {}}}
+            top: variants
+            {"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#/$defs/B"}, {"type": "null"}]}}, "$defs": {"B": {"type": "string", "enum": ["x"]}}}
+            {"type": "object", "properties": {"a": {"anyOf": [{"type": "string", "enum": ["x"]}, {"type": "null"}]}}}
+        "##;
+        for accepted in [ToolSchemas::Any, ToolSchemas::FewKeywords] {
+            check(table, accepted);
+        }
+    }
+
+    #[test]
+    fn for_gemini_other_keywords_become_words() {
+        check(
+            r##"
+            what it knows
+            {"type": "string", "format": "date", "title": "t", "description": "d", "enum": ["x"], "default": "x"}
+            {"type": "string", "format": "date", "title": "t", "description": "d", "enum": ["x"], "default": "x"}
+            what it does not know
+            {"type": "integer", "exclusiveMinimum": 1, "maximum": 9, "nullable": true, "x-order": 1}
+            {"type": "integer", "maximum": 9, "description": "Rules: exclusiveMinimum 1; nullable true; x-order 1"}
+            a pattern
+            {"type": "string", "pattern": "^a$", "description": "d"}
+            {"type": "string", "description": "d\n\nRules: pattern \"^a$\""}
+            a constant
+            {"const": "x"}
+            {"type": "string", "enum": ["x"]}
+            values that it refuses
+            {"enum": ["x", "", 1, true, null]}
+            {"enum": ["x", 1]}
+            no value that it takes
+            {"type": "boolean", "enum": [true]}
+            {"type": "boolean"}
+            conditions
+            {"type": "object", "properties": {"b": {"type": "string"}}, "if": {"required": ["b"]}, "then": {"required": ["c"]}, "propertyNames": {"type": "string"}}
+            {"type": "object", "properties": {"b": {"type": "string"}}, "description": "Rules: propertyNames {\"type\":\"string\"}"}
+        "##,
+            ToolSchemas::FewKeywords,
+        );
+    }
+
+    #[test]
+    fn anthropic_gets_no_tool_with_an_argument_of_an_unusual_name() {
+        let with = |argument: &str| {
+            let nested = json!({"type": "object", "properties": {"$.x": {"type": "string"}}});
+            tool(
+                argument,
+                json!({"type": "object", "properties": {"b": nested, argument: {"type": "string"}}}),
+            )
+        };
+        let long = "x".repeat(64);
+        let too_long = "x".repeat(65);
+        let arguments = [
+            "a_B.1-",
+            &long,
+            "$.x",
+            "Date<",
+            "filter[id]",
+            "größe",
+            "",
+            &too_long,
+        ];
+        let tools = arguments.map(with);
+        let (fitting, refused) = fit(&tools, ToolSchemas::PlainArguments);
+        assert_eq!(fitting, tools[..2]);
+        let refused = Vec::from_iter(
+            refused
+                .iter()
+                .map(|one| (one.name.as_str(), one.argument.as_str())),
+        );
+        assert_eq!(
+            refused,
+            Vec::from_iter(arguments[2..].iter().map(|name| (*name, *name)))
+        );
+        for accepted in [ToolSchemas::Any, ToolSchemas::FewKeywords] {
+            assert_eq!(fit(&tools, accepted), (tools.to_vec(), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn what_references_unfold_to_is_bounded() {
+        // Each definition has the next one twice.
+        let mut definitions = Map::new();
+        for number in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
+            let pair = json!({"type": "object", "properties": {"l": next, "r": next}});
+            definitions.insert(number.to_string(), pair);
+        }
+        let schema = json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
+        let tools = [tool("a", schema.clone()), tool("b", schema)];
+        let (fitting, _) = fit(&tools, ToolSchemas::Any);
+        let size: usize = fitting
+            .iter()
+            .map(|tool| tool.schema.to_string().len())
+            .sum();
+        assert!(size < 100 * MAX_REFERRED, "{size}");
+        // A chain without end in sight.
+        let mut chain = json!({"type": "array"});
+        for _ in 0..100 {
+            chain = json!({"type": "array", "items": chain});
+        }
+        let mut deepest =
+            &completed(&json!({"properties": {"a": chain}}), ToolSchemas::Any)["properties"]["a"];
+        let mut depth = 0;
+        while deepest["items"].is_object() {
+            deepest = &deepest["items"];
+            depth += 1;
+        }
+        assert_eq!(depth, MAX_DEPTH);
+    }
+
+    /// Schemas with keywords of any kind of value.
+    fn schemas() -> impl Strategy<Value = Value> {
+        let leaf = prop::sample::select(vec![
+            json!(null),
+            json!(true),
+            json!(1),
+            json!("string"),
+            json!("object"),
+            json!("#/$defs/a"),
+            json!("#"),
+            json!(["a", "b"]),
+            json!([]),
+            json!({}),
+        ]);
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            let words = prop::sample::select(vec![
+                "type", "properties", "items", "anyOf", "oneOf", "allOf", "required", "enum", "$ref", "$defs", "a", "b",
+                "exclusiveMinimum", "pattern", "additionalProperties", "not", "prefixItems",
+            ]);
+            prop_oneof![
+                3 => prop::collection::btree_map(words, inner.clone(), 0..5).prop_map(|fields| json!(fields)),
+                1 => prop::collection::vec(inner, 0..3).prop_map(Value::from),
+            ]
+        })
+    }
+
+    /// Checks what every API wants of a schema.
+    fn check_schema(schema: &Value) -> Result<(), TestCaseError> {
+        let fields = schema.as_object();
+        prop_assert!(fields.is_some(), "{schema}");
+        for (name, value) in fields.into_iter().flatten() {
+            match name.as_str() {
+                "$ref" | "$defs" | "allOf" => prop_assert!(false, "{schema}"),
+                "type" => prop_assert!(types(value).as_ref() == Some(value), "{schema}"),
+                "properties" => {
+                    prop_assert!(value.is_object(), "{schema}");
+                    for (_, property) in named(value) {
+                        check_schema(property)?;
+                    }
+                }
+                "items" => check_schema(value)?,
+                "anyOf" | "oneOf" => {
+                    prop_assert!(!schema["type"].is_string(), "{schema}");
+                    let branches = value.as_array().map_or(&[][..], Vec::as_slice);
+                    prop_assert!(!branches.is_empty(), "{schema}");
+                    for branch in branches {
+                        check_schema(branch)?;
+                    }
+                }
+                "required" => {
+                    let names = value.as_array().map_or(&[][..], Vec::as_slice);
+                    prop_assert!(!names.is_empty(), "{schema}");
+                    for name in names {
+                        prop_assert!(
+                            schema["properties"]
+                                .get(name.as_str().unwrap_or_default())
+                                .is_some(),
+                            "{schema}"
+                        );
+                    }
+                }
+                _ => (),
+            }
+        }
+        let is_array = schema["type"] == "array";
+        prop_assert!(!is_array || schema["items"].is_object(), "{schema}");
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_lists_no_api_can_refuse(schema in schemas()) {
+            for accepted in [ToolSchemas::Any, ToolSchemas::FewKeywords] {
+                let found = completed(&schema, accepted);
+                prop_assert!(is_of_object(&found) && found["properties"].is_object());
+                check_schema(&found)?;
+            }
+        }
+    }
+}
