@@ -316,5 +316,9 @@ fn key_summary(key: &Key, environment: &Environment) -> String {
             Some((name, _)) => format!("{name} is set"),
             None => format!("{} is not set", names.join(" or ")),
         },
+        Key::Optional(_) => match key.find(environment) {
+            Some((name, _)) => format!("{name} is set"),
+            None => "none needed".to_owned(),
+        },
     }
 }

@@ -17,6 +17,8 @@ pub struct Dialogue {
     pub toolbox: Option<Toolbox>,
     /// What the provider has refused; further requests do without it.
     pub left_out: Vec<Extra>,
+    /// The model of a local server was replaced by the next one on its list.
+    pub has_next_model: bool,
     pub paused: Paused,
     /// How many more bytes the arguments of calls may have. All of them go with each further request.
     pub room_for_arguments: usize,
@@ -51,6 +53,7 @@ impl Dialogue {
             window,
             toolbox,
             left_out: Vec::new(),
+            has_next_model: false,
             paused: Paused::default(),
             room_for_arguments: MAX_ARGUMENTS,
             failed_searches: Vec::new(),

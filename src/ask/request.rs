@@ -118,6 +118,7 @@ impl Run<'_> {
                 is_shorter
             }
             Meaning::UnknownModel => self.heal(failed),
+            Meaning::CannotChat => self.ask_next_model(dialogue),
             Meaning::Refuses(extra) => self.leave_out(extra, failed, dialogue),
             Meaning::RefusesTool(place) => {
                 let toolbox = dialogue.toolbox.as_ref();
@@ -164,6 +165,21 @@ impl Run<'_> {
         }
         notes.detail(|| format!("{error}; asking again without what it refuses"));
         dialogue.left_out.push(extra);
+        true
+    }
+
+    /// Asks the next model of the server's list, once, where nobody named the one that cannot chat.
+    fn ask_next_model(&self, dialogue: &mut Dialogue) -> bool {
+        if std::mem::replace(&mut dialogue.has_next_model, true) {
+            return false;
+        }
+        let model = self.record.lock().answer.model.clone();
+        let Some(next) = self.target.next_model(&model, self.notes) else {
+            return false;
+        };
+        self.notes
+            .detail(|| format!("{model} cannot chat; asking {next}"));
+        self.record.set_model(&next);
         true
     }
 

@@ -87,13 +87,17 @@ fn providers() -> String {
     let mut text = String::new();
     for row in PROVIDERS {
         let mut key = row.key_variables.join(", ");
-        if key.is_empty() {
-            key.push_str("no key");
+        if row.start.is_some() {
+            key.push_str(", if set");
         }
         let name = row.name;
         let model = row.model.unwrap_or("the first that it lists");
         text.push_str(&format!("    {name:10}  {key:30}  {model}\n"));
-        text.push_str(&format!("    {:10}  {}\n", "", row.base_url));
+        text.push_str(&format!("    {:10}  {}", "", row.base_url));
+        if let Some(other) = row.other_base_url {
+            text.push_str(&format!(", else {other}"));
+        }
+        text.push('\n');
     }
     text
 }

@@ -82,20 +82,26 @@ impl Spinner {
 
     /// Shows that q waits for this, and since when.
     pub fn wait_for(&self, what: &str) {
-        self.begin(what, None);
+        self.begin(what, Instant::now(), None);
+    }
+
+    /// The same for a wait that began earlier.
+    pub fn wait_since(&self, what: &str, since: Instant) {
+        self.begin(what, since, None);
     }
 
     /// Shows how long q will still wait for this.
     pub fn count_down(&self, what: &str, wait: Duration) {
-        self.begin(what, Some(Instant::now() + wait));
+        let now = Instant::now();
+        self.begin(what, now, Some(now + wait));
     }
 
-    fn begin(&self, what: &str, until: Option<Instant>) {
+    fn begin(&self, what: &str, since: Instant, until: Option<Instant>) {
         let Some(shared) = &self.0 else { return };
         let mut state = lock(shared);
         state.wait = Some(Wait {
             what: what.to_owned(),
-            since: Instant::now(),
+            since,
             until,
         });
         if !state.has_thread {

@@ -184,6 +184,10 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
             models.push(ListedModel {
                 id: id.trim_start_matches("models/").to_owned(),
                 created: creation_time(&model),
+                is_loaded: [&model.status, &model.state, &model.loaded]
+                    .iter()
+                    .any(|field| field.0),
+                cannot_chat: cannot_chat(id, &model),
             });
         }
     }
@@ -213,6 +217,83 @@ struct ModelEntry<'a> {
     name: Text<'a>,
     created: Scalar<u32>,
     created_at: Text<'a>,
+    /// In the list of llama.cpp's router.
+    status: Loaded,
+    /// In LM Studio's own list, as is the type.
+    state: Loaded,
+    loaded: Loaded,
+    r#type: Chats,
+    task: Chats,
+    labels: Chats,
+    capabilities: Chats,
+    architecture: Chats,
+}
+
+/// Whether a field says that a model is in memory. One that sleeps wakes at once.
+#[derive(Default)]
+struct Loaded(bool);
+
+impl<'de> Deserialize<'de> for Loaded {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Loaded, D::Error> {
+        let json = <&RawValue>::deserialize(field)?.get();
+        let status: Object<ModelStatus> = serde_json::from_str(json).unwrap_or_default();
+        let value = status.0.unwrap_or_default().value;
+        let is_loaded = |word: &str| matches!(word, "loaded" | "sleeping");
+        Ok(Loaded(
+            json == "true" || is_loaded(json.trim_matches('"')) || is_loaded(&value),
+        ))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelStatus<'a> {
+    #[serde(borrow)]
+    value: Text<'a>,
+}
+
+/// Whether a field says that a model can chat, or that it cannot.
+#[derive(Default)]
+struct Chats(Option<bool>);
+
+/// What fields say of models that chat, in LM Studio's and Ollama's words, and of others.
+const CHATS: &[&str] = &[
+    "\"llm\"",
+    "\"vlm\"",
+    "\"completion\"",
+    "\"chat\"",
+    "\"text-generation\"",
+];
+const CANNOT_CHAT: &[&str] = &["embed", "rerank", "transcri", "speech"];
+
+/// What the names of models have that cannot chat, where the list does not tell.
+const NAMES_WITHOUT_CHAT: &[&str] = &["embed", "rerank", "bge-", "whisper"];
+
+impl<'de> Deserialize<'de> for Chats {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Chats, D::Error> {
+        let json = <&RawValue>::deserialize(field)?.get().to_ascii_lowercase();
+        if has_any(&json, CHATS) {
+            return Ok(Chats(Some(true)));
+        }
+        Ok(Chats(has_any(&json, CANNOT_CHAT).then_some(false)))
+    }
+}
+
+fn has_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+/// Whether a model cannot chat, by what the list says of it, else by its name.
+fn cannot_chat(id: &str, model: &ModelEntry) -> bool {
+    let fields = [
+        &model.r#type,
+        &model.task,
+        &model.labels,
+        &model.capabilities,
+        &model.architecture,
+    ];
+    let says = |chats: bool| fields.iter().any(|field| field.0 == Some(chats));
+    says(false) || (!says(true) && has_any(&id.to_ascii_lowercase(), NAMES_WITHOUT_CHAT))
 }
 
 fn creation_time(model: &ModelEntry) -> Option<String> {
@@ -482,6 +563,8 @@ pub(super) mod tests {
     #[test]
     fn models_are_listed_in_order() {
         let model = |id: &str, created: Option<&str>| ListedModel {
+            is_loaded: false,
+            cannot_chat: false,
             id: id.into(),
             created: created.map(str::to_owned),
         };

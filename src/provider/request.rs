@@ -78,11 +78,15 @@ pub enum AnswerForm<'a> {
 pub(super) const SHAPE_NAME: &str = "answer";
 
 /// A model in a provider's list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedModel {
     pub id: String,
     /// When it was made: seconds since 1970 or RFC 3339, as the provider writes it. Comparable only within a list.
     pub created: Option<String>,
+    /// The list says that it is in memory.
+    pub is_loaded: bool,
+    /// It is for embedding, ranking or speech, as the list or its name says.
+    pub cannot_chat: bool,
 }
 
 /// A field of the request's body that the user sets, or removes.

@@ -23,7 +23,9 @@ pub struct ProviderRow {
     /// The dialect of servers that replace it at other addresses.
     pub api_elsewhere: &'static Dialect,
     pub base_url: &'static str,
-    /// The variables that may hold the key, in order; none if the server wants no key.
+    /// Where its newer versions are.
+    pub other_base_url: Option<&'static str>,
+    /// The variables that may hold the key, in order. A local server may do without.
     pub key_variables: &'static [&'static str],
     /// The server's own variable for its address.
     pub host_variable: Option<&'static str>,
@@ -44,6 +46,7 @@ pub const OPENAI_LIKE: ProviderRow = ProviderRow {
     api: &openai::DIALECT,
     api_elsewhere: &openai::DIALECT,
     base_url: "",
+    other_base_url: None,
     key_variables: &[],
     host_variable: None,
     model: None,
@@ -77,10 +80,16 @@ const fn hosted(
 }
 
 /// A server on the user's own machine.
-const fn local(name: &'static str, base_url: &'static str, start: &'static str) -> ProviderRow {
+const fn local(
+    name: &'static str,
+    base_url: &'static str,
+    key_variables: &'static [&'static str],
+    start: &'static str,
+) -> ProviderRow {
     ProviderRow {
         name,
         base_url,
+        key_variables,
         start: Some(start),
         ..OPENAI_LIKE
     }
@@ -216,15 +225,34 @@ pub const PROVIDERS: &[ProviderRow] = &[
     },
     ProviderRow {
         host_variable: Some("OLLAMA_HOST"),
-        ..local("ollama", "http://127.0.0.1:11434/v1", "ollama serve")
+        ..local(
+            "ollama",
+            "http://127.0.0.1:11434/v1",
+            &["OLLAMA_API_KEY"],
+            "ollama serve",
+        )
+    },
+    ProviderRow {
+        other_base_url: Some("http://127.0.0.1:9931/v1"),
+        ..local(
+            "llamacpp",
+            "http://127.0.0.1:8080/v1",
+            &["LLAMA_API_KEY"],
+            "llama-server -m MODEL.gguf",
+        )
     },
     local(
-        "llamacpp",
-        "http://127.0.0.1:8080/v1",
-        "llama-server -m MODEL.gguf",
+        "lmstudio",
+        "http://127.0.0.1:1234/v1",
+        &["LM_API_TOKEN"],
+        "lms server start",
     ),
-    local("lmstudio", "http://127.0.0.1:1234/v1", "lms server start"),
-    local("vllm", "http://127.0.0.1:8000/v1", "vllm serve MODEL"),
+    local(
+        "vllm",
+        "http://127.0.0.1:8000/v1",
+        &["VLLM_API_KEY"],
+        "vllm serve MODEL",
+    ),
 ];
 
 /// An older name of the variable that moves openai, and still that of some libraries.

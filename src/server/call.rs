@@ -1,6 +1,6 @@
 //! One request to a provider: sends it, hands on the pieces of the answer, and describes every failure.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::client::{self, Client, Response, TransportError};
 use super::reading::{self, ReadError, TakePiece};
@@ -49,6 +49,15 @@ const SPENT: &str = "check plan and billing at the provider, or ask another one 
 const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: -m chooses another one\n\
     in a follow-up, --messages 0 leaves out earlier images and PDFs";
 
+/// How often q looks whether a model has been loaded.
+const LOADING_POLL: Duration = Duration::from_secs(1);
+
+/// Since when q waits for a model that the server is loading, if it does.
+#[derive(Default)]
+struct LoadingWait {
+    since: Option<Instant>,
+}
+
 /// What a call needs besides its request.
 pub struct Call<'a> {
     pub client: &'a Client,
@@ -59,7 +68,9 @@ pub struct Call<'a> {
     /// Values that must not be shown.
     pub secrets: Secrets,
     /// Advice for a key that is refused.
-    pub key_advice: Option<String>,
+    pub key_advice: String,
+    /// How long q waits for a model that the server is loading; `None` is for ever.
+    pub timeout: Option<Duration>,
     pub notes: &'a Notes,
 }
 
@@ -81,6 +92,16 @@ pub enum CallEnd {
     Output(OutputError),
 }
 
+impl From<Error> for CallError {
+    fn from(error: Error) -> CallError {
+        CallError {
+            error,
+            meaning: Meaning::Other,
+            retry_after: None,
+        }
+    }
+}
+
 impl From<CallError> for CallEnd {
     fn from(failed: CallError) -> CallEnd {
         CallEnd::Failed(failed)
@@ -100,7 +121,7 @@ impl CallError {
         }
     }
 
-    fn advise(mut self, advice: Option<String>) -> CallError {
+    pub(super) fn advise(mut self, advice: Option<String>) -> CallError {
         self.error.advice = advice.or(self.error.advice);
         self
     }
@@ -117,6 +138,7 @@ impl Call<'_> {
         take: TakePiece,
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
+        let mut loading = LoadingWait::default();
         loop {
             *reply = Reply::to(request, tail);
             let mut text_has_come = false;
@@ -127,10 +149,14 @@ impl Call<'_> {
             reply.redact(&self.secrets);
             if let Err(CallEnd::Failed(failed)) = &ended
                 && !text_has_come
-                && self.wait_to_try_again(tried, failed)
             {
-                tried += 1;
-                continue;
+                if self.wait_while_loading(&mut loading, failed) {
+                    continue;
+                }
+                if self.wait_to_try_again(tried, failed) {
+                    tried += 1;
+                    continue;
+                }
             }
             return ended;
         }
@@ -240,8 +266,10 @@ impl Call<'_> {
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
     pub fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
+        let mut loading = LoadingWait::default();
         loop {
             match self.fetch_once(request) {
+                Err(failed) if self.wait_while_loading(&mut loading, &failed) => {}
                 Err(failed) if self.wait_to_try_again(tried, &failed) => tried += 1,
                 ended => return ended,
             }
@@ -263,6 +291,27 @@ impl Call<'_> {
     /// What q waits for.
     fn waiting(&self) -> String {
         format!("waiting for {}", self.provider)
+    }
+
+    /// Waits a moment where the server says that it is loading the model. Returns whether to ask again, which is no retry.
+    fn wait_while_loading(&self, loading: &mut LoadingWait, failed: &CallError) -> bool {
+        if failed.meaning != Meaning::Loading {
+            return false;
+        }
+        let is_first = loading.since.is_none();
+        let since = *loading.since.get_or_insert_with(Instant::now);
+        let patience = self.timeout.unwrap_or(Duration::MAX);
+        if since.elapsed() + LOADING_POLL > patience {
+            return false;
+        }
+        let what = format!("{} is loading the model", self.provider);
+        let spinner = self.notes.spinner();
+        spinner.wait_since(&what, since);
+        if is_first && !spinner.is_active() {
+            self.notes.note(&format!("{what}; q waits for it"));
+        }
+        std::thread::sleep(LOADING_POLL);
+        true
     }
 
     /// Returns whether to send the request again, after waiting for the right time.
@@ -344,7 +393,7 @@ impl Call<'_> {
         let list = format!("q --models -p {}", self.provider);
         let advice = match meaning {
             Meaning::UnknownModel => format!("{list} lists its models"),
-            Meaning::WrongKey => return self.key_advice.clone(),
+            Meaning::WrongKey => self.key_advice.clone(),
             Meaning::NoAccess => {
                 format!(
                     "this is about the model, not about the key: -m chooses another one; {list} lists them"
@@ -352,6 +401,11 @@ impl Call<'_> {
             }
             Meaning::RefusesContent => OTHER_CONTENT.to_owned(),
             Meaning::RefusesPlace => OTHER_PLACE.to_owned(),
+            Meaning::CannotChat => format!("choose another model with -m; {list} lists its models"),
+            Meaning::Loading => {
+                "the model is still loading; the setting timeout (Q_TIMEOUT) says how long q waits"
+                    .to_owned()
+            }
             Meaning::RefusesTools => NO_TOOLS.to_owned(),
             Meaning::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
             Meaning::RefusesStream => NO_STREAM.to_owned(),
@@ -428,7 +482,8 @@ mod tests {
                 api: OPENAI_LIKE.api,
                 retries: 1,
                 secrets: Secrets::default(),
-                key_advice: Some("check the key".to_owned()),
+                key_advice: "check the key".to_owned(),
+                timeout: None,
                 notes: &self.notes,
             }
         }

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::target::Target;
+use super::target::{PROBE_TIMEOUT, Probe, Target};
 use super::whom::{self, Choice, Claim, Model, Whom};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::settings::{Cached, Key, Settings};
 use crate::threads;
-
-/// How long the servers have to answer, all at the same time.
-const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How many variables for keys an error names.
 const SHOWN_VARIABLES: usize = 3;
@@ -28,15 +25,17 @@ pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<T
     if settings.cached == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
-    let Some(choice) = first_running(settings, claim) else {
-        return Err(no_provider(settings));
+    let choice = match first_running(settings, claim) {
+        Ok(choice) => choice,
+        Err(locked) => return Err(no_provider(settings, &locked)),
     };
-    let name = &choice.provider.name;
-    let address = choice.provider.address()?;
+    let target = Target::new(choice, settings)?;
+    let name = &target.provider().name;
+    let address = target.address()?;
     notes.note(&format!(
         "no provider is set: asking {name} at {address}; Q_PROVIDER={name} silences this note"
     ));
-    Target::new(choice, settings)
+    Ok(target)
 }
 
 /// The error if the provider or the model is not named, and nobody may be asked.
@@ -45,12 +44,15 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     Error::settings(message).advise(format!("{names} names one"))
 }
 
-/// The first provider that needs no key and answers in time with at least one model.
-fn first_running(settings: &Settings, claim: Claim) -> Option<Choice> {
+/// The first provider that needs no key and answers in time with at least one model, or that it is loading one.
+///
+/// # Errors
+/// There is none. The advice of those that want a key is returned.
+fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String>> {
     // Each server has a channel of its own, so that their answers can be awaited in order.
     let mut asked = Vec::new();
     for provider in &settings.providers {
-        if provider.key != Key::None {
+        if !provider.key.is_optional() {
             continue;
         }
         let choice = Choice {
@@ -58,40 +60,46 @@ fn first_running(settings: &Settings, claim: Claim) -> Option<Choice> {
             model: Model::First,
         };
         let (send, answer) = mpsc::channel();
-        let target = Target::bare(choice, Some(TIMEOUT), 0, &settings.environment);
+        let target = Target::bare(choice, Some(PROBE_TIMEOUT), 0, &settings.environment);
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
-            if let Ok(model) = target.first_model(&Notes::default()) {
-                let _ = send.send(model);
-            }
+            let _ = send.send(target.probe());
         });
         asked.push((provider, answer));
     }
-    let deadline = Instant::now() + TIMEOUT;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    let mut locked = Vec::new();
     for (provider, answer) in asked {
         let left = deadline.saturating_duration_since(Instant::now());
-        if let Ok(first) = answer.recv_timeout(left) {
-            let model = match whom::model_of(provider, settings, claim) {
-                Model::First => Model::Default(first),
-                chosen => chosen,
-            };
-            return Some(Choice {
-                provider: Arc::clone(provider),
-                model,
-            });
-        }
+        let listed = match answer.recv_timeout(left) {
+            Ok(Probe::Lists(first)) => Model::Listed(first),
+            Ok(Probe::Loads) => Model::First,
+            Ok(Probe::WantsKey(advice)) => {
+                locked.push(advice);
+                continue;
+            }
+            Ok(Probe::IsNone) | Err(_) => continue,
+        };
+        let model = match whom::model_of(provider, settings, claim) {
+            Model::First => listed,
+            chosen => chosen,
+        };
+        return Ok(Choice {
+            provider: Arc::clone(provider),
+            model,
+        });
     }
-    None
+    Err(locked)
 }
 
 /// The error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
-fn no_provider(settings: &Settings) -> Error {
+fn no_provider(settings: &Settings, locked: &[String]) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
         match (&provider.key, provider.row.start) {
             (Key::Variables(names), _) => variables.extend(names.first().cloned()),
-            (Key::None, Some(command)) => servers.push(format!("{} ({command})", provider.name)),
+            (_, Some(command)) => servers.push(format!("{} ({command})", provider.name)),
             _ => {}
         }
     }
@@ -99,8 +107,12 @@ fn no_provider(settings: &Settings) -> Error {
     let (variables, servers) = (variables.join(" or "), servers.join(", "));
     let message =
         "no provider is configured: no key is set, and no local server answers with a model";
-    Error::settings(message).advise(format!(
-        "export {variables} with your key; q --help lists all of them\n\
-         or start a local server: {servers}"
-    ))
+    let keys = format!("export {variables} with your key; q --help lists all of them");
+    // A server that runs and wants a key needs the least.
+    let advice = if locked.is_empty() {
+        format!("{keys}\nor start a local server: {servers}")
+    } else {
+        format!("{}\nor {keys}", locked.join("; "))
+    };
+    Error::settings(message).advise(advice)
 }

@@ -1,14 +1,16 @@
 //! The server that q asks: a provider with its model, its key and a client for its address.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::call::Call;
+use super::call::{Call, CallError};
 use super::client::{self, Client};
 use super::key_command;
 use super::whom::{Choice, Model};
-use crate::error::Error;
+use crate::address::Address;
+use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
+use crate::provider::failure::Meaning;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, read_models, table};
 use crate::secret::{self, Secret, Secrets};
@@ -27,6 +29,30 @@ fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     // Of several that are equally new, the last one counts: in this order, the first of the list.
     let newest = of_family.rev().max_by_key(|model| &model.created)?;
     Some(newest.id.clone())
+}
+
+/// How long a server has to answer when q looks whether it is there.
+pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// What is at an address, as far as its list of models tells.
+pub enum Probe {
+    /// A server with this model, which it lists as the first that can chat.
+    Lists(String),
+    /// A server that is loading a model.
+    Loads,
+    /// A server that wants a key, and what to do.
+    WantsKey(String),
+    IsNone,
+}
+
+/// The model to ask of a list: the first that is loaded, where the list says so, else the first. Those that cannot chat do not
+/// count, nor does `refused`.
+fn first_of(models: &[ListedModel], refused: Option<&str>) -> Option<String> {
+    let can_chat = |model: &&ListedModel| !model.cannot_chat && refused != Some(&*model.id);
+    let mut chatting = models.iter().filter(can_chat);
+    let loaded = chatting.clone().find(|model| model.is_loaded);
+    let first = loaded.or_else(|| chatting.next())?;
+    Some(first.id.clone())
 }
 
 /// A server to ask, with everything that a request needs besides its question.
@@ -95,8 +121,45 @@ impl Target {
             return Ok(client);
         }
         let address = self.provider().address()?;
-        let client = Client::new(address, self.timeout, &self.environment)?;
+        let mut client = Client::new(address, self.timeout, &self.environment)?;
+        if let Some(other) = self.address_elsewhere() {
+            client = Client::new(&other, self.timeout, &self.environment)?;
+        }
         Ok(self.client.get_or_init(|| client))
+    }
+
+    /// The address that is asked.
+    pub fn address(&self) -> Result<&Address, Error> {
+        Ok(&self.client()?.address)
+    }
+
+    /// The other built-in address of the server, if it is there and not at its usual one.
+    fn address_elsewhere(&self) -> Option<Address> {
+        let [usual, other] = self.provider().places()?;
+        let address = other.address().ok()?.clone();
+        let is_there = |provider: Provider| {
+            let choice = Choice {
+                provider: Arc::new(provider),
+                model: Model::First,
+            };
+            let target = Target::bare(choice, Some(PROBE_TIMEOUT), 0, &self.environment);
+            !matches!(target.probe(), Probe::IsNone)
+        };
+        (!is_there(usual) && is_there(other)).then_some(address)
+    }
+
+    /// Looks what is at the address.
+    pub(super) fn probe(&self) -> Probe {
+        let notes = Notes::default();
+        let _ = self.fetch_key(&notes);
+        match self.listed(&notes) {
+            Ok(models) => first_of(&models, None).map_or(Probe::IsNone, Probe::Lists),
+            Err(failed) => match failed.meaning {
+                Meaning::Loading => Probe::Loads,
+                Meaning::WrongKey => Probe::WantsKey(failed.error.advice.unwrap_or_default()),
+                _ => Probe::IsNone,
+            },
+        }
     }
 
     /// The key, once it has been fetched.
@@ -146,9 +209,15 @@ impl Target {
         }
         let provider = self.provider();
         let name = &provider.name;
-        let key = key_command::fetch(&provider.key, name, &self.environment, notes)?;
-        let has_key = self.key.get_or_init(|| key).is_some();
         let address = provider.address()?;
+        // The key of a local server stays on this machine, unless it is encrypted.
+        let is_kept = matches!(provider.key, Key::Optional(_)) && address.is_exposed();
+        let key = if is_kept {
+            None
+        } else {
+            key_command::fetch(&provider.key, name, &self.environment, notes)?
+        };
+        let has_key = self.key.get_or_init(|| key).is_some();
         let sends_key = has_key
             || client::has_authorization(provider.headers()?)
             || address.authorization().is_some();
@@ -158,16 +227,31 @@ impl Target {
         Ok(())
     }
 
-    /// The model to ask where none is named: the first that the server lists.
+    /// The model to ask where none is named: the first that the server lists and that can chat.
     pub fn first_model(&self, notes: &Notes) -> Result<String, Error> {
-        let first = self.models(notes)?.swap_remove(0);
-        Ok(first.id)
+        let models = self.models(notes)?;
+        first_of(&models, None).ok_or_else(|| {
+            let name = &self.provider().name;
+            let message = format!("{name}: the server lists no model that can chat");
+            let advice = "load a model there, or name one with -m";
+            Error::new(ErrorKind::Provider { status: None }, message).advise(advice.to_owned())
+        })
+    }
+
+    /// The model to ask instead of one that cannot chat, if nobody named that.
+    pub fn next_model(&self, refused: &str, notes: &Notes) -> Option<String> {
+        if !matches!(self.choice.model, Model::First | Model::Listed(_)) {
+            return None;
+        }
+        let models = self.models(notes).ok()?;
+        first_of(&models, Some(refused))
     }
 
     /// The same for a dry run: only a server on this machine that needs no key is asked.
     pub fn first_model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         let provider = self.provider();
-        if provider.key == Key::None && provider.address()?.is_loopback() {
+        if provider.key.is_optional() && provider.address()?.is_loopback() {
+            self.fetch_key(notes)?;
             return self.first_model(notes);
         }
         let message =
@@ -207,9 +291,13 @@ impl Target {
 
     /// The models that the server lists, in its order. It is an error if there are none.
     pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
+        self.listed(notes).map_err(|failed| failed.error)
+    }
+
+    fn listed(&self, notes: &Notes) -> Result<Vec<ListedModel>, CallError> {
         let request = self.complete(self.provider().api.list_models(self.key()))?;
         let call = self.call(notes)?;
-        let body = call.fetch(&request).map_err(|failed| failed.error)?;
+        let body = call.fetch(&request)?;
         let listed = match read_models(&body) {
             Ok(mut models) if !models.is_empty() => {
                 for model in &mut models {
@@ -225,7 +313,21 @@ impl Target {
             Err(error) => call.explain_reply(error, &request),
         };
         let advice = "load a model there, name one with -m, or check base_url";
-        Err(failed.error.advise(advice))
+        Err(failed.advise(Some(advice.to_owned())))
+    }
+
+    /// What to do if the server refuses the key, or wants one.
+    fn key_advice(&self) -> Result<String, Error> {
+        let provider = self.provider();
+        let variable = provider.key.find(&self.environment);
+        match (&provider.key, variable) {
+            (Key::Optional(_), Some((name, _))) if provider.address()?.is_exposed() => Ok(format!(
+                "the key in {name} goes only to this machine or over https"
+            )),
+            _ => Ok(provider
+                .key
+                .advice(&provider.name, self.key(), &self.environment)),
+        }
     }
 
     /// A request with the headers that the file and the address add.
@@ -299,15 +401,123 @@ impl Target {
             provider: &provider.name,
             api: provider.api,
             secrets,
-            key_advice: provider.key.advice(self.key(), &self.environment),
+            key_advice: self.key_advice()?,
+            timeout: self.timeout,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
     use crate::message::tests::rows;
+
+    /// A local server of the table, with these variables, that q looks for at no other address unless it is given here.
+    fn local(name: &str, variables: &[(&str, &str)], other: Option<&'static str>) -> Target {
+        let environment = Environment::new(variables);
+        let settings = Settings::defaults(&environment).expect("settings");
+        let provider = settings.provider_named(name).expect(name);
+        let mut provider = Provider::clone(provider);
+        provider.other_address = other;
+        let choice = Choice {
+            provider: Arc::new(provider),
+            model: Model::First,
+        };
+        Target::bare(choice, None, 0, &environment)
+    }
+
+    #[test]
+    fn the_key_of_a_local_server_goes_only_to_this_machine_or_over_https() {
+        // The address, whether the key goes there, and what is said where the server refuses it.
+        let table = r##"
+            http://127.0.0.1:11434 | true | check the key in OLLAMA_API_KEY
+            https://box.example | true | check the key in OLLAMA_API_KEY
+            http://box.example | false | the key in OLLAMA_API_KEY goes only to this machine or over https
+        "##;
+        for [host, goes, advice] in rows(table) {
+            let variables = [("OLLAMA_HOST", host), ("OLLAMA_API_KEY", "sesame")];
+            let target = local("ollama", &variables, None);
+            target.fetch_key(&Notes::default()).expect("a key or none");
+            assert_eq!(target.key().is_some().to_string(), goes, "{host}");
+            assert_eq!(target.key_advice().expect(host), advice, "{host}");
+        }
+    }
+
+    /// The address of a server that answers everything with this body.
+    fn serve(body: &'static str) -> &'static str {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let mut connection = connection.expect("a connection");
+                let _ = connection.read(&mut [0; 4096]);
+                let length = body.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                );
+                let _ = connection.write_all(format!("{head}{body}").as_bytes());
+            }
+        });
+        format!("http://{address}").leak()
+    }
+
+    #[test]
+    fn a_server_is_asked_at_its_other_address_where_only_that_lists_models() {
+        const CLOSED: &str = "http://127.0.0.1:1";
+        const LIST: &str = r#"{"data":[{"id":"m"}]}"#;
+        let (models, page, no_model) = (serve(LIST), serve("<html>"), serve(r#"{"data":[]}"#));
+        let second = serve(LIST);
+        for (usual, other, asked) in [
+            (models, Some(second), models),
+            (CLOSED, Some(second), second),
+            (page, Some(second), second),
+            (no_model, Some(second), second),
+            (CLOSED, Some(CLOSED), CLOSED),
+            (CLOSED, Some(page), CLOSED),
+            (CLOSED, None, CLOSED),
+        ] {
+            let target = local("llamacpp", &[("LLAMACPP_BASE_URL", usual)], other);
+            let found = target.address().expect(usual).to_string();
+            assert_eq!(found, asked, "{usual} {other:?}");
+        }
+        // Who moves it means that address.
+        let environment = Environment::new(&[("LLAMACPP_BASE_URL", CLOSED)]);
+        for (environment, may_be_elsewhere) in [(environment, false), (Environment::new(&[]), true)]
+        {
+            let settings = Settings::defaults(&environment).expect("settings");
+            let provider = settings.provider_named("llamacpp").expect("a provider");
+            assert_eq!(provider.other_address.is_some(), may_be_elsewhere);
+        }
+    }
+
+    #[test]
+    fn of_a_local_server_the_first_loaded_model_that_can_chat_is_asked() {
+        // The server, its list, and the model to ask; after that could not chat, the next one.
+        let table = r##"
+            ollama | {"data":[{"id":"nomic-embed-text:latest"},{"id":"qwen3:4b"},{"id":"gemma"}]} | qwen3:4b | gemma
+            ollama | {"data":[{"id":"bge-m3"},{"id":"Qwen3-Reranker"},{"id":"whisper-1"},{"id":"a"}]} | a | -
+            ollama, only embedding | {"data":[{"id":"mxbai-embed-large"}]} | - | -
+            llama.cpp's router | {"data":[{"id":"a","status":{"value":"unloaded","args":["x"]}},{"id":"b","status":{"value":"loaded"}},{"id":"c","status":{"value":"loading"}}]} | b | a
+            llama.cpp's router, asleep | {"data":[{"id":"a","status":{"value":"unloaded"}},{"id":"b","status":{"value":"sleeping"}}]} | b | a
+            llama.cpp's router, embedding | {"data":[{"id":"x-embed","status":{"value":"loaded"}},{"id":"b","status":{"value":"unloaded"}}]} | b | -
+            llama.cpp, modalities | {"data":[{"id":"a","architecture":{"input_modalities":["text"],"output_modalities":["embeddings"]}},{"id":"b","architecture":{"input_modalities":["text"],"output_modalities":["text"]}}]} | b | -
+            lm studio, v0 | {"data":[{"id":"e","type":"embeddings","state":"loaded"},{"id":"a","type":"llm","state":"not-loaded"},{"id":"b","type":"vlm","state":"loaded"}]} | b | a
+            lm studio, v1 | {"models":[{"id":"e","type":"embedding"},{"id":"embedder-of-text","type":"llm"}]} | embedder-of-text | -
+            lemonade | {"data":[{"id":"e","labels":["embeddings"]},{"id":"r","labels":["reranking"]},{"id":"a","labels":["vision"]}]} | a | -
+            capabilities | {"data":[{"id":"e","capabilities":["embedding"]},{"id":"a","capabilities":["completion","embedding"]}]} | a | -
+            odd values | {"data":[{"id":"a","status":7,"state":null,"type":[],"loaded":"x","labels":{}}]} | a | -
+        "##;
+        for [server, list, first, next] in rows(table) {
+            let models = read_models(list).expect(list);
+            let found = first_of(&models, None).unwrap_or_default();
+            assert_eq!(found, first, "{server}");
+            let found = first_of(&models, Some(&found)).unwrap_or_default();
+            assert_eq!(found, next, "{server}, the next");
+        }
+    }
 
     #[test]
     fn the_newest_of_a_family_is_found_by_time_else_by_order() {
@@ -323,6 +533,7 @@ mod tests {
             let models = listed.split(' ').map(|model| ListedModel {
                 id: model.split('=').next().unwrap_or_default().to_owned(),
                 created: model.split_once('=').map(|(_, time)| time.to_owned()),
+                ..ListedModel::default()
             });
             let found = newest_of(&Vec::from_iter(models), "gpt-*-luna");
             assert_eq!(found.unwrap_or_default(), newest, "{listed}");

@@ -22,15 +22,20 @@ pub enum Model {
     OfConversation(String),
     /// q's table of providers.
     Default(String),
-    /// Nothing chose it: q takes the first model that the server lists.
+    /// Nothing chose it: q takes the first model that the server lists and that can chat.
     First,
+    /// The same, once the server has been asked for its list.
+    Listed(String),
 }
 
 impl Model {
     /// The model's name, if it is known.
     pub fn name(&self) -> Option<&str> {
         match self {
-            Model::Named(name) | Model::OfConversation(name) | Model::Default(name) => Some(name),
+            Model::Named(name)
+            | Model::OfConversation(name)
+            | Model::Default(name)
+            | Model::Listed(name) => Some(name),
             Model::First => None,
         }
     }

@@ -15,6 +15,8 @@ pub enum Key {
     None,
     /// In the first of these variables that is set.
     Variables(Vec<String>),
+    /// The same, if one is set: the server may need none.
+    Optional(Vec<String>),
     /// On the first line that this command prints.
     Command(Vec<String>),
 }
@@ -35,7 +37,7 @@ impl Key {
 
     /// The first of the variables that is set, and its value, which need not be a key.
     pub fn find(&self, environment: &Environment) -> Option<(String, Secret)> {
-        let Key::Variables(names) = self else {
+        let (Key::Variables(names) | Key::Optional(names)) = self else {
             return None;
         };
         names.iter().find_map(|name| {
@@ -46,10 +48,10 @@ impl Key {
 
     /// The key in the environment; `None` if none is needed, or if a command prints it.
     pub fn read(&self, whose: &str, environment: &Environment) -> Result<Option<Secret>, Error> {
-        let Key::Variables(names) = self else {
-            return Ok(None);
-        };
         let Some((name, key)) = self.find(environment) else {
+            let Key::Variables(names) = self else {
+                return Ok(None);
+            };
             let all = names.join(" or ");
             let error = Error::settings(format!("there is no key for {whose}: {all} is not set"));
             return Err(error.advise(format!("export {}=your-key", names[0])));
@@ -58,11 +60,25 @@ impl Key {
         Ok(Some(key))
     }
 
-    /// What to do if a server refuses this value of it.
-    pub fn advice(&self, value: Option<&Secret>, environment: &Environment) -> Option<String> {
+    /// Whether there may be none.
+    pub fn is_optional(&self) -> bool {
+        matches!(self, Key::None | Key::Optional(_))
+    }
+
+    /// What to do if a server refuses this value of it, or the lack of one.
+    pub fn advice(&self, whose: &str, value: Option<&Secret>, environment: &Environment) -> String {
         let key = match (self, self.find(environment)) {
-            (Key::None, _) => return None,
-            (Key::Variables(_), Some((name, _))) => format!("the key in {name}"),
+            (Key::None, _) => {
+                return format!(
+                    "key_env = \"NAME\" below [providers.{whose}] names the variable that has its key"
+                );
+            }
+            (Key::Optional(names), None) => {
+                return format!("{whose} wants a key: export {}=your-key", names[0]);
+            }
+            (Key::Variables(_) | Key::Optional(_), Some((name, _))) => {
+                format!("the key in {name}")
+            }
             (Key::Variables(names), None) => format!("the key in {}", names.join(" or ")),
             // Its arguments may be secret.
             (Key::Command(command), _) => format!("the key that {} prints", command[0]),
@@ -70,11 +86,9 @@ impl Key {
         // Files with variables and containers keep the quotes that a shell would remove.
         let quotes = ['"', '\'', '`', '“', '”'];
         if value.is_some_and(|value| value.expose().trim_matches(quotes) != value.expose()) {
-            return Some(format!(
-                "{key} begins or ends with a quote, which is sent with it: remove it"
-            ));
+            return format!("{key} begins or ends with a quote, which is sent with it: remove it");
         }
-        Some(format!("check {key}"))
+        format!("check {key}")
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Provider {
     pub api: &'static Dialect,
     /// Or why the configured address cannot be used. The built-in address is parsed once it is needed.
     address: OnceLock<Result<Address, String>>,
+    /// Another built-in address at which the server may be, unless it was moved.
+    pub other_address: Option<&'static str>,
     pub key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub model: Option<Sourced>,
@@ -65,10 +67,16 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
     } else {
         OnceLock::new()
     };
+    let other_address = row.other_base_url.filter(|_| address.get().is_none());
     let mut key = section.key;
     if key == Key::None && !row.key_variables.is_empty() {
         let names = row.key_variables.iter().map(ToString::to_string);
-        key = Key::Variables(names.collect());
+        let names = names.collect();
+        key = if row.start.is_some() {
+            Key::Optional(names)
+        } else {
+            Key::Variables(names)
+        };
     }
     let origin_of_headers = format!("{origin}: providers.{name}: headers");
     let usual = row.model.map(|model| Sourced::new(model, Origin::Default));
@@ -76,6 +84,7 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
         name,
         api: row.api,
         address,
+        other_address,
         key,
         model: section.model.or(usual),
         headers: filled(section.headers, &origin_of_headers, environment),
@@ -196,15 +205,36 @@ impl Provider {
         headers.map_err(|reason| Error::settings(reason.clone()))
     }
 
-    /// Whether a key is set, or a command that prints it.
+    /// The same server at its usual address alone, and at its other built-in one, if it may be there.
+    pub fn places(&self) -> Option<[Provider; 2]> {
+        let address = Address::parse(self.other_address?);
+        let usual = Provider {
+            other_address: None,
+            ..self.clone()
+        };
+        let other = Provider {
+            address: OnceLock::from(address),
+            ..usual.clone()
+        };
+        Some([usual, other])
+    }
+
+    /// Whether a key is set that it needs, or a command that prints it.
     pub(super) fn has_key(&self, environment: &Environment) -> bool {
-        matches!(self.key, Key::Command(_)) || self.key.find(environment).is_some()
+        match &self.key {
+            Key::Command(_) => true,
+            Key::Variables(_) => self.key.find(environment).is_some(),
+            Key::None | Key::Optional(_) => false,
+        }
     }
 
     /// Whether the user has set it up: its key or, for one that needs none, an address other than the built-in one.
     pub fn is_set_up(&self, environment: &Environment) -> bool {
-        if self.key != Key::None {
+        if !self.key.is_optional() {
             return self.has_key(environment);
+        }
+        if self.key.find(environment).is_some() {
+            return true;
         }
         match self.address.get() {
             Some(Ok(address)) => Address::parse(self.row.base_url).as_ref() != Ok(address),

@@ -182,7 +182,7 @@ fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
 fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
     let mut keys = Vec::new();
     for provider in &settings.providers {
-        if let Key::Variables(names) = &provider.key {
+        if let Key::Variables(names) | Key::Optional(names) = &provider.key {
             let values = names
                 .iter()
                 .filter_map(|name| settings.environment.get(name));

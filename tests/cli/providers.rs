@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::dialect::openai_reply;
 use crate::fixtures::{CLOSED, everybody};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Reply, Server};
@@ -86,4 +87,86 @@ fn three_lines_say_how_to_get_a_provider_where_there_is_none_to_ask() {
         outcome.stderr_has_lines(3);
         sandbox.expect_no_state();
     }
+}
+
+/// The words of llama.cpp, and of others, while a model is being loaded.
+fn loading(words: &str) -> Reply {
+    Reply::json(
+        503,
+        json!({"error": {"code": 503, "message": words, "type": "unavailable_error"}}),
+    )
+}
+
+#[test]
+fn a_server_that_is_loading_its_model_is_waited_for_with_one_note() {
+    for words in ["Loading model", "Model m is currently loading"] {
+        let server = Server::start(move |request, number| match number {
+            // While it is looked for, and at the first two times that it is asked for its list.
+            0..=2 => loading(words),
+            _ if request.method == "GET" => Reply::json(200, json!({"data": [{"id": "m"}]})),
+            // A router loads the model when it is asked.
+            4 => loading(words),
+            _ => openai_reply(request, "ok"),
+        });
+        let sandbox = lonely()
+            .env("LLAMACPP_BASE_URL", server.url())
+            .env("Q_RETRIES", "0");
+        let outcome = sandbox.q(&["hi"]).run();
+        outcome.exit(0).stdout("ok\n");
+        outcome.stderr_contains_all(&[
+            "q: no provider is set: asking llamacpp at ",
+            "q: llamacpp is loading the model; q waits for it\n",
+        ]);
+        server.expect_requests(6);
+        assert_eq!(sandbox.current()["model"], "m");
+    }
+}
+
+#[test]
+fn a_model_that_is_loading_for_longer_than_the_timeout_is_a_failure_with_advice() {
+    let server = Server::always(loading("Loading model"));
+    let sandbox = lonely()
+        .env("LLAMACPP_BASE_URL", server.url())
+        .env("Q_PROVIDER", "llamacpp")
+        .env("Q_TIMEOUT", "2s");
+    let outcome = sandbox.q(&["-m", "m", "hi"]).run();
+    outcome.exit(1).stderr_contains_all(&[
+        "q: llamacpp: 503 Service Unavailable: Loading model",
+        "q: the model is still loading; the setting timeout (Q_TIMEOUT) says how long q waits",
+    ]);
+    let asked = server.requests().len();
+    assert!((2..=3).contains(&asked), "{asked} requests");
+    // What only says that it failed is not waited for.
+    let server = Server::always(Reply::json(
+        500,
+        json!({"error": "error loading model: no memory"}),
+    ));
+    let sandbox = sandbox
+        .env("LLAMACPP_BASE_URL", server.url())
+        .env("Q_RETRIES", "0");
+    sandbox.q(&["-m", "m", "hi"]).run().exit(1);
+    server.expect_requests(1);
+}
+
+#[test]
+fn a_local_server_that_wants_a_key_is_named_where_no_other_runs() {
+    let locked = Server::start(|request, _| match request.header("authorization") {
+        Some("Bearer sesame-sesame") => match request.method.as_str() {
+            "GET" => Reply::json(200, json!({"data": [{"id": "m"}]})),
+            _ => openai_reply(request, "ok"),
+        },
+        _ => Reply::json(401, json!({"error": {"message": "Invalid API Key"}})),
+    });
+    let sandbox = lonely().env("LMSTUDIO_BASE_URL", locked.url());
+    let outcome = in_time(
+        || sandbox.q(&["hi"]).run(),
+        |outcome| outcome.stderr_text().contains("LM_API_TOKEN"),
+    );
+    outcome.refused(&["\nq: lmstudio wants a key: export LM_API_TOKEN=your-key\n"]);
+    let sandbox = sandbox.env("LM_API_TOKEN", "sesame-sesame");
+    let outcome = in_time(
+        || sandbox.q(&["hi"]).run(),
+        |outcome| outcome.stdout_text() == "ok\n",
+    );
+    outcome.exit(0).stdout("ok\n");
 }

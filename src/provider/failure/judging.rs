@@ -30,6 +30,10 @@ pub enum Meaning {
     Refuses(Extra),
     /// The server does not know the model.
     UnknownModel,
+    /// The model is for something else, such as embedding.
+    CannotChat,
+    /// The server is loading the model, and will answer once it has.
+    Loading,
     WrongKey,
     /// The key may not use this model, or nobody who may serves it.
     NoAccess,
@@ -80,6 +84,8 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::Refuses(Extra::Limit), |case| {
         case.refuses(Extra::Limit)
     }),
+    (Meaning::Loading, |case| case.is_loading()),
+    (Meaning::CannotChat, |case| case.says(CANNOT_CHAT)),
     (Meaning::UnknownModel, |case| case.is_unknown_model()),
     (Meaning::Refuses(Extra::Effort), |case| {
         let is_wrong = case.error.code.contains(WRONG_PARAMETER);
@@ -161,6 +167,29 @@ const MODEL: &[&str] = &[
     // Codes.
     "model_not_found",
     "model_decommissioned",
+];
+
+/// The words for a model that is being loaded, of llama.cpp, Hugging Face and others. Ollama has the last as an error 500.
+const LOADING: &[&str] = &[
+    "loading model",
+    "loading the model",
+    "model loading",
+    "is loading",
+    "currently loading",
+    "still loading",
+    "being loaded",
+];
+const LOADING_IN_OLLAMA: &str = "llm server loading model";
+
+/// The words for a model that was not loaded, and will not be.
+const NOT_LOADED: &[&str] = &["error loading", "failed", "unable"];
+
+/// The words for a model that cannot chat, of Ollama, vLLM, llama.cpp and OpenAI.
+const CANNOT_CHAT: &[&str] = &[
+    "does not support chat",
+    "do not support chat",
+    "not a chat model",
+    "is an embedding model",
 ];
 
 /// The words for a key that is not accepted.
@@ -416,8 +445,7 @@ impl Case<'_> {
         TOOLS.iter().any(|tools| {
             let is_refused = |after: &&str| words.contains(&format!("{tools}{after}"));
             let is_named = |before: &&str| has_name(words, &format!("{before}{tools}"));
-            REFUSED_AFTER.iter().any(is_refused)
-                || REFUSED_BEFORE.iter().any(is_named)
+            REFUSED_AFTER.iter().any(is_refused) || REFUSED_BEFORE.iter().any(is_named)
         })
     }
 
@@ -427,6 +455,14 @@ impl Case<'_> {
         let is_bare =
             self.can_refuse(Extra::Form) && self.error.message.to_lowercase() == INVALID_ARGUMENT;
         is_bare || (asked && self.says(FAILED_FORM))
+    }
+
+    fn is_loading(&self) -> bool {
+        match self.status {
+            Some(503) => self.says(LOADING) && !self.says(NOT_LOADED),
+            Some(500) => self.says(&[LOADING_IN_OLLAMA]),
+            _ => false,
+        }
     }
 
     fn is_unknown_model(&self) -> bool {
@@ -582,6 +618,28 @@ mod tests {
             not UnknownModel | 400 | the model is overloaded
             not UnknownModel | 404 | page not found
             not UnknownModel | 400 | tool x not found
+        "##;
+        check(&[], table);
+    }
+
+    #[test]
+    fn a_model_that_is_loading_or_cannot_chat_is_known_in_each_servers_words() {
+        let table = r##"
+            Loading | 503 | {"error":{"message":"Loading model","type":"unavailable_error","code":503}}
+            Loading | 503 | {"message":"Loading model","type":"unavailable_error","code":503}
+            Loading | 503 | {"error":"Model meta-llama/Llama-2-13b-chat is currently loading","estimated_time":20.0}
+            Loading | 503 | {"error":{"message":"model is still loading, please retry"}}
+            Loading | 503 | {"detail":"The model is being loaded"}
+            Loading | 500 | {"error":"unexpected server status: llm server loading model"}
+            Loading | - | {"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}
+            Transient | 500 | {"error":"llama-server process has terminated: exit status 1: error loading model: no"}
+            Transient | 503 | {"error":"error loading model: no memory"}
+            Transient | 503 | {"error":"server busy, please try again. maximum pending requests exceeded"}
+            not Loading | 400 | {"error":"Failed to load model \"gpt-oss-20b\". Error: Error loading model."}
+            CannotChat | 400 | {"error":{"message":"\"nomic-embed-text:latest\" does not support chat"}}
+            CannotChat | 400 | {"object":"error","message":"The model does not support Chat Completions API","code":400}
+            CannotChat | 400 | embedding models do not support chat
+            CannotChat | 404 | This is not a chat model and thus not supported in the v1/chat/completions endpoint.
         "##;
         check(&[], table);
     }
