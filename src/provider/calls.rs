@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::lenient;
@@ -23,8 +24,12 @@ const MAX_SCALAR: usize = 40;
 #[derive(Debug, Default)]
 pub struct Calls {
     calls: Vec<ToolCall>,
+    /// Where the last fragment of each call's arguments begins.
+    last_fragments: Vec<usize>,
     /// The latest call with each index of the provider's. A call that came in one piece has none.
     open: HashMap<u64, OpenCall>,
+    /// The positions of the calls with an index and an id.
+    by_id: HashMap<(u64, String), usize>,
     /// How many calls of the question came in earlier replies.
     before: usize,
 }
@@ -61,17 +66,24 @@ impl Calls {
     /// Adds a call in one piece, or a fragment of the call with this index. It may begin another call. Returns the position of
     /// the call.
     pub fn add(&mut self, index: Option<u64>, fragment: ToolCall) -> usize {
+        if let Some(index) = index {
+            self.reopen(index, &fragment.id);
+        }
         if let Some(index) = index
             && let Some(open) = self.open.get_mut(&index)
             && !begins_another(&self.calls[open.position], &fragment, &mut open.scan)
         {
             let position = open.position;
             let call = &mut self.calls[position];
-            if call.id.is_empty() {
+            if call.id.is_empty() && !fragment.id.is_empty() {
+                self.by_id.insert((index, fragment.id.clone()), position);
                 call.id = fragment.id;
             }
             if call.name.is_empty() {
                 call.name = fragment.name;
+            }
+            if !fragment.arguments.trim().is_empty() {
+                self.last_fragments[position] = call.arguments.len();
             }
             call.arguments.push_str(&fragment.arguments);
             return position;
@@ -81,19 +93,38 @@ impl Calls {
         if let Some(index) = index {
             let scan = Scan::default();
             self.open.insert(index, OpenCall { position, scan });
+            if !call.id.is_empty() {
+                self.by_id.insert((index, call.id.clone()), position);
+            }
         } else {
             call = settled(call, self.before + position);
         }
         self.calls.push(call);
+        self.last_fragments.push(0);
         position
+    }
+
+    /// Goes back to an earlier call with this index if it has the id of a fragment: some servers give several calls one index.
+    fn reopen(&mut self, index: u64, id: &str) {
+        let is_open = |open: &OpenCall| self.calls[open.position].id == id;
+        if id.is_empty() || self.open.get(&index).is_none_or(is_open) {
+            return;
+        }
+        if let Some(&position) = self.by_id.get(&(index, id.to_owned())) {
+            let scan = Scan::default();
+            self.open.insert(index, OpenCall { position, scan });
+        }
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls);
-        for (position, call) in calls.into_iter().enumerate() {
+        let last = std::mem::take(&mut self.last_fragments);
+        for (position, (mut call, last)) in calls.into_iter().zip(last).enumerate() {
             if !call.name.is_empty() {
+                call.arguments = once(call.arguments, last);
                 self.calls.push(settled(call, self.before + position));
+                self.last_fragments.push(0);
             }
         }
     }
@@ -181,6 +212,27 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut Scan) -> bool
         return scan.is_complete(&call.arguments);
     }
     fragment.id != call.id
+}
+
+/// Arguments that a server has sent more than once, once: each fragment from the beginning again, or all of it again, perhaps
+/// after an empty object. `last` is where the last fragment begins.
+fn once(arguments: String, last: usize) -> String {
+    if json::is_object(&arguments) {
+        return arguments;
+    }
+    let again = &arguments[last..];
+    if json::is_object(again) {
+        return again.trim_end().to_owned();
+    }
+    let mut objects = serde_json::Deserializer::from_str(&arguments).into_iter::<&RawValue>();
+    let mut latest = None;
+    while let Some(Ok(value)) = objects.next() {
+        latest = Some(value.get().to_owned()).filter(|value| value.starts_with('{'));
+    }
+    if objects.byte_offset() < arguments.trim_end().len() {
+        return arguments;
+    }
+    latest.unwrap_or(arguments)
 }
 
 /// The call in the form in which it is run. `number` is its place among the calls of the question.
@@ -286,6 +338,17 @@ mod tests {
             encoded twice | 0 x a "{\"n\" ; 0 - - :1}" | x a {"n":1}
             text alone | 0 x a "n" | x a "n"
             nothing | 0 - - - | -
+            each fragment from the beginning again | 0 x a {"n" ; 0 - - {"n":1 ; 0 - - {"n":12} | x a {"n":12}
+            the same, with an end | 0 x a {"n" ; 0 - - {"n":1} ; 0 - - ␊ | x a {"n":1}
+            an empty object, then all | 0 x a {} ; 0 - - {"n":1} | x a {"n":1}
+            an empty object, then fragments | 0 x a {} ; 0 - - {"n" ; 0 - - :1} | x a {"n":1}
+            fragments, then all again | 0 x a {"n" ; 0 - - :1} ; 0 - - {"n":1} | x a {"n":1}
+            all again, word by word | 0 x a {"n" ; 0 - - :1} ; 0 - - {"n" ; 0 - - :1} | x a {"n":1}
+            an object like the one around it | 0 x a {"n": ; 0 - - {"n":1} ; 0 - - } | x a {"n":{"n":1}}
+            arguments and something else | 0 x a {} ; 0 - - {"n":1}no | x a {}{"n":1}no
+            one index, ids by turns | 0 x a {"n" ; 0 y b { ; 0 x - :1} ; 0 y - } | x a {"n":1} ; y b {}
+            one index, names with each id | 0 x a {"n" ; 0 y b { ; 0 x a :1} ; 0 y b } | x a {"n":1} ; y b {}
+            one index, the id comes late | 0 - a {"n" ; 0 x - - ; 0 y b {} ; 0 x - :1} | x a {"n":1} ; y b {}
             no name | 0 x a {} ; 1 y - - | x a {}
         "##;
         for [case, fragments, expected] in rows(table) {

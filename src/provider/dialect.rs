@@ -180,6 +180,10 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
         let model = model.0.unwrap_or_default();
         // Gemini has names such as `models/gemini-flash-latest`.
         let id = [&model.id, &model.name];
+        // Anthropic's list keeps the models that it no longer serves.
+        if &*model.lifecycle == "retired" {
+            continue;
+        }
         if let Some(id) = id.into_iter().find(|id| !id.is_empty()) {
             models.push(ListedModel {
                 id: id.trim_start_matches("models/").to_owned(),
@@ -217,6 +221,8 @@ struct ModelEntry<'a> {
     name: Text<'a>,
     created: Scalar<u32>,
     created_at: Text<'a>,
+    /// Anthropic's word for what has become of it.
+    lifecycle: Text<'a>,
     /// In the list of llama.cpp's router.
     status: Loaded,
     /// In LM Studio's own list, as is the type.

@@ -7,8 +7,9 @@ pub enum Finish {
     Complete(String),
     /// The answer reached the token limit.
     Limit(String),
-    /// The answer is or may be incomplete for another reason: a pause, calls of tools not offered, or a word that
-    /// q does not recognize.
+    /// The provider continues the answer when it is asked to.
+    Paused(String),
+    /// The answer is or may be incomplete for another reason: calls of tools not offered, or a word that q does not recognize.
     Other(String),
     /// The model or the server failed.
     Failed(String),
@@ -37,12 +38,11 @@ const MEANINGS: &[(Make, &str)] = &[
     (
         Finish::Blocked,
         "content_filter refusal safety recitation language blocklist prohibited_content spii model_armor \
-            image_safety image_prohibited_content image_recitation sensitive",
+            image_safety image_prohibited_content image_recitation escalation pup_limited_disabled sensitive",
     ),
+    // Anthropic's word for an answer that it interrupts in the middle of a search.
+    (Finish::Paused, "pause_turn"),
 ];
-
-/// Anthropic's word for an answer that it interrupts in the middle of a search.
-const PAUSE: &str = "pause_turn";
 
 /// The beginning of Gemini's finish reasons for malformed answers.
 const FAILED_BEGINNING: &str = "malformed_";
@@ -71,21 +71,18 @@ impl Finish {
         Some(Finish::Other(word))
     }
 
-    /// Whether the provider continues the answer when it is asked to.
-    pub(super) fn is_pause(&self) -> bool {
-        matches!(self, Finish::Other(word) if word == PAUSE)
-    }
-
     /// The provider's word.
     pub fn word(&self) -> &str {
-        use Finish::{Blocked, Complete, Failed, Limit, Other};
-        let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
+        use Finish::{Blocked, Complete, Failed, Limit, Other, Paused};
+        let (Complete(word) | Limit(word) | Paused(word) | Other(word) | Failed(word)
+        | Blocked(word)) = self;
         word
     }
 
     pub(super) fn word_mut(&mut self) -> &mut String {
-        use Finish::{Blocked, Complete, Failed, Limit, Other};
-        let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
+        use Finish::{Blocked, Complete, Failed, Limit, Other, Paused};
+        let (Complete(word) | Limit(word) | Paused(word) | Other(word) | Failed(word)
+        | Blocked(word)) = self;
         word
     }
 
@@ -110,7 +107,9 @@ mod tests {
             ("length max_tokens model_length", Finish::Limit),
             ("error network_error malformed_response", Finish::Failed),
             ("safety image_safety sensitive", Finish::Blocked),
-            ("tool_calls pause_turn something_new", Finish::Other),
+            ("escalation pup_limited_disabled", Finish::Blocked),
+            ("pause_turn", Finish::Paused),
+            ("tool_calls continuation something_new", Finish::Other),
             ("no_image malformed", Finish::Other),
         ] {
             assert_eq!(Finish::read(""), None);

@@ -45,6 +45,11 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
+/// The finish reason of an answer that is longer than one reply, and the field with what continues it, in the reply and in the
+/// request.
+const CONTINUATION: &str = "CONTINUATION";
+const TOKEN: &str = "continuationToken";
+
 /// The field that makes a part a call.
 const FUNCTION_CALL: &str = "functionCall";
 
@@ -60,6 +65,9 @@ fn path(prompt: &Prompt) -> String {
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let system = json!({"parts": [{"text": prompt.system}]});
+    // The same request continues the answer, with the latest token.
+    let mut paused = prompt.paused_turn.iter().rev();
+    let token = paused.find_map(|value| value.get(TOKEN));
     let no_storage = prompt.sends(Extra::Store) && quirks.stores;
     let mut body = json!({
         "contents": null,
@@ -68,6 +76,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
         "store": no_storage.then_some(false),
         "tools": tools(prompt),
         "toolConfig": tool_config(prompt),
+        (TOKEN): token,
     });
     body["contents"] = contents(prompt).into();
     request::without_empty(body)
@@ -78,7 +87,8 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
     let mut contents = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         // The model's turn goes back as it came, because each signature must stay with its part.
-        contents.push(json!({"role": "model", "parts": step.echo}));
+        let parts = step.echo.iter().filter(|part| part.get(TOKEN).is_none());
+        contents.push(json!({"role": "model", "parts": Vec::from_iter(parts)}));
         contents.push(results_of(step));
     }
     contents
@@ -203,6 +213,7 @@ struct Candidate<'a> {
     content: Object<CandidateContent<'a>>,
     finish_reason: Text<'a>,
     finish_message: Text<'a>,
+    continuation_token: Text<'a>,
     grounding_metadata: Json<'a>,
 }
 
@@ -304,7 +315,14 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
         let grounding = candidate.grounding_metadata.object()?;
         reply.add_sources(sources_of(grounding));
     }
-    reply.finish(&candidate.finish_reason);
+    let token = &*candidate.continuation_token;
+    // Without a token nothing continues the answer, so it is incomplete.
+    if &*candidate.finish_reason == CONTINUATION && !token.is_empty() {
+        reply.keep(None, &json!({(TOKEN): token}).to_string());
+        reply.pause(CONTINUATION);
+    } else {
+        reply.finish(&candidate.finish_reason);
+    }
     reply.explain(&candidate.finish_message);
     Ok(())
 }

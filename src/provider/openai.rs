@@ -297,7 +297,8 @@ fn usage_of(counts: &Counts) -> Usage {
     let mut usage = counts.usage();
     // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total.
     let total = counts.total_tokens.0.map(u64::from);
-    if let (Some(total), Some(input)) = (total, usage.input_tokens) {
+    let has_sound = counts.prompt_audio_seconds.0.is_some();
+    if let (Some(total), Some(input), false) = (total, usage.input_tokens, has_sound) {
         usage.output_tokens = usage.output_tokens.max(total.checked_sub(input));
     }
     usage
@@ -470,6 +471,31 @@ mod tests {
             let names = ["max_tokens", "max_completion_tokens"];
             let found = names.map(|name| body.get(name).is_some());
             assert_eq!(found, names.map(|other| other == name), "{left_out:?}");
+        }
+    }
+
+    #[test]
+    fn reasoning_that_only_the_total_has_is_output_but_sound_is_not() {
+        for (usage, output) in [
+            (
+                r#"{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7}"#,
+                3,
+            ),
+            (
+                r#"{"prompt_tokens":4,"completion_tokens":3,"total_tokens":57}"#,
+                53,
+            ),
+            (
+                r#"{"prompt_tokens":4,"completion_tokens":3,"total_tokens":57,"prompt_audio_seconds":2}"#,
+                3,
+            ),
+            (
+                r#"{"prompt_tokens":4,"completion_tokens":3,"total_tokens":57,"prompt_audio_seconds":null}"#,
+                53,
+            ),
+        ] {
+            let counts: Counts = serde_json::from_str(usage).expect(usage);
+            assert_eq!(usage_of(&counts).output_tokens, Some(output), "{usage}");
         }
     }
 

@@ -241,6 +241,13 @@ impl Reply {
         }
     }
 
+    /// The provider continues the answer when it is asked to, and says so with this word.
+    pub(super) fn pause(&mut self, word: &str) {
+        if self.may_end_normally() {
+            self.finish = Some(Finish::Paused(word.to_owned()));
+        }
+    }
+
     /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
     pub(super) fn explain(&mut self, reason: &str) {
         if !reason.is_empty() {
@@ -359,7 +366,7 @@ impl Reply {
     }
 
     fn has_paused(&self) -> bool {
-        self.finish.as_ref().is_some_and(Finish::is_pause)
+        matches!(self.finish, Some(Finish::Paused(_)))
     }
 
     /// Nothing more will come.
@@ -372,7 +379,7 @@ impl Reply {
         self.calls.settle();
         // Whatever the provider says, its calls have ended it.
         if !self.calls().is_empty()
-            && let Some(Finish::Other(word)) = &self.finish
+            && let Some(Finish::Other(word) | Finish::Paused(word)) = &self.finish
         {
             self.finish = Some(Finish::Complete(word.clone()));
         }
@@ -460,8 +467,8 @@ impl Reply {
     /// The provider's word for an answer that is or may be incomplete, or that was blocked.
     pub fn flaw(&self) -> Option<&str> {
         match self.finished()? {
-            Finish::Limit(word) | Finish::Other(word) | Finish::Blocked(word) => Some(word),
             Finish::Complete(_) | Finish::Failed(_) => None,
+            other => Some(other.word()),
         }
     }
 
