@@ -2,7 +2,7 @@
 
 use super::{help, template};
 use crate::flags::FLAGS;
-use crate::provider::table::PROVIDERS;
+use crate::provider::table::{BEARER_VARIABLE, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
 /// The text without the parts from the tables; `@NAME@` marks their places. Blank lines stand between its blocks, and code
@@ -86,7 +86,10 @@ fn settings() -> String {
 fn providers() -> String {
     let mut text = String::new();
     for row in PROVIDERS {
-        let mut key = row.key_variables.join(", ");
+        // The text below the table tells of the token.
+        let mut keys = row.key_variables.to_vec();
+        keys.retain(|name| *name != BEARER_VARIABLE);
+        let mut key = keys.join(", ");
         if row.start.is_some() {
             key.push_str(", if set");
         }

@@ -119,8 +119,8 @@ impl Calls {
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls);
-        let last = std::mem::take(&mut self.last_fragments);
-        for (position, (mut call, last)) in calls.into_iter().zip(last).enumerate() {
+        let places = std::mem::take(&mut self.last_fragments);
+        for (position, (mut call, last)) in calls.into_iter().zip(places).enumerate() {
             if !call.name.is_empty() {
                 call.arguments = once(call.arguments, last);
                 self.calls.push(settled(call, self.before + position));

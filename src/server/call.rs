@@ -240,27 +240,22 @@ impl Call<'_> {
 
     /// Why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> CallError {
-        let mut empty = "the answer is empty";
+        if let Some(Finish::Limit(_)) = reply.finished() {
+            let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
+            return self
+                .failed("the token limit was reached before the first word")
+                .advise(Some(advice.to_owned()));
+        }
+        let mut message = "the answer is empty".to_owned();
         let mut advice = None;
         if has_reasoned {
-            empty = "the reply has reasoning and no answer";
+            message = "the reply has reasoning and no answer".to_owned();
             advice = Some(ONLY_REASONING.to_owned());
         }
-        match reply.finished() {
-            Some(Finish::Limit(_)) => {
-                let advice =
-                    "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
-                self.failed("the token limit was reached before the first word")
-                    .advise(Some(advice.to_owned()))
-            }
-            Some(finish) => {
-                let word = finish.word();
-                let reason = reply.shown_reason();
-                self.failed(format!("{empty} ({word}){reason}"))
-                    .advise(advice)
-            }
-            None => self.failed(empty).advise(advice),
+        if let Some(finish) = reply.finished() {
+            message += &format!(" ({}){}", finish.word(), reply.shown_reason());
         }
+        self.failed(message).advise(advice)
     }
 
     /// Asks for something other than an answer, tries again if necessary, and returns the body.

@@ -96,8 +96,8 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
     if let Some(api) = section.api {
         provider.api = api;
     }
-    if let Some(Ok(address)) = provider.address.get() {
-        let versioned = address.clone().with_version(provider.api.version);
+    if let Some(Ok(other)) = provider.address.get() {
+        let versioned = other.clone().with_version(provider.api.version);
         provider.address = OnceLock::from(Ok(versioned));
     }
     provider
@@ -136,9 +136,9 @@ fn filled(
         let text = variables::fill(value.expose(), environment)
             .map_err(wrong)?
             .text;
-        let value = Secret::new(text);
-        value::check_header(&name, &value).map_err(wrong)?;
-        filled.push((name, value));
+        let secret = Secret::new(text);
+        value::check_header(&name, &secret).map_err(wrong)?;
+        filled.push((name, secret));
     }
     Ok(filled)
 }
