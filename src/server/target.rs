@@ -362,7 +362,9 @@ impl Target {
             request.headers.retain(|(_, value)| value != key);
             return Ok(request.with_headers(&token));
         }
-        let is_vendors = table::at_host(address.host()).is_some();
+        // Other vendors have this API beside their own.
+        let vendor = table::at_host(address.host());
+        let is_vendors = vendor.is_some_and(|row| row.api.name == provider.api.name);
         let has_bearer = client::has_authorization(&request.headers);
         if provider.api.takes_bearer
             && !is_vendors
