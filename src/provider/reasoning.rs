@@ -179,15 +179,15 @@ pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
                 in_code ^= char == '`';
                 in_quotes ^= char == '"';
                 let rest = &line[at..];
-                let mut pairs = OPENED_BY_TEMPLATES.iter();
+                let mut tags = OPENED_BY_TEMPLATES.iter();
                 let is_tag = |tag: &str| {
                     let Some(after) = rest.strip_prefix(tag) else {
                         return false;
                     };
-                    let is_code = in_code && after.contains('`');
-                    !is_code && !is_mention(&line[..at], after, in_quotes)
+                    let ends_code = in_code && after.contains('`');
+                    !ends_code && !is_mention(&line[..at], after, in_quotes)
                 };
-                let found = pairs.find(|(open, close)| is_tag(open) || is_tag(close));
+                let found = tags.find(|(open, close)| is_tag(open) || is_tag(close));
                 if let Some((_, close)) = found {
                     let before = &text[..begin + at];
                     let after = text[begin + at..].strip_prefix(close)?;
