@@ -29,10 +29,12 @@ pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// The same as [`read_text`] of a pipe, too, such as the shell makes of `<(command)`, which is read to its end.
+/// The same as [`read_text`], also of the pipe that a shell makes of `<(command)`, which is read to its end. Other pipes may
+/// never have a writer.
 pub fn read_text_or_pipe(path: &Path, limit: u64) -> Result<String, String> {
     let is_pipe = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-    if !is_pipe {
+    let has_writer = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd");
+    if !is_pipe || !has_writer {
         return read_text(path, limit);
     }
     let mut text = String::new();

@@ -61,7 +61,7 @@ fn every_setting_and_provider_stands_in_every_document() {
             .collect()
     };
     let (settings, providers) = (names("settings"), names("providers"));
-    assert_eq!((settings.len(), providers.len()), (21, 15));
+    assert_eq!((settings.len(), providers.len()), (22, 15));
     let sandbox = Sandbox::new();
     sandbox.config("[providers.work]\napi = \"none\"\n");
     let refused = sandbox.q(&["hi"]).run().exit(2).stderr_text();

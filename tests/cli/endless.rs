@@ -596,14 +596,8 @@ fn a_file_with_many_values_takes_little_memory() {
     let too_many = "it has too many values";
     for (name, text, config, arguments, exit, says) in [
         ("x.json", &conversation(&some), "", "-s ./x.json hi", 0, ""),
-        (
-            "x.json",
-            &conversation(&many),
-            "",
-            "-s ./x.json hi",
-            2,
-            too_many,
-        ),
+        // What q does not know is not parsed.
+        ("x.json", &conversation(&many), "", "-s ./x.json hi", 0, ""),
         ("x.json", &schema, "", "--schema x.json hi", 2, too_many),
         (
             "x.json",
