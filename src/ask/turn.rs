@@ -234,7 +234,7 @@ impl Run<'_> {
     fn report_request(&self, dialogue: &Dialogue) {
         let notes = self.notes;
         let provider = self.target.provider();
-        if let Ok(address) = provider.address() {
+        if let Ok(address) = self.target.known_address() {
             let name = &provider.name;
             let model = self.record.lock().answer.model.clone();
             notes.detail(|| format!("provider {name}, model {model}, at {address}"));

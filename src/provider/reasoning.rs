@@ -162,9 +162,9 @@ fn opened(text: &str) -> Option<(&str, &'static str)> {
 /// The reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that only
 /// mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag.
 pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
-    let mut pairs = OPENED_BY_TEMPLATES.iter();
+    let has_close = |&(_, close): &(&str, &str)| text.contains(close);
     // Most answers end here.
-    if !text.contains(IN_TAGS) || !pairs.any(|(_, close)| text.contains(close)) {
+    if !text.contains(IN_TAGS) || !OPENED_BY_TEMPLATES.iter().any(has_close) {
         return None;
     }
     let mut reader = Reader::default();
@@ -172,30 +172,37 @@ pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
     for line in text.split_inclusive('\n') {
         reader.read_line(line.trim_end_matches(['\r', '\n']));
         let is_code = matches!(reader.kind, LineKind::Fence | LineKind::Code);
-        if !is_code && line.contains(IN_TAGS) {
-            // Whether a backtick and a quotation mark are open.
-            let (mut in_code, mut in_quotes) = (false, false);
-            for (at, char) in line.char_indices() {
-                in_code ^= char == '`';
-                in_quotes ^= char == '"';
-                let rest = &line[at..];
-                let mut tags = OPENED_BY_TEMPLATES.iter();
-                let is_tag = |tag: &str| {
-                    let Some(after) = rest.strip_prefix(tag) else {
-                        return false;
-                    };
-                    let ends_code = in_code && after.contains('`');
-                    !ends_code && !is_mention(&line[..at], after, in_quotes)
-                };
-                let found = tags.find(|(open, close)| is_tag(open) || is_tag(close));
-                if let Some((_, close)) = found {
-                    let before = &text[..begin + at];
-                    let after = text[begin + at..].strip_prefix(close)?;
-                    return Some((before, after));
+        if !is_code
+            && line.contains(IN_TAGS)
+            && let Some((at, close)) = first_tag(line)
+        {
+            let (before, rest) = text.split_at(begin + at);
+            // If it is an opening tag, what follows is no answer.
+            return Some((before, rest.strip_prefix(close)?));
+        }
+        begin += line.len();
+    }
+    None
+}
+
+/// The place of the first tag in a line that is not only mentioned, and the tag that closes its reasoning.
+fn first_tag(line: &str) -> Option<(usize, &'static str)> {
+    // Whether a backtick and a quotation mark are open.
+    let (mut in_code, mut in_quotes) = (false, false);
+    let last_backtick = line.rfind('`').unwrap_or_default();
+    for (at, char) in line.char_indices() {
+        in_code ^= char == '`';
+        in_quotes ^= char == '"';
+        for (open, close) in OPENED_BY_TEMPLATES {
+            for tag in [open, close] {
+                if let Some(after) = line[at..].strip_prefix(tag) {
+                    let is_code = in_code && at < last_backtick;
+                    if !is_code && !is_mention(&line[..at], after, in_quotes) {
+                        return Some((at, close));
+                    }
                 }
             }
         }
-        begin += line.len();
     }
     None
 }
@@ -353,8 +360,11 @@ mod tests {
             let text = line_ends(text);
             assert_eq!(split_unopened(&text), None, "{text}");
         }
-        let mentions = "`</think>` ".repeat(200_000);
-        assert_eq!(split_unopened(&mentions), None);
+        // The work grows with the length of a line, and not with its square.
+        for mention in ["`</think>` ", "\"</think>\" "] {
+            let has_none = split_unopened(&mention.repeat(200_000)).is_none();
+            assert!(has_none, "{mention}");
+        }
     }
 
     proptest! {

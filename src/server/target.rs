@@ -8,7 +8,7 @@ use super::client::{self, Client};
 use super::key_command;
 use super::whom::{Choice, Model};
 use crate::address::Address;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::output::Notes;
 use crate::provider::failure::Meaning;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
@@ -133,6 +133,14 @@ impl Target {
         Ok(&self.client()?.address)
     }
 
+    /// The same, as far as it is known without looking where the server is.
+    pub fn known_address(&self) -> Result<&Address, Error> {
+        match self.client.get() {
+            Some(client) => Ok(&client.address),
+            None => self.provider().address(),
+        }
+    }
+
     /// The other built-in address of the server, if it is there and not at its usual one.
     fn address_elsewhere(&self) -> Option<Address> {
         let [usual, other] = self.provider().places()?;
@@ -230,12 +238,13 @@ impl Target {
     /// The model to ask where none is named: the first that the server lists and that can chat.
     pub fn first_model(&self, notes: &Notes) -> Result<String, Error> {
         let models = self.models(notes)?;
-        first_of(&models, None).ok_or_else(|| {
-            let name = &self.provider().name;
-            let message = format!("{name}: the server lists no model that can chat");
-            let advice = "load a model there, or name one with -m";
-            Error::new(ErrorKind::Provider { status: None }, message).advise(advice.to_owned())
-        })
+        if let Some(first) = first_of(&models, None) {
+            return Ok(first);
+        }
+        let call = self.call(notes)?;
+        let failed = call.failed("the provider lists no model that can chat");
+        let advice = "load a model there, or name one with -m";
+        Err(failed.error.advise(advice))
     }
 
     /// The model to ask instead of one that cannot chat, if nobody named that.

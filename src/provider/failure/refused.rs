@@ -5,7 +5,7 @@ use crate::provider::request::Extra;
 
 /// How servers name something that they refuse.
 #[derive(Clone, Copy)]
-struct RefusedField {
+struct RefusalRow {
     extra: Extra,
     /// Names of the field and of its parts that are no words of English.
     names: &'static [&'static str],
@@ -20,29 +20,29 @@ struct RefusedField {
 
 const BAD_REQUEST: &[u16] = &[400, 422];
 
-const ROWS: &[RefusedField] = &[
-    RefusedField {
+const ROWS: &[RefusalRow] = &[
+    RefusalRow {
         extra: Extra::Store,
         names: &[],
         words: &["store"],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
-    RefusedField {
+    RefusalRow {
         extra: Extra::Cache,
         names: &["cache_control"],
         words: &[],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
-    RefusedField {
+    RefusalRow {
         extra: Extra::Usage,
         names: &["stream_options", "streamoptions", "include_usage"],
         words: &[],
         phrases: &["stream options"],
         statuses: BAD_REQUEST,
     },
-    RefusedField {
+    RefusalRow {
         extra: Extra::Encrypted,
         names: &["reasoning.encrypted_content"],
         words: &["include"],
@@ -50,7 +50,7 @@ const ROWS: &[RefusedField] = &[
         phrases: &["encrypted content is not supported"],
         statuses: BAD_REQUEST,
     },
-    RefusedField {
+    RefusalRow {
         extra: Extra::System,
         names: &[
             "systeminstruction",
@@ -82,7 +82,7 @@ const ROWS: &[RefusedField] = &[
         // An exception in a template is an error of the server.
         statuses: &[400, 422, 500],
     },
-    RefusedField {
+    RefusalRow {
         extra: Extra::Effort,
         names: &[
             "reasoning_effort",
@@ -114,7 +114,7 @@ const ROWS: &[RefusedField] = &[
         ],
         statuses: BAD_REQUEST,
     },
-    RefusedField {
+    RefusalRow {
         extra: Extra::Form,
         names: &[
             "response_format",
