@@ -68,7 +68,7 @@ pub struct Call<'a> {
     /// Values that must not be shown.
     pub secrets: Secrets,
     /// Advice for a key that is refused.
-    pub key_advice: String,
+    pub key_advice: Option<String>,
     /// How long q waits for a model that the server is loading; `None` is for ever.
     pub timeout: Option<Duration>,
     pub notes: &'a Notes,
@@ -388,7 +388,7 @@ impl Call<'_> {
         let list = format!("q --models -p {}", self.provider);
         let advice = match meaning {
             Meaning::UnknownModel => format!("{list} lists its models"),
-            Meaning::WrongKey => self.key_advice.clone(),
+            Meaning::WrongKey => return self.key_advice.clone(),
             Meaning::NoAccess => {
                 format!(
                     "this is about the model, not about the key: -m chooses another one; {list} lists them"
@@ -477,7 +477,7 @@ mod tests {
                 api: OPENAI_LIKE.api,
                 retries: 1,
                 secrets: Secrets::default(),
-                key_advice: "check the key".to_owned(),
+                key_advice: Some("check the key".to_owned()),
                 timeout: None,
                 notes: &self.notes,
             }

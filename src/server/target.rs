@@ -325,18 +325,23 @@ impl Target {
         Err(failed.advise(Some(advice.to_owned())))
     }
 
-    /// What to do if the server refuses the key, or wants one.
-    fn key_advice(&self) -> Result<String, Error> {
+    /// What to do if the server refuses the key, or wants one; `None` if the user has given another proof of identity.
+    fn key_advice(&self) -> Result<Option<String>, Error> {
         let provider = self.provider();
-        let variable = provider.key.find(&self.environment);
-        match (&provider.key, variable) {
-            (Key::Optional(_), Some((name, _))) if provider.address()?.is_exposed() => Ok(format!(
-                "the key in {name} goes only to this machine or over https"
-            )),
-            _ => Ok(provider
-                .key
-                .advice(&provider.name, self.key(), &self.environment)),
+        let address = provider.address()?;
+        let has_login = address.authorization().is_some();
+        if provider.key == Key::None
+            && (has_login || client::has_authorization(provider.headers()?))
+        {
+            return Ok(None);
         }
+        let advice = match provider.key.find(&self.environment) {
+            Some((name, _)) if provider.key.is_optional() && address.is_exposed() => {
+                format!("the key in {name} goes only to this machine or over https")
+            }
+            _ => provider.key.advice(&provider.name, self.key(), &self.environment),
+        };
+        Ok(Some(advice))
     }
 
     /// A request with the headers that the file and the address add.
@@ -453,7 +458,8 @@ mod tests {
             let target = local("ollama", &variables, None);
             target.fetch_key(&Notes::default()).expect("a key or none");
             assert_eq!(target.key().is_some().to_string(), goes, "{host}");
-            assert_eq!(target.key_advice().expect(host), advice, "{host}");
+            let found = target.key_advice().expect(host);
+            assert_eq!(found.as_deref(), Some(advice), "{host}");
         }
     }
 
