@@ -159,6 +159,7 @@ impl Run<'_> {
             | Extra::Cache
             | Extra::Usage
             | Extra::Encrypted
+            | Extra::Choice
             | Extra::Limit
             | Extra::System
             | Extra::Form => {}

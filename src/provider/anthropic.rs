@@ -30,6 +30,7 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Form, "/output_config/format"),
         (Extra::Cache, "/cache_control"),
         (Extra::System, "/system"),
+        (Extra::Choice, "/tool_choice"),
     ],
     enforces_maps: false,
     searches: true,
@@ -59,7 +60,7 @@ fn body(prompt: &Prompt) -> Value {
         "messages": null,
         "output_config": output_config(prompt),
         "tools": tools(prompt),
-        "tool_choice": prompt.forbids_calls.then_some(no_calls),
+        "tool_choice": prompt.says_no_calls().then_some(no_calls),
         "cache_control": caches(prompt).then_some(cache),
     });
     body["messages"] = messages(prompt).into();

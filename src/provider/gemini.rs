@@ -32,6 +32,7 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Form, "/generationConfig/responseMimeType"),
         (Extra::Store, "/store"),
         (Extra::System, "/systemInstruction"),
+        (Extra::Choice, "/toolConfig/functionCallingConfig"),
     ],
     enforces_maps: true,
     searches: true,
@@ -186,7 +187,7 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
     if prompt.tools.is_empty() {
         return None;
     }
-    let mode = prompt.forbids_calls.then_some("NONE");
+    let mode = prompt.says_no_calls().then_some("NONE");
     let calling = json!({"mode": mode});
     Some(request::without_empty(json!({
         "functionCallingConfig": request::without_empty(calling),

@@ -46,6 +46,11 @@ impl Prompt<'_> {
         kept
     }
 
+    /// Whether the request says that the model must not call.
+    pub(super) fn says_no_calls(&self) -> bool {
+        self.forbids_calls && self.sends(Extra::Choice)
+    }
+
     /// Whether the request has this, if the dialect has it at all.
     pub(super) fn sends(&self, extra: Extra) -> bool {
         !self.left_out.contains(&extra)
@@ -198,6 +203,8 @@ pub enum Extra {
     Usage,
     /// That reasoning comes encrypted, so that it can be sent back with the results of calls.
     Encrypted,
+    /// That the model must not call a tool. Without it, calls are not run all the same.
+    Choice,
     /// The usual name of the limit of tokens. The other form is its other name.
     Limit,
     /// The system prompt as such. In the other form it stands before the question.

@@ -25,6 +25,7 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Store, "/store"),
         (Extra::Encrypted, "/include"),
         (Extra::System, "/instructions"),
+        (Extra::Choice, "/tool_choice"),
     ],
     searches: true,
     tool_schemas: ToolSchemas::Any,
@@ -60,7 +61,7 @@ fn body(prompt: &Prompt) -> Value {
         "reasoning": request::without_empty(effort),
         "text": request::without_empty(format),
         "tools": tools(prompt),
-        "tool_choice": prompt.forbids_calls.then_some("none"),
+        "tool_choice": prompt.says_no_calls().then_some("none"),
         "include": needs_reasoning.then_some(["reasoning.encrypted_content"]),
     });
     body["input"] = input(prompt).into();

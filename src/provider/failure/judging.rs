@@ -103,6 +103,9 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::Refuses(Extra::Encrypted), |case| {
         case.refuses(Extra::Encrypted)
     }),
+    (Meaning::Refuses(Extra::Choice), |case| {
+        case.refuses(Extra::Choice)
+    }),
     (Meaning::Refuses(Extra::System), |case| {
         case.refuses(Extra::System)
     }),
