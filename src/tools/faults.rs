@@ -17,8 +17,13 @@ const DEFAULT_PATH: &str = "/usr/bin:/bin";
 pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
     let mut faults = Vec::new();
     for section in sections {
-        let ServerKind::Commands(commands) = &section.kind else {
-            continue;
+        let commands = match &section.kind {
+            ServerKind::Commands(commands) => commands,
+            ServerKind::Wrong(reason) => {
+                faults.push(unusable(section, reason));
+                continue;
+            }
+            ServerKind::Local(_) | ServerKind::Remote(_) => continue,
         };
         for command in commands {
             if section.offers(&command.name) {
@@ -27,6 +32,11 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
         }
     }
     faults
+}
+
+/// The error for a server that q cannot use.
+pub fn unusable(section: &ToolServer, reason: &str) -> Error {
+    Error::settings(format!("the tool server {}: {reason}", section.name))
 }
 
 /// Finds out whether the settings would let a command run code of the model's without asking. `own` is the environment of q.

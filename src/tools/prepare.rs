@@ -82,8 +82,7 @@ impl Preparation<'_> {
                 Callee::Remote(Arc::new(site))
             }
             ServerKind::Wrong(reason) => {
-                let message = format!("the tool server {name}: {reason}");
-                return Err(Error::settings(message));
+                return Err(faults::unusable(&section, reason));
             }
         };
         Ok(Spec { section, target })
