@@ -42,6 +42,9 @@ const OTHER_CONTENT: &str =
 const OTHER_PLACE: &str =
     "this is about the country or the network, not about the key: -p asks another provider";
 
+/// What to do where a request has too many tools.
+const FEWER_TOOLS: &str = "-t 'NAME__list_*', or only = [...] in [tools.NAME], offers fewer tools";
+
 /// What to do where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
@@ -404,6 +407,7 @@ impl Call<'_> {
             Meaning::RefusesTools => NO_TOOLS.to_owned(),
             Meaning::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
             Meaning::RefusesStream => NO_STREAM.to_owned(),
+            Meaning::TooManyTools => FEWER_TOOLS.to_owned(),
             Meaning::Spent => match retry::advice(error.retry_after) {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),

@@ -51,6 +51,8 @@ pub enum Meaning {
     RefusesStream,
     /// The server refuses the tool at this place of the request.
     RefusesTool(usize),
+    /// The request has more tools than the server takes.
+    TooManyTools,
     /// The request has more bytes than the server accepts.
     TooLarge,
     /// The same request may succeed later.
@@ -113,6 +115,9 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::WrongKey, |case| {
         let is_refused = matches!(case.status, Some(401 | 403));
         is_refused || case.says(KEY)
+    }),
+    (Meaning::TooManyTools, |case| {
+        has_name(&case.words, "tools") && case.says(TOO_MANY)
     }),
     (Meaning::TooLarge, |case| case.status == Some(413)),
     (Meaning::Refuses(Extra::Attachments), |case| {
@@ -193,6 +198,13 @@ const CANNOT_CHAT: &[&str] = &[
     "do not support chat",
     "not a chat model",
     "is an embedding model",
+];
+
+/// The words for a list that is too long, of OpenAI, Azure and Copilot.
+const TOO_MANY: &[&str] = &[
+    "array too long",
+    "array_above_max_length",
+    "tools per request",
 ];
 
 /// The words for a key that is not accepted.
