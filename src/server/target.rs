@@ -339,7 +339,9 @@ impl Target {
             Some((name, _)) if provider.key.is_optional() && address.is_exposed() => {
                 format!("the key in {name} goes only to this machine or over https")
             }
-            _ => provider.key.advice(&provider.name, self.key(), &self.environment),
+            _ => provider
+                .key
+                .advice(&provider.name, self.key(), &self.environment),
         };
         Ok(Some(advice))
     }
