@@ -1,18 +1,20 @@
 //! How an answer is printed, decided once.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
 use crate::output::Terminal;
 use crate::output::code::{self, Audience};
 use crate::session::save::Saved;
-use crate::settings::{MAX_TEXT, Settings, read_text_or_pipe};
+use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
 use crate::shape::Shape;
 use crate::text::escape;
 
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
+
+/// Where the pipes are that the shell makes of `<(command)`.
+const SHELL_PIPES: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
 
 /// How an answer is printed.
 pub struct Output {
@@ -129,11 +131,11 @@ pub fn advise_last(error: Error, saved: &Saved) -> Error {
 
 /// Reads the shape that `--schema` asks for.
 fn read_shape(spec: &str) -> Result<Shape, Error> {
-    // A pipe of the shell's has a name without an ending.
-    let is_path = spec.starts_with('/') && Path::new(spec).exists();
-    let shape = if is_path || spec.ends_with(".json") {
+    let is_of_shell = SHELL_PIPES.iter().any(|folder| spec.starts_with(folder));
+    let shape = if is_of_shell || spec.ends_with(".json") {
         let named = |reason| format!("{spec}: {reason}");
-        let text = read_text_or_pipe(spec.as_ref(), MAX_TEXT);
+        let read = if is_of_shell { read_pipe } else { read_text };
+        let text = read(spec.as_ref(), MAX_TEXT);
         text.and_then(|text| Shape::from_json(&text).map_err(named))
     } else {
         Shape::from_spec(spec)

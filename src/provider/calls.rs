@@ -24,10 +24,10 @@ const MAX_SCALAR: usize = 40;
 #[derive(Debug, Default)]
 pub struct Calls {
     calls: Vec<ToolCall>,
-    /// Where the last fragment of each call's arguments begins.
-    last_fragments: Vec<usize>,
-    /// The latest call with each index of the provider's. A call that came in one piece has none.
-    open: HashMap<u64, OpenCall>,
+    /// How each of them has been put together.
+    progress: Vec<Progress>,
+    /// The position of the latest call with each index of the provider's. A call that came in one piece has none.
+    open: HashMap<u64, usize>,
     /// The positions of the calls with an index and an id.
     by_id: HashMap<(u64, String), usize>,
     /// How many calls of the question came in earlier replies.
@@ -66,14 +66,15 @@ impl Calls {
     /// Adds a call in one piece, or a fragment of the call with this index. It may begin another call. Returns the position of
     /// the call.
     pub fn add(&mut self, index: Option<u64>, fragment: ToolCall) -> usize {
-        if let Some(index) = index {
-            self.reopen(index, &fragment.id);
-        }
         if let Some(index) = index
-            && let Some(open) = self.open.get_mut(&index)
-            && !begins_another(&self.calls[open.position], &fragment, &mut open.scan)
+            && let Some(&position) = self.open_call(index, &fragment.id)
+            && !begins_another(
+                &self.calls[position],
+                &fragment,
+                &mut self.progress[position].scan,
+            )
         {
-            let position = open.position;
+            self.open.insert(index, position);
             let call = &mut self.calls[position];
             if call.id.is_empty() && !fragment.id.is_empty() {
                 self.by_id.insert((index, fragment.id.clone()), position);
@@ -82,17 +83,13 @@ impl Calls {
             if call.name.is_empty() {
                 call.name = fragment.name;
             }
-            if !fragment.arguments.trim().is_empty() {
-                self.last_fragments[position] = call.arguments.len();
-            }
-            call.arguments.push_str(&fragment.arguments);
+            self.progress[position].append(&mut call.arguments, &fragment.arguments);
             return position;
         }
         let position = self.calls.len();
         let mut call = fragment;
         if let Some(index) = index {
-            let scan = Scan::default();
-            self.open.insert(index, OpenCall { position, scan });
+            self.open.insert(index, position);
             if !call.id.is_empty() {
                 self.by_id.insert((index, call.id.clone()), position);
             }
@@ -100,41 +97,77 @@ impl Calls {
             call = settled(call, self.before + position);
         }
         self.calls.push(call);
-        self.last_fragments.push(0);
+        self.progress.push(Progress::default());
         position
     }
 
-    /// Goes back to an earlier call with this index if it has the id of a fragment: some servers give several calls one index.
-    fn reopen(&mut self, index: u64, id: &str) {
-        let is_open = |open: &OpenCall| self.calls[open.position].id == id;
-        if id.is_empty() || self.open.get(&index).is_none_or(is_open) {
-            return;
-        }
-        if let Some(&position) = self.by_id.get(&(index, id.to_owned())) {
-            let scan = Scan::default();
-            self.open.insert(index, OpenCall { position, scan });
-        }
+    /// The call that a fragment may belong to: an earlier one with this index if it has the fragment's id, because some servers
+    /// give several calls one index, else the latest.
+    fn open_call(&self, index: u64, id: &str) -> Option<&usize> {
+        let by_id = self.by_id.get(&(index, id.to_owned()));
+        by_id.or_else(|| self.open.get(&index))
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls);
-        let places = std::mem::take(&mut self.last_fragments);
-        for (position, (mut call, last)) in calls.into_iter().zip(places).enumerate() {
+        let progress = std::mem::take(&mut self.progress);
+        for (position, (mut call, progress)) in calls.into_iter().zip(progress).enumerate() {
             if !call.name.is_empty() {
-                call.arguments = once(call.arguments, last);
+                call.arguments = progress.once(call.arguments);
                 self.calls.push(settled(call, self.before + position));
-                self.last_fragments.push(0);
+                self.progress.push(Progress::default());
             }
         }
     }
 }
 
-/// A call that more fragments may belong to.
-#[derive(Debug)]
-struct OpenCall {
-    position: usize,
+/// How the arguments of a call have been put together.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Where the last fragment begins.
+    last: usize,
+    /// Some fragment does not begin with all of the one before it.
+    goes_on: bool,
     scan: Scan,
+}
+
+impl Progress {
+    fn append(&mut self, arguments: &mut String, fragment: &str) {
+        if !fragment.trim().is_empty() {
+            self.goes_on = self.goes_on || !fragment.starts_with(&arguments[self.last..]);
+            self.last = arguments.len();
+        }
+        arguments.push_str(fragment);
+    }
+
+    /// Arguments that a server has sent more than once, once: each fragment from the beginning again, or all of it again, or an
+    /// empty object before it. Two different objects may be two calls, so they stay.
+    fn once(&self, arguments: String) -> String {
+        if json::is_object(&arguments) {
+            return arguments;
+        }
+        let last = arguments[self.last..].trim_end();
+        if !self.goes_on && json::is_object(last) {
+            return last.to_owned();
+        }
+        let mut values = serde_json::Deserializer::from_str(&arguments).into_iter::<&RawValue>();
+        let mut found = "";
+        for value in values.by_ref().map_while(Result::ok) {
+            let value = value.get();
+            let is_empty = |json: &str| json.starts_with('{') && json[1..].trim_start() == "}";
+            if found.is_empty() || is_empty(found) {
+                found = value;
+            } else if found != value {
+                return arguments;
+            }
+        }
+        let is_all = values.byte_offset() >= arguments.trim_end().len();
+        if is_all && found.starts_with('{') {
+            return found.to_owned();
+        }
+        arguments
+    }
 }
 
 /// Looks for the end of JSON that grows, and reads each byte of it once.
@@ -212,27 +245,6 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut Scan) -> bool
         return scan.is_complete(&call.arguments);
     }
     fragment.id != call.id
-}
-
-/// Arguments that a server has sent more than once, once: each fragment from the beginning again, or all of it again, perhaps
-/// after an empty object. `last` is where the last fragment begins.
-fn once(arguments: String, last: usize) -> String {
-    if json::is_object(&arguments) {
-        return arguments;
-    }
-    let again = &arguments[last..];
-    if json::is_object(again) {
-        return again.trim_end().to_owned();
-    }
-    let mut objects = serde_json::Deserializer::from_str(&arguments).into_iter::<&RawValue>();
-    let mut latest = None;
-    while let Some(Ok(value)) = objects.next() {
-        latest = Some(value.get().to_owned()).filter(|value| value.starts_with('{'));
-    }
-    if objects.byte_offset() < arguments.trim_end().len() {
-        return arguments;
-    }
-    latest.unwrap_or(arguments)
 }
 
 /// The call in the form in which it is run. `number` is its place among the calls of the question.
@@ -345,6 +357,8 @@ mod tests {
             fragments, then all again | 0 x a {"n" ; 0 - - :1} ; 0 - - {"n":1} | x a {"n":1}
             all again, word by word | 0 x a {"n" ; 0 - - :1} ; 0 - - {"n" ; 0 - - :1} | x a {"n":1}
             an object like the one around it | 0 x a {"n": ; 0 - - {"n":1} ; 0 - - } | x a {"n":{"n":1}}
+            two objects, which may be two calls | 0 x a {"n":1} ; 0 - - {"n":2} | x a {"n":1}{"n":2}
+            the same in fragments | 0 x a {"n" ; 0 - - :1}{"n" ; 0 - - :2} | x a {"n":1}{"n":2}
             arguments and something else | 0 x a {} ; 0 - - {"n":1}no | x a {}{"n":1}no
             one index, ids by turns | 0 x a {"n" ; 0 y b { ; 0 x - :1} ; 0 y - } | x a {"n":1} ; y b {}
             one index, names with each id | 0 x a {"n" ; 0 y b { ; 0 x a :1} ; 0 y b } | x a {"n":1} ; y b {}

@@ -31,7 +31,7 @@ pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
 pub use table::{Cached, History, SettingRow, Values};
-pub use text::{MAX_TEXT, read_text, read_text_or_pipe};
+pub use text::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;

@@ -1,9 +1,8 @@
 //! Reads text files: the configuration, prompts, schemas and lists of tool servers.
 
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::whole_file;
@@ -29,14 +28,8 @@ pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// The same as [`read_text`], also of the pipe that a shell makes of `<(command)`, which is read to its end. Other pipes may
-/// never have a writer.
-pub fn read_text_or_pipe(path: &Path, limit: u64) -> Result<String, String> {
-    let is_pipe = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-    let has_writer = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd");
-    if !is_pipe || !has_writer {
-        return read_text(path, limit);
-    }
+/// The text that comes through a pipe, which is read to its end.
+pub fn read_pipe(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
     let pipe = File::open(path).map_err(|error| unreadable(path, &error))?;
     let read = pipe.take(limit + 1).read_to_string(&mut text);
