@@ -25,7 +25,7 @@ const MAX_SCALAR: usize = 40;
 pub struct Calls {
     calls: Vec<ToolCall>,
     /// How each of them has been put together.
-    progress: Vec<Progress>,
+    progress: Vec<Assembly>,
     /// The position of the latest call with each index of the provider's. A call that came in one piece has none.
     open: HashMap<u64, usize>,
     /// The positions of the calls with an index and an id.
@@ -94,10 +94,11 @@ impl Calls {
                 self.by_id.insert((index, call.id.clone()), position);
             }
         } else {
+            call.arguments = Assembly::default().once(call.arguments);
             call = settled(call, self.before + position);
         }
         self.calls.push(call);
-        self.progress.push(Progress::default());
+        self.progress.push(Assembly::default());
         position
     }
 
@@ -111,12 +112,12 @@ impl Calls {
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls);
-        let progress = std::mem::take(&mut self.progress);
-        for (position, (mut call, progress)) in calls.into_iter().zip(progress).enumerate() {
+        let assembled = std::mem::take(&mut self.progress);
+        for (position, (mut call, progress)) in calls.into_iter().zip(assembled).enumerate() {
             if !call.name.is_empty() {
                 call.arguments = progress.once(call.arguments);
                 self.calls.push(settled(call, self.before + position));
-                self.progress.push(Progress::default());
+                self.progress.push(Assembly::default());
             }
         }
     }
@@ -124,7 +125,7 @@ impl Calls {
 
 /// How the arguments of a call have been put together.
 #[derive(Debug, Default)]
-struct Progress {
+struct Assembly {
     /// Where the last fragment begins.
     last: usize,
     /// Some fragment does not begin with all of the one before it.
@@ -132,7 +133,7 @@ struct Progress {
     scan: Scan,
 }
 
-impl Progress {
+impl Assembly {
     fn append(&mut self, arguments: &mut String, fragment: &str) {
         if !fragment.trim().is_empty() {
             self.goes_on = self.goes_on || !fragment.starts_with(&arguments[self.last..]);
@@ -391,6 +392,13 @@ mod tests {
             }
             assert_eq!(found.join(" ; "), expected.replace('␊', "\n"), "{case}");
         }
+    }
+
+    #[test]
+    fn a_call_in_one_piece_has_its_arguments_once_at_once() {
+        let mut calls = Calls::default();
+        calls.add(None, call("x", "a", r#"{}{"n":1}"#));
+        assert_eq!(calls.list()[0].arguments, r#"{"n":1}"#);
     }
 
     #[test]

@@ -19,6 +19,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(60);
 pub struct Socket {
     stream: TcpStream,
     buffers: LazyBuffers,
+    /// The limits that are set for a read and a write, which takes time; at first there are none.
+    read_limit: Option<Duration>,
+    write_limit: Option<Duration>,
     /// Why nothing more can be sent. What the server has sent before can still be read.
     broken: Option<io::Error>,
 }
@@ -41,6 +44,8 @@ impl Socket {
         Ok(Socket {
             stream,
             buffers,
+            read_limit: None,
+            write_limit: None,
             broken: None,
         })
     }
@@ -48,15 +53,19 @@ impl Socket {
     /// Reads what has come, or waits for it. A signal does not end the wait.
     fn read(&mut self, limit: Option<Duration>) -> io::Result<usize> {
         let began = Instant::now();
+        let mut left = limit;
         loop {
-            let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Err(ErrorKind::TimedOut.into());
+            if self.read_limit != left {
+                self.stream.set_read_timeout(left)?;
+                self.read_limit = left;
             }
-            self.stream.set_read_timeout(left)?;
             match self.stream.read(self.buffers.input_append_buf()) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 read => return read,
+            }
+            left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(ErrorKind::TimedOut.into());
             }
         }
     }
@@ -73,7 +82,11 @@ impl Transport for Socket {
             return Ok(());
         }
         let timeout = timeout.for_write();
-        self.stream.set_write_timeout(limit_of(timeout)?)?;
+        let limit = limit_of(timeout)?;
+        if self.write_limit != limit {
+            self.stream.set_write_timeout(limit)?;
+            self.write_limit = limit;
+        }
         match self.stream.write_all(&self.buffers.output()[..amount]) {
             Ok(()) => Ok(()),
             Err(error) if is_closed(&error) => {
