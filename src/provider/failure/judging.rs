@@ -274,8 +274,9 @@ const REFUSED_AFTER: &[&str] = &[
 const REFUSED_BEFORE: &[&str] = &[
     "not support ",
     "doesn't support ",
-    // OpenRouter's.
+    // OpenRouter's and Xinference's.
     "no endpoints found that support ",
+    "] support ",
 ];
 
 /// The words of vLLM and llama.cpp for an option that is missing where they were started.
@@ -454,9 +455,13 @@ impl Case<'_> {
         self.asked.contains(&extra) && refused::refuses(extra, &self.words, self.error, self.status)
     }
 
-    /// Whether the words say of one of the names for tools that it is not supported.
+    /// Whether the words say of one of the names for tools that it is not supported, or of a field with the tools.
     fn refuses_tools(&self) -> bool {
         let words = &self.words;
+        let mut fields = self.error.field.split(',');
+        if fields.any(|field| field.trim() == "tools") && words.contains("support") {
+            return true;
+        }
         TOOLS.iter().any(|tools| {
             let is_refused = |after: &&str| words.contains(&format!("{tools}{after}"));
             let is_named = |before: &&str| has_name(words, &format!("{before}{tools}"));
@@ -783,7 +788,7 @@ mod tests {
     #[test]
     fn calls_of_tools_are_refused_in_everyones_words() {
         // Ollama, OpenRouter, OpenAI, Groq, DeepInfra, Hugging Face, Mistral, Gemini, DeepSeek, SiliconFlow, Novita, Cerebras,
-        // Bedrock; vLLM and llama.cpp, which lack an option; and errors that are about something else.
+        // Bedrock, nscale, Xinference; vLLM and llama.cpp, which lack an option; and errors that are about something else.
         let table = r##"
             RefusesTools | 400 | registry.ollama.ai/library/llama3:latest does not support tools
             RefusesTools | 404 | No endpoints found that support tool use. Try disabling "x". To learn more about provider routing, visit: https://openrouter.ai/docs/guides/routing/provider-selection
@@ -800,6 +805,10 @@ mod tests {
             RefusesTools | 400 | model features function calling not support
             RefusesTools | 400 | {"message":"Tools are not supported for this model","type":"invalid_request_error","param":"tools"}
             RefusesTools | 400 | This model doesn't support tool use.
+            RefusesTools | 422 | {"code":"422","error_type":"UNSUPPORTED_OPENAI_PARAMS","message":"The following parameters are not supported for this model: tools, tool_choice","param":"tools, tool_choice"}
+            RefusesTools | 400 | {"detail":"Only ['qwen2-instruct', 'glm4-chat'] support tool calls"}
+            RefusesTools | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"code\":400, \"reason\":\"INVALID_REQUEST_BODY\", \"message\":\"model features function calling not support\", \"metadata\":{}}","provider_name":"Novita"}}}
+            not RefusesTools | 400 | {"error":{"message":"Invalid schema: 'x' is not supported","param":"tools[0].function.parameters"}}
             ToolsSwitchedOff | 400 | {"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}
             ToolsSwitchedOff | 500 | {"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}
             not RefusesTools | 400 | Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions.
@@ -920,6 +929,7 @@ mod tests {
             Refuses(Attachments) | 404 | No endpoints found that support image input
             Refuses(Attachments) | 403 | Multimodal is not enabled for this model
             Refuses(Attachments) | 404 | The model m does not support images: not found
+            Refuses(Attachments) | 403 | Image input is not enabled for this model
             Refuses(Attachments) | 400 | Image input modality is not enabled for models/gemma-3-1b-it
             Refuses(Attachments) | 400 | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","param":"messages.[0].content.[0].type"}}
             Refuses(Attachments) | 400 | This model doesn't support the image content block that you provided.
