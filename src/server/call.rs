@@ -52,6 +52,10 @@ const SPENT: &str = "check plan and billing at the provider, or ask another one 
 const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: -m chooses another one\n\
     in a follow-up, --messages 0 leaves out earlier images and PDFs";
 
+/// What to do where the request is too large.
+const LESS_INPUT: &str =
+    "less input makes the request smaller, and so does --messages 0 in a follow-up";
+
 /// How often q looks whether a model has been loaded.
 const LOADING_POLL: Duration = Duration::from_secs(1);
 
@@ -417,6 +421,7 @@ impl Call<'_> {
             {
                 OTHER_FILES.to_owned()
             }
+            Meaning::TooLarge => LESS_INPUT.to_owned(),
             _ if matches!(status, Some(404 | 405)) => {
                 let check = self.check_base_url();
                 format!("{check}\ncheck the model: {list} lists the models")
