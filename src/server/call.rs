@@ -511,12 +511,20 @@ mod tests {
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
+        let other_model = "this is about the model, not about the key: -m chooses another one; q --models -p p lists them";
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
             "hint" => (Some(OTHER_FILES), false),
             "model" => (Some(no_model), false),
             "key" => (Some("check the key"), false),
             "tools" => (Some(NO_TOOLS), false),
+            "off" => (Some(TOOLS_SWITCHED_OFF), false),
+            "stream" => (Some(NO_STREAM), false),
+            "content" => (Some(OTHER_CONTENT), false),
+            "place" => (Some(OTHER_PLACE), false),
+            "access" => (Some(other_model), false),
+            "spent" => (Some(SPENT), false),
+            "less" => (Some(LESS_INPUT), false),
             "address" => (Some(wrong_address), false),
             "again" => (None, true),
             _ => (None, false),
@@ -524,7 +532,14 @@ mod tests {
         let table = r##"
             400 | hint | - | no
             400 | hint | - | prompt is too long
-            413 | hint | - | no
+            413 | hint | less | no
+            404 | tools | tools | No endpoints found that support tool use
+            500 | off | off | tools param requires --jinja flag
+            400 | stream | stream | Your organization must be verified to stream this model.
+            403 | content | content | Content violates usage guidelines.
+            403 | place | place | Country, region, or territory not supported
+            403 | access | access | You are not allowed to sample from this model
+            429 | spent | spent | You have reached your specified workspace API usage limits.
             413 | hint | - | prompt is too long
             400 | model | model | invalid model
             401 | key | key | no images
