@@ -87,6 +87,8 @@ pub struct Message {
     pub text: Arc<str>,
     /// It is a question without words. Standard input follows its files, without a fence.
     pub input_alone: bool,
+    /// Where the messages that are flattened in its text end, all but the last; empty if it is one message.
+    pub part_ends: Vec<usize>,
 }
 
 impl Message {
@@ -106,6 +108,7 @@ impl Message {
             attachments,
             text: text.into(),
             input_alone: false,
+            part_ends: Vec::new(),
         }
     }
 }

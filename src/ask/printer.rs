@@ -205,6 +205,9 @@ fn as_json(
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": dialogue.window.messages.len(),
     });
+    if dialogue.window.left_out() > 0 {
+        object["messages_left_out"] = dialogue.window.left_out().into();
+    }
     if dialogue.cached_from.is_some() {
         object["cached"] = true.into();
     }

@@ -64,11 +64,10 @@ impl QuestionDraft {
             None => last_input.to_owned(),
         });
         parts.extend(words);
+        let text = fence::join(parts.iter().map(String::as_str));
         Message {
-            role: Role::User,
-            attachments,
-            text: fence::join(parts.iter().map(String::as_str)).into(),
             input_alone,
+            ..Message::with_attachments(Role::User, attachments, text)
         }
     }
 }

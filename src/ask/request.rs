@@ -43,6 +43,7 @@ impl Run<'_> {
             && let Some(last) = messages.last_mut()
         {
             last.text = fence::join([system, &*last.text]).into();
+            last.part_ends.clear();
             system = "";
         }
         let answer = &self.record.lock().answer;
@@ -50,6 +51,7 @@ impl Run<'_> {
             model: &answer.model,
             system,
             messages,
+            lasting: dialogue.window.kept,
             max_tokens: values.max_tokens,
             effort,
             left_out: &dialogue.left_out,

@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
         let settings = plan.settings;
         let model = choose_model(&target, settings, notes)?;
         let provider = &target.provider().name;
-        let window = Window::new(place.intent.earlier(), &settings.values);
+        let window = Window::new(place.intent.earlier(), settings);
         if let Some(to) = place.handed_to(provider, &model) {
             window.report_hand_over(&to, notes);
         }

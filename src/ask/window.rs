@@ -1,48 +1,142 @@
 //! Chooses the messages of the conversation that go with the question, and fewer of them if they are too many. Puts them
 //! together with the question.
 
+use std::ops::Range;
+
 use crate::message::{Message, Role};
 use crate::output::Notes;
-use crate::session::Exchange;
-use crate::settings::{History, Values};
+use crate::session::{Exchange, StoredEntry};
+use crate::settings::{History, Settings, Values};
 
-/// A conversation's newest messages.
+/// The messages of a conversation that are sent.
 pub struct Window {
+    /// Oldest first: those that are kept, then the newest ones.
     pub messages: Vec<Message>,
+    /// How many of them stand before the newest ones, because a question among them came with files or input.
+    pub kept: usize,
     form: History,
+    /// How many messages the conversation has.
+    total: usize,
     /// How many older ones are left out, because `max_history` or the provider allows no more.
-    left_out: usize,
+    cut: usize,
+    /// How many are sent from now on, if this is the first question that leaves others out.
+    slides_at: Option<usize>,
+}
+
+/// Which messages are sent as far as their number decides that, by their places among all that can be sent.
+#[derive(Debug, PartialEq)]
+struct SentPlaces {
+    /// From here on all of them.
+    first: usize,
+    /// Those before that are kept, the newest first.
+    kept: Vec<Range<usize>>,
+}
+
+impl SentPlaces {
+    /// The newest messages, and before them the newest exchanges that brought files or input. `--messages` is exact.
+    fn new(exchanges: &[&Exchange], values: &Values, is_exact: bool) -> SentPlaces {
+        let total = exchanges
+            .iter()
+            .map(|exchange| exchange.entries.len())
+            .sum();
+        let most = values.messages;
+        let mut first = usize::saturating_sub(total, most);
+        let mut kept = Vec::new();
+        let mut end = total;
+        for exchange in exchanges.iter().rev() {
+            let start = end - exchange.entries.len();
+            // Native messages must begin with a question.
+            if values.history == History::Messages && start < first && first < end {
+                first = end;
+            }
+            let keeps = !is_exact && exchange.brings_input() && kept.len() < most / 2;
+            if start < first && keeps {
+                kept.push(start..end.min(first));
+            }
+            end = start;
+        }
+        SentPlaces { first, kept }
+    }
+
+    /// Whether there are messages that are not sent.
+    fn leaves_out(&self) -> bool {
+        let kept: usize = self.kept.iter().map(ExactSizeIterator::len).sum();
+        kept < self.first
+    }
 }
 
 impl Window {
-    /// The newest messages of some exchanges, as many as the settings allow. Blocked exchanges are not sent again.
-    pub fn new(exchanges: &[Exchange], values: &Values) -> Window {
+    /// The messages of some exchanges that the settings allow. Blocked exchanges are not sent again.
+    pub fn new(exchanges: &[Exchange], settings: &Settings) -> Window {
+        Window::of_values(
+            exchanges,
+            &settings.values,
+            settings.typed.messages.is_some(),
+        )
+    }
+
+    fn of_values(exchanges: &[Exchange], values: &Values, is_exact: bool) -> Window {
         let sent = exchanges.iter().filter(|exchange| !exchange.is_blocked());
-        let entries = Vec::from_iter(sent.flat_map(|exchange| &exchange.entries));
-        let wanted = entries.len().min(values.messages);
+        let sent = Vec::from_iter(sent);
+        let entries = Vec::from_iter(sent.iter().flat_map(|exchange| &exchange.entries));
+        let places = SentPlaces::new(&sent, values, is_exact);
+        let mut room = values.max_history;
         let mut messages = Vec::new();
-        let mut bytes = 0;
-        for entry in entries.iter().rev().take(wanted) {
+        for entry in entries[places.first..].iter().rev() {
             let message = entry.entry().to_message();
-            bytes += message.text.len();
-            if bytes > values.max_history {
+            let Some(rest) = room.checked_sub(message.text.len()) else {
                 break;
-            }
+            };
+            room = rest;
             messages.push(message);
         }
+        let wanted = entries.len() - places.first;
         let is_cut = messages.len() < wanted;
         messages.reverse();
         let mut window = Window {
             messages,
+            kept: 0,
             form: values.history,
-            left_out: 0,
+            total: exchanges
+                .iter()
+                .map(|exchange| exchange.entries.len())
+                .sum(),
+            cut: 0,
+            slides_at: None,
         };
         window.drop_leading_answer();
         if is_cut {
             // The answer to a question over the limit is left out with it.
-            window.left_out = wanted - window.messages.len();
+            window.cut = wanted - window.messages.len();
+        } else {
+            window.keep(&places, &entries, room);
+        }
+        if let Some((_, before)) = sent.split_last()
+            && !is_exact
+            && values.messages > 0
+            && places.leaves_out()
+            && !SentPlaces::new(before, values, false).leaves_out()
+        {
+            window.slides_at = Some(values.messages);
         }
         window
+    }
+
+    /// Adds the exchanges that are kept, as far as there is room for their texts.
+    fn keep(&mut self, places: &SentPlaces, entries: &[&StoredEntry], mut room: usize) {
+        for (index, place) in places.kept.iter().enumerate() {
+            let exchange = entries[place.clone()].iter();
+            let exchange = Vec::from_iter(exchange.map(|entry| entry.entry().to_message()));
+            let bytes = exchange.iter().map(|message| message.text.len()).sum();
+            let Some(rest) = room.checked_sub(bytes) else {
+                let others = places.kept[index..].iter();
+                self.cut += others.map(ExactSizeIterator::len).sum::<usize>();
+                return;
+            };
+            room = rest;
+            self.kept += exchange.len();
+            self.messages.splice(0..0, exchange);
+        }
     }
 
     /// The messages to send: these, oldest first, and the question.
@@ -60,7 +154,9 @@ impl Window {
         let before = self.messages.len();
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
-        self.left_out += before - self.messages.len();
+        let gone = before - self.messages.len();
+        self.kept = self.kept.saturating_sub(gone);
+        self.cut += gone;
         before > 0
     }
 
@@ -83,9 +179,24 @@ impl Window {
         }
     }
 
-    /// Notes how many messages are left out.
+    /// How many messages of the conversation are not sent.
+    pub fn left_out(&self) -> usize {
+        self.total - self.messages.len()
+    }
+
+    /// Notes how many messages are left out, where the user may not expect it.
     pub fn report_left_out(&self, notes: &Notes) {
-        let count = self.left_out;
+        if let Some(most) = self.slides_at {
+            let last = match most {
+                1 => "message is".to_owned(),
+                most => format!("{most} messages are"),
+            };
+            notes.note(&format!(
+                "only the last {last} sent from now on; to send more: --messages {}",
+                most * 2
+            ));
+        }
+        let count = self.cut;
         if count > 0 {
             notes.note(&format!(
                 "older messages not sent: {count}, because max_history or the model allows no more"
@@ -97,18 +208,24 @@ impl Window {
 /// Messages as one, with all their attachments. The last one is the question.
 fn flattened(messages: &[Message]) -> Message {
     let mut attachments = Vec::new();
-    let mut parts = Vec::new();
-    for message in messages {
+    let mut prompt = "Previous conversation:\n".to_owned();
+    let mut part_ends = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
         attachments.extend_from_slice(&message.attachments);
-        let name = match message.role {
-            Role::User => "Human",
-            Role::Assistant => "Assistant",
-        };
-        let text = &message.text;
-        parts.push(format!("{name}: {text}"));
+        if index > 0 {
+            part_ends.push(prompt.len());
+            prompt.push_str("\n\n");
+        }
+        prompt.push_str(match message.role {
+            Role::User => "Human: ",
+            Role::Assistant => "Assistant: ",
+        });
+        prompt.push_str(&message.text);
     }
-    let prompt = format!("Previous conversation:\n{}", parts.join("\n\n"));
-    Message::with_attachments(Role::User, attachments, prompt)
+    Message {
+        part_ends,
+        ..Message::with_attachments(Role::User, attachments, prompt)
+    }
 }
 
 #[cfg(test)]
@@ -124,7 +241,7 @@ mod tests {
             max_history: usize::MAX,
             ..Values::default()
         };
-        Window::new(&conversation.exchanges, &values).messages
+        Window::of_values(&conversation.exchanges, &values, true).messages
     }
 
     #[test]
@@ -171,6 +288,147 @@ mod tests {
             });
             let found = newest(&conversation, 10).len();
             assert_eq!(found, sent, "{interrupted} {finish:?}");
+        }
+    }
+
+    /// A conversation whose questions have these letters; after `+` they came with a log.
+    fn talked(questions: &str) -> Conversation {
+        let mut texts = Vec::new();
+        for question in questions.split(' ') {
+            let text = match question.strip_prefix('+') {
+                Some(name) => format!("{}\n\n{name}", crate::text::fence::around_input("log")),
+                None => question.to_owned(),
+            };
+            texts.push((text, question.to_lowercase()));
+        }
+        let texts = texts.iter();
+        let pairs =
+            Vec::from_iter(texts.map(|(question, answer)| (question.as_str(), answer.as_str())));
+        conversation(&pairs)
+    }
+
+    /// The first letters of the questions that are sent, and what else a window says.
+    fn sent(
+        questions: &str,
+        values: &Values,
+        is_exact: bool,
+    ) -> (String, usize, usize, Option<usize>) {
+        let conversation = talked(questions);
+        let window = Window::of_values(&conversation.exchanges, values, is_exact);
+        let mut names = Vec::new();
+        for message in &window.messages {
+            if message.role == Role::User {
+                names.push(message.text.rsplit('\n').next().expect("a line").to_owned());
+            }
+        }
+        assert_eq!(
+            window.left_out() + window.messages.len(),
+            conversation.exchanges.len() * 2
+        );
+        (
+            names.join(" "),
+            window.kept,
+            window.left_out(),
+            window.slides_at,
+        )
+    }
+
+    #[test]
+    fn attached_input_stays_before_the_window() {
+        for (questions, most, is_exact, names, kept, left_out) in [
+            ("+A B C", 4, false, "A B C", 2, 0),
+            ("+A B C D", 4, false, "A C D", 2, 2),
+            ("+A B C D", 4, true, "C D", 0, 4),
+            ("A B C D", 4, false, "C D", 0, 4),
+            ("+A +B C D E", 4, false, "A B D E", 4, 2),
+            ("+A +B +C D E", 4, false, "B C D E", 4, 2),
+            ("+A B C", 2, false, "A C", 2, 2),
+            ("+A B C", 1, false, "", 0, 5),
+            ("+A B C", 0, false, "", 0, 6),
+        ] {
+            for history in [History::Prompt, History::Messages] {
+                let values = Values {
+                    messages: most,
+                    max_history: usize::MAX,
+                    history,
+                    ..Values::default()
+                };
+                let (found, found_kept, found_left_out, _) = sent(questions, &values, is_exact);
+                let case = format!("{questions} {most} {is_exact} {history:?}");
+                assert_eq!((found.as_str(), found_kept), (names, kept), "{case}");
+                let answer_alone = most == 1 && history == History::Messages;
+                assert_eq!(
+                    found_left_out,
+                    left_out + usize::from(answer_alone),
+                    "{case}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn attached_input_stays_as_far_as_the_history_may_be_long() {
+        for (max_history, names, cut) in [(1_000, "A B E F", 0), (41, "B E F", 2), (20, "E F", 4)] {
+            let values = Values {
+                messages: 4,
+                max_history,
+                ..Values::default()
+            };
+            let conversation = talked("+A +B C D E F");
+            let window = Window::of_values(&conversation.exchanges, &values, false);
+            assert_eq!(
+                sent("+A +B C D E F", &values, false).0,
+                names,
+                "{max_history}"
+            );
+            assert_eq!(window.cut, cut, "{max_history}");
+        }
+    }
+
+    #[test]
+    fn the_first_question_that_leaves_something_out_says_so() {
+        for (questions, most, is_exact, said) in [
+            ("A B", 4, false, None),
+            ("A B C", 4, false, Some(4)),
+            ("A B C", 4, true, None),
+            ("A B C D", 4, false, None),
+            ("+A B C", 4, false, None),
+            ("+A B C D", 4, false, Some(4)),
+            ("+A B C D E", 4, false, None),
+            ("A", 1, false, Some(1)),
+            ("A", 0, false, None),
+        ] {
+            let values = Values {
+                messages: most,
+                max_history: usize::MAX,
+                ..Values::default()
+            };
+            let found = sent(questions, &values, is_exact).3;
+            assert_eq!(found, said, "{questions} {most} {is_exact}");
+        }
+    }
+
+    #[test]
+    fn a_flattened_prompt_begins_with_the_one_before() {
+        let question = |text: &str| Message::text(Role::User, text);
+        let values = Values {
+            messages: 10,
+            max_history: usize::MAX,
+            ..Values::default()
+        };
+        let mut before = String::new();
+        for questions in ["+A", "+A B", "+A B C", "+A B C D"] {
+            let conversation = talked(questions);
+            let window = Window::of_values(&conversation.exchanges, &values, true);
+            let messages = window.with(question("next"));
+            let [flat] = &messages[..] else {
+                panic!("one message");
+            };
+            assert_eq!(flat.part_ends.len(), conversation.message_count());
+            let (so_far, last) = flat.text.split_at(*flat.part_ends.last().expect("parts"));
+            assert_eq!(last, "\n\nHuman: next");
+            assert!(so_far.starts_with(&before), "{questions}");
+            before = so_far.to_owned();
         }
     }
 }

@@ -318,7 +318,8 @@ pub const FLAGS: &[Flag] = &[
         names: "--messages",
         effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
         help: "how many messages a follow-up sends",
-        doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
+        doc: "Send exactly the last N messages of the conversation with a follow-up; 0 sends none. Without this, attached \
+              input that is older is sent, too.",
     },
     Flag {
         names: "-n, --no-stdin",
@@ -360,7 +361,7 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(ALL, |a| &mut a.json),
         help: "machine-readable output",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
-              messages_sent, also sources with -w or where there are any, rounds and tool_calls with -t, and cached where the \
+              messages_sent, also messages_left_out where there are any, sources with -w or where there are any, rounds and tool_calls with -t, and cached where the \
               answer was known; after a failure it has error. For an action it is what the action shows or did. \
               usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },

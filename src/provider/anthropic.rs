@@ -51,7 +51,6 @@ const TOOL_USE: &str = "tool_use";
 
 fn body(prompt: &Prompt) -> Value {
     let no_calls = json!({"type": "none"});
-    let cache = json!({"type": "ephemeral"});
     let mut body = json!({
         "model": prompt.model,
         "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
@@ -61,7 +60,7 @@ fn body(prompt: &Prompt) -> Value {
         "output_config": output_config(prompt),
         "tools": tools(prompt),
         "tool_choice": prompt.says_no_calls().then_some(no_calls),
-        "cache_control": caches(prompt).then_some(cache),
+        "cache_control": caches(prompt).then(cache),
     });
     body["messages"] = messages(prompt).into();
     request::without_empty(body)
@@ -70,6 +69,11 @@ fn body(prompt: &Prompt) -> Value {
 /// The messages, the calls of this question with their results, and the turn that the provider paused.
 fn messages(prompt: &Prompt) -> Vec<Value> {
     let mut messages = Vec::from_iter(prompt.messages.iter().map(turn));
+    if caches(prompt)
+        && let Some(last) = prompt.lasting.checked_sub(1)
+    {
+        mark_for_cache(&mut messages, last);
+    }
     for step in prompt.steps {
         messages.push(answer_of(&step.echo));
         messages.push(results_of(step));
@@ -80,20 +84,79 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     messages
 }
 
+/// Lets the provider keep what lasts while later messages are replaced: up to this message, or to this part of the text of a
+/// flattened one.
+fn mark_for_cache(messages: &mut [Value], last: usize) {
+    let is_flattened = messages.len() == 1;
+    let place = if is_flattened { 0 } else { last };
+    let Some(content) = messages
+        .get_mut(place)
+        .map(|message| &mut message["content"])
+    else {
+        return;
+    };
+    if let Some(text) = content.as_str() {
+        *content = json!([{"type": "text", "text": text}]);
+    }
+    let Some(parts) = content.as_array_mut() else {
+        return;
+    };
+    let mut marked = parts.last_mut();
+    if is_flattened {
+        // Attachments stand before the text.
+        marked = parts
+            .iter_mut()
+            .filter(|part| part["type"] == "text")
+            .nth(last);
+    }
+    if let Some(part) = marked {
+        part["cache_control"] = cache();
+    }
+}
+
+fn cache() -> Value {
+    json!({"type": "ephemeral"})
+}
+
 /// Whether to ask for caching. It is worth its cost only if another request is likely to begin like this one, because
 /// writing into the cache costs more than sending.
 fn caches(prompt: &Prompt) -> bool {
     let mut messages = prompt.messages.iter();
     let has_attachments = messages.any(|message| !message.attachments.is_empty());
     let has_tools = prompt.web || !prompt.tools.is_empty();
-    let is_continued = prompt.messages.len() > 1;
+    let is_flattened = prompt
+        .messages
+        .iter()
+        .any(|message| !message.part_ends.is_empty());
+    let is_continued = is_flattened || prompt.messages.len() > 1;
     prompt.sends(Extra::Cache) && (has_attachments || has_tools || is_continued)
 }
 
 fn turn(message: &Message) -> Value {
     let attachments = message.attachments.iter().map(part_of);
-    let content = attachment::content(attachments, &message.text);
+    let content = if message.part_ends.is_empty() {
+        attachment::content(attachments, &message.text)
+    } else {
+        let texts = parts_of_text(message).map(|text| json!({"type": "text", "text": text}));
+        attachments.chain(texts).collect()
+    };
     request::object([("role", json!(message.role)), ("content", content)])
+}
+
+/// The text of a flattened prompt, one part for each of its messages. What was sent before is the beginning of what is sent
+/// next, part by part, and so the provider finds it in its cache.
+fn parts_of_text(message: &Message) -> impl Iterator<Item = &str> {
+    let ends = message
+        .part_ends
+        .iter()
+        .copied()
+        .chain([message.text.len()]);
+    let mut begin = 0;
+    ends.map(move |end| {
+        let part = message.text.get(begin..end).unwrap_or_default();
+        begin = end;
+        part
+    })
 }
 
 fn part_of(attachment: &Attachment) -> Value {

@@ -335,6 +335,7 @@ pub(super) mod tests {
                 Message::text(Role::Assistant, "two"),
                 Message::text(Role::User, "three"),
             ],
+            lasting: 0,
             max_tokens: None,
             effort: None,
             left_out: &[Extra::Store],

@@ -15,6 +15,8 @@ pub struct Prompt<'a> {
     pub system: &'a str,
     /// The last one is the question.
     pub messages: Vec<Message>,
+    /// How many messages, or parts of a flattened one, stay at the beginning while those after them are replaced in time.
+    pub lasting: usize,
     /// The most tokens of the answer; `None` leaves this to the API if the API allows it.
     pub max_tokens: Option<u64>,
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.

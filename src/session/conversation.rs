@@ -62,6 +62,12 @@ impl Exchange {
         first.filter(|entry| entry.role == Role::User)
     }
 
+    /// Whether its question came with files or input.
+    pub fn brings_input(&self) -> bool {
+        self.question()
+            .is_some_and(|question| question.brings_input)
+    }
+
     /// The last answer, if there is one.
     pub fn answer(&self) -> Option<&StoredEntry> {
         let last = self.entries.last();

@@ -17,7 +17,7 @@ use crate::message::{
     self, Attachment, MAX_RESULT, Message, Role, Step, Unknown, cut_results, or_default,
 };
 use crate::text::search::Word;
-use crate::text::{json, surrogates};
+use crate::text::{fence, json, surrogates};
 
 /// Sent instead of an answer that broke off before its first word.
 const INTERRUPTED: &str = "(interrupted)";
@@ -212,6 +212,8 @@ pub struct StoredEntry {
     pub has_finish: bool,
     /// It has [`Entry::steps`].
     has_steps: bool,
+    /// A question came with files or input.
+    pub brings_input: bool,
 }
 
 impl StoredEntry {
@@ -330,6 +332,7 @@ pub(super) struct CheckedEntry<'a> {
     interrupted: bool,
     has_finish: bool,
     has_steps: bool,
+    brings_input: bool,
 }
 
 impl CheckedEntry<'_> {
@@ -348,6 +351,7 @@ impl CheckedEntry<'_> {
             interrupted: self.interrupted,
             has_finish: self.has_finish,
             has_steps: self.has_steps,
+            brings_input: self.brings_input,
         }
     }
 }
@@ -403,6 +407,8 @@ struct CheckedFields<'a> {
     interrupted: bool,
     has_finish: bool,
     has_steps: bool,
+    /// See [`StoredEntry::brings_input`].
+    brings_input: bool,
 }
 
 impl<'a> CheckedFields<'a> {
@@ -420,14 +426,23 @@ impl<'a> CheckedFields<'a> {
         }
         match &*name {
             "role" => self.role = Some(serde_json::from_str(value)?),
-            "content" => self.text = Some(undecoded(value)?),
+            "content" => {
+                self.text = Some(undecoded(value)?);
+                self.brings_input |= fence::begins_json(value);
+            }
             "timestamp" | "provider" | "model" => check_optional_text(value)?,
             "finish" => {
                 check_optional_text(value)?;
                 self.has_finish = value != NULL;
             }
-            "attachments" => check_field::<Option<Vec<CheckedAttachment>>>(value)?,
-            "input_alone" => check_field::<Option<bool>>(value)?,
+            "attachments" => {
+                check_field::<Option<Vec<CheckedAttachment>>>(value)?;
+                self.brings_input |= value.contains('{');
+            }
+            "input_alone" => {
+                check_field::<Option<bool>>(value)?;
+                self.brings_input |= value == "true";
+            }
             "interrupted" => {
                 let interrupted: Option<bool> = serde_json::from_str(value)?;
                 self.interrupted = interrupted.unwrap_or_default();
@@ -456,6 +471,7 @@ impl<'a> CheckedFields<'a> {
             interrupted: self.interrupted,
             has_finish: self.has_finish,
             has_steps: self.has_steps,
+            brings_input: self.brings_input,
         })
     }
 }

@@ -64,6 +64,19 @@ fn escaped(name: &str) -> String {
     escaped
 }
 
+/// Whether a text begins like the fence of a file or of input, by its JSON. Some programs escape `<` there.
+pub fn begins_json(json: &str) -> bool {
+    let text = json.strip_prefix('"').unwrap_or_default();
+    let tag = text
+        .strip_prefix('<')
+        .or_else(|| text.strip_prefix("\\u003c"));
+    let begins = |name| {
+        let rest = tag.and_then(|tag| tag.strip_prefix(name));
+        rest.is_some_and(|rest| rest.starts_with([' ', '-', '>', '\\']))
+    };
+    begins(FILE) || begins(CONTEXT)
+}
+
 /// Splits a question into the files at its beginning and what comes after them.
 pub fn split_files(question: &str) -> (&str, &str) {
     let mut rest = question;

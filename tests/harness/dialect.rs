@@ -131,8 +131,16 @@ impl Dialect {
         let mut messages = Vec::new();
         for message in body[self.messages].as_array().expect("messages") {
             let role = message["role"].as_str().expect("a role").to_owned();
-            let text = message.pointer(self.text).and_then(Value::as_str);
-            messages.push((role, text.expect("text").to_owned()));
+            let text = match message.pointer(self.text) {
+                Some(Value::String(text)) => text.clone(),
+                // The parts of a text, joined.
+                Some(Value::Array(parts)) => parts
+                    .iter()
+                    .filter_map(|part| part["text"].as_str())
+                    .collect(),
+                _ => panic!("a message without text"),
+            };
+            messages.push((role, text));
         }
         let system = match self.system {
             Some(place) => {
