@@ -61,7 +61,7 @@ complete -c q -n __q_options -l undo -d 'drop the last exchange, print its quest
 complete -c q -n __q_options -l list -d 'list the conversations, or find some by words'
 complete -c q -n __q_options -l copy -x -d 'copy the conversation under a new name'
 complete -c q -n __q_options -l clear -d 'delete the conversation'
-complete -c q -n __q_options -l all -d 'with --clear, --list: all, with earlier states'
+complete -c q -n __q_options -l all -d 'with --clear, --list: all, with backups'
 complete -c q -n __q_options -l list-tools -d 'list the tools that are configured'
 complete -c q -n __q_options -l status -d 'print settings, providers, conversation'
 complete -c q -n __q_options -l models -d 'list the provider\'s models'

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Notes, Terminal, print};
 use crate::session::directory::ConversationFile;
+use crate::session::rules::FileKind;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation, Exchange, StoredEntry};
@@ -45,6 +46,9 @@ struct Row {
     number: Option<usize>,
     id: String,
     name: String,
+    /// What of the name a terminal shows.
+    #[serde(skip)]
+    label: Label,
     path: String,
     provider: String,
     model: String,
@@ -66,6 +70,17 @@ impl Row {
     fn text(&self) -> &str {
         self.found.as_ref().unwrap_or(&self.question)
     }
+}
+
+/// What a terminal shows as the name of a conversation.
+#[derive(PartialEq)]
+enum Label {
+    /// Nothing: q has named it, and its number is shorter.
+    Nothing,
+    /// The name that the user has given it, perhaps only its beginning.
+    Name,
+    /// The whole name of a backup, which has no number.
+    Backup,
 }
 
 /// What is shown of the conversations.
@@ -94,8 +109,8 @@ struct ListedConversation {
     unread: Result<(), Error>,
 }
 
-/// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
-/// listed only with `--all`.
+/// Lists the conversations, newest first; with words, those in which a message has all of them. Backups are listed
+/// only with `--all`.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let current = store::find(context.directory()?, context.which()?, Purpose::Look)?;
     let words = search_words(&arguments.words);
@@ -246,8 +261,14 @@ fn look_into(
 /// The row of a conversation, but for its number and its texts.
 fn row(conversation: &Conversation, path: &Path, current: &Handle) -> Row {
     let id = current.directory.id(path);
+    let label = match current.directory.kind(path) {
+        FileKind::AutoNamed | FileKind::Link | FileKind::Temporary => Label::Nothing,
+        FileKind::Named | FileKind::External => Label::Name,
+        FileKind::Backup => Label::Backup,
+    };
     Row {
         number: None,
+        label,
         current: path == current.path,
         name: on_one_line(&id),
         id,
@@ -336,7 +357,7 @@ fn room(size: TerminalSize) -> usize {
     size.rows.saturating_sub(1).max(2)
 }
 
-/// The list for people: number, name, age and question. No line is longer than the terminal, and there are no more lines
+/// The list for people: the number that `-s` takes, the name if a user has given one, age and question. No line is longer than the terminal, and there are no more lines
 /// than it has. `files` is how many files there are in all.
 fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) -> String {
     let room = room(size);
@@ -345,24 +366,28 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
     let most = if has_more { room - 1 } else { room };
     let rows = &rows[..rows.len().min(most)];
     let highest = rows.iter().filter_map(|row| row.number).max();
-    let digits = highest.unwrap_or_default().to_string().len();
+    let digits = format!("%{}", highest.unwrap_or_default()).len();
     let charset = terminal.charset();
     let shown = |text: &str| escape(&terminal.encode(text));
-    let names = Vec::from_iter(rows.iter().map(|row| shown(&row.name)));
+    let names = Vec::from_iter(rows.iter().map(|row| match row.label {
+        Label::Nothing => String::new(),
+        // A narrow screen must have room for the question, too.
+        Label::Name => cut(&shown(&row.name), size.columns / 3, charset),
+        Label::Backup => shown(&row.name),
+    }));
     let widths = names.iter().map(|name| name.width());
-    // A narrow screen must have room for the question, too.
-    let widest_name = widths.max().unwrap_or_default().min(size.columns / 3);
+    let widest_name = widths.max().unwrap_or_default();
+    let gap = if widest_name > 0 { "  " } else { "" };
 
     let now = Timestamp::now();
     let mut text = String::new();
     for (row, name) in rows.iter().zip(&names) {
         let mark = if row.current { '*' } else { ' ' };
-        let number = row.number.map(|at| at.to_string()).unwrap_or_default();
-        let name = cut(name, widest_name, charset);
-        let padding = " ".repeat(widest_name.saturating_sub(name.width()));
+        let number = row.number.map(|at| format!("%{at}")).unwrap_or_default();
+        let padding = " ".repeat(widest_name - name.width());
         let age = age::short(row.updated.elapsed_until(now));
         let question = shown(row.text());
-        let line = format!("{mark} {number:>digits$}  {name}{padding}  {age:>4}  {question}");
+        let line = format!("{mark} {number:>digits$}{gap}{name}{padding}  {age:>4}  {question}");
         text += &format!("{}\n", cut(&line, size.columns, charset).trim_end());
     }
     if has_more {

@@ -223,7 +223,7 @@ pub const FLAGS: &[Flag] = &[
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
               and does not begin with a dot, a hyphen, current or session_. In place of a name there can be an id, a number of --list \
-              such as %2, an earlier state, or the path of a .json file: see CONVERSATIONS.",
+              such as %2, a backup, or the path of a .json file: see CONVERSATIONS.",
     },
     Flag {
         names: "-p, --provider",
@@ -393,7 +393,7 @@ pub const FLAGS: &[Flag] = &[
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
               New words or files, and input that comes with them, replace the old ones. The new answer replaces the old one \
-              once it is complete; an earlier state keeps the conversation as it was, unless keep is 0.",
+              once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--history",
@@ -420,15 +420,15 @@ pub const FLAGS: &[Flag] = &[
         names: "--undo",
         effect: Action(Undo),
         help: "drop the last exchange, print its question",
-        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. An \
-              earlier state keeps the conversation as it was, unless keep is 0.",
+        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. A \
+              backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--list",
         effect: Action(List),
         help: "list the conversations, or find some by words",
-        doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the \
-              screen holds, with a star at the current one. In a pipe, separated by tabs: name, time of the last change, \
+        doc: "List the conversations, newest first. On a terminal: the number that -s takes, the name if you gave one, age \
+              and first question of as many as the screen holds, with a star at the current one. In a pipe, separated by tabs: name, time of the last change, \
               messages, provider/model and first question. With words, list only conversations with a message that contains \
               all of them, in upper or lower case, and show the text around the first match in place of the question. With \
               --json, print an array.",
@@ -443,14 +443,14 @@ pub const FLAGS: &[Flag] = &[
         names: "--clear",
         effect: Action(Clear),
         help: "delete the conversation",
-        doc: "Delete the conversation and its earlier states. If others are left, a note says how many.",
+        doc: "Delete the conversation and its backups. If others are left, a note says how many.",
     },
     Flag {
         names: "--all",
         effect: Switch(&[Clear, List], |a| &mut a.all),
-        help: "with --clear, --list: all, with earlier states",
+        help: "with --clear, --list: all, with backups",
         doc: "With --clear: delete every conversation, including named ones. On a terminal q asks first; elsewhere it needs \
-              --yes. With --list: list earlier states, too.",
+              --yes. With --list: list backups, too.",
     },
     Flag {
         names: "--list-tools",

@@ -1,10 +1,10 @@
 //! How `--list` shows conversations on a terminal.
 
-use crate::fixtures::{ARCHIVED, DAY, HOUR, MINUTE, OTHER, age, idle_for, stored};
+use crate::fixtures::{ARCHIVED, DAY, EARLIER, HOUR, MINUTE, OTHER, age, idle_for, stored};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
+fn a_list_on_a_terminal_shows_number_name_age_and_question_in_its_width() {
     let sandbox = Sandbox::new();
     let (logs, rest) = ("log\n".repeat(99), "so ".repeat(99));
     let long = format!("<context>\n{logs}\n</context>\n\nwhy is 日本語 shown {rest}");
@@ -19,19 +19,29 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
     sandbox.link("current.json", OTHER);
     let lines = on_terminal(&sandbox, &["--list"], 60);
     let expected = [
-        "* 1  session_20260115000…    5m  what is a rebase?",
-        "  2  work                    3h  why is 日本語 shown so so …",
-        "  3  session_20260102030…   40d  tab and ^[[31mescape",
+        "* %1          5m  what is a rebase?",
+        "  %2  work    3h  why is 日本語 shown so so so so so so so …",
+        "  %3         40d  tab and ^[[31mescape",
     ];
     assert_eq!(lines, expected);
-    let narrow = on_terminal(&sandbox, &["--list"], 40);
-    assert_eq!(narrow[0], "* 1  session_2026…    5m  what is a reb…");
-    // An earlier state has no number: the numbers are those of the plain list.
+    let narrow = on_terminal(&sandbox, &["--list"], 20);
+    assert_eq!(narrow[1], "  %2  work    3h  w…");
+    // A backup has no number: the numbers are those of the plain list. Its name is shown whole, because nothing else names it.
     sandbox.write_session("work~1.json", &idle_for(HOUR, &["one", "two"]));
     age(&sandbox.sessions().join("work~1.json"), 4 * HOUR);
+    sandbox.write_session(EARLIER, &idle_for(HOUR, &["one", "two"]));
+    age(&sandbox.sessions().join(EARLIER), 50 * DAY);
     let lines = on_terminal(&sandbox, &["--list", "--all"], 60);
-    let is_right = lines[2].starts_with("     work~1 ") && lines[3].starts_with("  3  session_");
-    assert!(is_right, "{lines:?}");
+    let expected = [
+        "* %1                                 5m  what is a rebase?",
+        "  %2  work                           3h  why is 日本語 show…",
+        "      work~1                         1h  one",
+        "  %3                                40d  tab and ^[[31mesca…",
+        "      session_20260102030405678~1    1h  one",
+    ];
+    assert_eq!(lines, expected);
+    let is_listed = |line: &String| line.contains('~');
+    assert!(!on_terminal(&sandbox, &["--list"], 60).iter().any(is_listed));
 }
 
 #[test]
@@ -90,5 +100,26 @@ fn the_place_that_was_found_is_shown_in_the_width_of_the_terminal() {
     ];
     sandbox.write_session("trees.json", &idle_for(3 * HOUR, &texts));
     let lines = on_terminal(&sandbox, &["--list", "among"], 40);
-    assert_eq!(lines, ["  1  trees    3h  …grow there, among th…"]);
+    assert_eq!(lines, ["  %1  trees    3h  …grow there, among t…"]);
+}
+
+#[test]
+fn a_list_of_unnamed_conversations_has_no_column_for_names() {
+    let sandbox = Sandbox::new();
+    for number in 10..22 {
+        let name = format!("session_202601020304056{number}.json");
+        sandbox.write_session(
+            &name,
+            &idle_for(HOUR, &[format!("question {number}"), "x".to_owned()]),
+        );
+        age(&sandbox.sessions().join(&name), (30 - number) * MINUTE);
+    }
+    let lines = on_terminal(&sandbox, &["--list"], 40);
+    assert_eq!(lines[0], "   %1    1h  question 21");
+    assert_eq!(lines[11], "  %12    1h  question 10");
+    // Each number names its conversation.
+    sandbox.q(&["-s", "%12", "--undo"]).run().exit(2);
+    let shown = sandbox.q(&["-s", "%12", "--history"]).run();
+    let text = shown.exit(0).stdout_text();
+    assert!(text.contains("question 10"), "{text}");
 }
