@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::conversation::Conversation;
 use super::directory::{self, ENDING, StateDirectory, UNREADABLE, is_missing};
 use super::format::{self, MAX_SIZE};
-use super::name::{self, STATE};
+use super::name::{self, BEFORE_NUMBER};
 use super::rules::{FileKind, Found};
 use super::timestamp::Timestamp;
 use crate::text::search::Word;
@@ -142,22 +142,22 @@ pub fn rewrite(
         // The user has made it.
         temporary.set_mode(metadata.permissions())?;
     }
-    let mut state = None;
+    let mut backup = None;
     if keeps_backup {
-        state = Some(back_up(directory, path)?);
+        backup = Some(back_up(directory, path)?);
     }
     let Err(error) = temporary.replace(path) else {
-        return Ok(state);
+        return Ok(backup);
     };
     if temporary.discard() {
-        if let Some(state) = state {
-            let _ = fs::remove_file(state);
+        if let Some(backup) = backup {
+            let _ = fs::remove_file(backup);
         }
         return Err(error);
     }
     let mut reason = format!("it is not certain whether the conversation has changed: {error}");
-    if let Some(state) = state {
-        reason += &format!("; q -s {} has the state before", directory.id(&state));
+    if let Some(backup) = backup {
+        reason += &format!("; q -s {} has the state before", directory.id(&backup));
     }
     Err(io::Error::other(reason))
 }
@@ -169,7 +169,7 @@ fn back_up(directory: &StateDirectory, path: &Path) -> io::Result<PathBuf> {
     let Some(id) = directory.name_of(path) else {
         return back_up_external(directory, path, bytes);
     };
-    let prefix = format!("{}{STATE}", name::base(&id));
+    let prefix = format!("{}{BEFORE_NUMBER}", name::base(&id));
     create_numbered(directory, &prefix, &bytes)
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_state_gets_a_number_above_the_highest() {
+    fn a_backup_gets_a_number_above_the_highest() {
         for (there, next) in [
             ("", "work~1"),
             ("work~1", "work~2"),
@@ -302,12 +302,12 @@ mod tests {
                 create(&directory.path_of(name), b"{}").expect("a file");
             }
             create(&directory.path_of("work"), b"{}").expect("a file");
-            let state = back_up(&directory, &directory.path_of("work")).expect("a copy");
-            assert_eq!(directory.id(&state), next, "{there}");
-            // A state of a state is one of the same conversation.
-            let state = back_up(&directory, &state).expect("a copy");
-            assert_ne!(directory.id(&state), next, "{there}");
-            assert_eq!(name::base(&directory.id(&state)), "work", "{there}");
+            let backup = back_up(&directory, &directory.path_of("work")).expect("a copy");
+            assert_eq!(directory.id(&backup), next, "{there}");
+            // A backup of a backup is one of the same conversation.
+            let backup = back_up(&directory, &backup).expect("a copy");
+            assert_ne!(directory.id(&backup), next, "{there}");
+            assert_eq!(name::base(&directory.id(&backup)), "work", "{there}");
         }
     }
 

@@ -157,8 +157,8 @@ mod tests {
         let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
         directory.prepare().expect("a directory");
         let id = "session_20261121100000000";
-        let (taken, state) = (directory.path_of(id), directory.path_of(&format!("{id}~1")));
-        for path in [&taken, &state] {
+        let (taken, backup) = (directory.path_of(id), directory.path_of(&format!("{id}~1")));
+        for path in [&taken, &backup] {
             disk::create(path, b"{}").expect("a file");
         }
         remove_dependents(&directory, &taken).expect("a removal");

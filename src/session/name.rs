@@ -27,7 +27,7 @@ pub const CURRENT: &str = "current";
 pub const SLOT: &str = "current-";
 
 /// Separates the name of a conversation from the number of a backup.
-pub const STATE: char = '~';
+pub const BEFORE_NUMBER: char = '~';
 
 /// A conversation, as a user names it.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,7 @@ impl ConversationRef {
 
 /// The name of the conversation whose backup this is; any other name as it is.
 pub fn base(name: &str) -> &str {
-    match name.rsplit_once(STATE) {
+    match name.rsplit_once(BEFORE_NUMBER) {
         Some((base, number)) if !base.is_empty() && is_number(number, 1) => base,
         _ => name,
     }

@@ -78,7 +78,7 @@ fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
     for args in [
         &["--undo"][..],
         &["--undo", "-j"],
-        // An earlier state of a file elsewhere gets its name in the folder.
+        // A backup of a file elsewhere gets its name in the folder.
         &["--undo", "-s", "talk.json"],
         &["--copy", "branch"],
         &["--clear"],
@@ -135,7 +135,7 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
     ] {
         let _case = case((args, typed));
         let sandbox = with_every_kind();
-        // An earlier state is no conversation of its own.
+        // A backup is no conversation of its own.
         sandbox.write_session("work~1.json", &stored(&["one", "two"]));
         let before = snapshot(sandbox.sessions());
         let terminal = Terminal::new(WIDE);

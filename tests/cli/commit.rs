@@ -387,7 +387,7 @@ fn a_copy_of_the_state_is_the_newest_under_the_highest_number() {
         sandbox.q(&["--undo"]).run().success();
     }
     sandbox.expect_texts(EARLIER, said);
-    fs::remove_file(sandbox.sessions().join(EARLIER)).expect("an earlier state");
+    fs::remove_file(sandbox.sessions().join(EARLIER)).expect("a backup");
     sandbox.q(&["--undo"]).run().success();
     assert!(!sandbox.sessions().join(EARLIER).exists());
     sandbox.expect_texts(&format!("{ID}~2.json"), &said[..6]);

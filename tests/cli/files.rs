@@ -177,6 +177,6 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     ] {
         assert!(!scans(args, slot), "{args:?} in the slot {slot:?}");
     }
-    // An earlier state gets a number above all others, so this looks for them, and in the folder alone.
+    // A backup gets a number above all others, so this looks for them, and in the folder alone.
     assert!(scans(&["--undo"], ""), "it did not look");
 }

@@ -123,7 +123,7 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
-fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state() {
+fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_a_backup() {
     let library = Sandbox::new();
     let Some(layer) = layer(&library) else {
         return;

@@ -123,7 +123,7 @@ pub const UPDATED: &str = "2026-01-02T03:09:00.000Z";
 /// The id of such a conversation, and its file.
 pub const ID: &str = "session_20260102030405678";
 pub const ARCHIVED: &str = "session_20260102030405678.json";
-/// Its first earlier state.
+/// Its first backup.
 pub const EARLIER: &str = "session_20260102030405678~1.json";
 /// The model of the conversations of `stored`.
 pub const STORED_MODEL: &str = "stored-model";
@@ -250,7 +250,7 @@ impl Sandbox {
         self.check(right, &what);
     }
 
-    /// The files of unnamed conversations that are not current, and of earlier states, in order.
+    /// The files of unnamed conversations that are not current, and of backups, in order.
     pub fn archived(&self) -> Vec<String> {
         let mut names = self.session_files();
         names.retain(|name| name.starts_with("session_"));

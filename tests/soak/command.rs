@@ -33,7 +33,7 @@ pub enum Target {
     Id(String),
     /// The one at this place in the list, and its id or name where that is known.
     Number(u64, String),
-    /// An earlier state: the id or name of its conversation, and its number.
+    /// A backup: the id or name of its conversation, and its number.
     Earlier(String, u64),
 }
 

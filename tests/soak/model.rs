@@ -13,7 +13,7 @@ pub enum Place {
     /// The file that both state folders share.
     File,
     In(usize, String),
-    /// An earlier state of a conversation, and its number.
+    /// A backup of a conversation, and its number.
     Earlier(usize, String, u64),
 }
 
@@ -40,7 +40,7 @@ pub struct Model {
     pub conversations: Vec<(Place, Vec<u64>)>,
     /// The ids that the links lead to.
     pub links: BTreeMap<(usize, Link), String>,
-    /// `keep = "0"`: neither what is displaced nor earlier states are kept.
+    /// `keep = "0"`: neither what is displaced nor backups are kept.
     pub keeps_nothing: bool,
 }
 
@@ -69,18 +69,18 @@ fn new(id: u64) -> String {
 
 const NEW: &str = "new ";
 
-/// Ends the names of earlier states of the shared file whose ids are not known before the run.
+/// Ends the names of backups of the shared file whose ids are not known before the run.
 const BACKUP: &str = "-backup";
 
 /// How many bytes an id has that stands for a moment alone.
 const ID_LENGTH: usize = "session_20261121100000123".len();
 
-/// Whether a conversation is an earlier state of the shared file: its id has more digits.
+/// Whether a conversation is a backup of the shared file: its id has more digits.
 fn is_backup_of_file(name: &str) -> bool {
     name.ends_with(BACKUP) || name.starts_with("session_") && name.len() > ID_LENGTH
 }
 
-/// The number of an earlier state whose number is not known before the run.
+/// The number of a backup whose number is not known before the run.
 const UNKNOWN: u64 = 0;
 
 impl Model {
@@ -204,7 +204,7 @@ impl Model {
         self.add(Place::In(home, new(id)), vec![id]);
     }
 
-    /// The last exchange goes, and perhaps another takes its place; the conversation as it was becomes an earlier state.
+    /// The last exchange goes, and perhaps another takes its place; the conversation as it was becomes a backup.
     fn replace(&mut self, home: usize, place: &Place, id: Option<u64>) {
         let Some(exchanges) = self.get_mut(place) else {
             return;
@@ -220,7 +220,7 @@ impl Model {
         self.add(earlier, was);
     }
 
-    /// A conversation is deleted, with its earlier states in this state folder and the links to it.
+    /// A conversation is deleted, with its backups in this state folder and the links to it.
     fn clear(&mut self, home: usize, place: &Place) {
         if *place == Place::File {
             let places = self.conversations.iter().map(|(place, _)| place);
@@ -280,7 +280,7 @@ impl Model {
             let conversations = model.conversations.iter();
             conversations.filter(|other| *other == one).count()
         };
-        // Several earlier states may have the same place as long as their numbers are not known.
+        // Several backups may have the same place as long as their numbers are not known.
         let at = |model: &Model, place| {
             let conversations = model.conversations.iter();
             conversations.filter(|(there, _)| there == place).count()

@@ -91,7 +91,7 @@ fn choose(random: &mut Random, scene: &Scene, count: u64) -> io::Result<Vec<Comm
         };
         let place = first.and_then(|first| first.place(&scene.model));
         let same = first.is_some() && random.percent(70);
-        // Numbers move, and those of earlier states are given again.
+        // Numbers move, and those of backups are given again.
         let plain = |command: &Command| {
             let moves = matches!(command.target, Target::Number(..) | Target::Earlier(..));
             !moves
@@ -105,7 +105,7 @@ fn choose(random: &mut Random, scene: &Scene, count: u64) -> io::Result<Vec<Comm
     Ok(commands)
 }
 
-/// Whether the earlier state of a file may get an id that is cleared at the same time.
+/// Whether the backup of a file may get an id that is cleared at the same time.
 fn reuse_id(one: &Command, other: &Command) -> bool {
     let keeps = |command: &Command| {
         command.target == Target::File && matches!(command.does, Does::Again | Does::Undo)
