@@ -37,6 +37,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let notes = &context.notes;
     let settings = context.settings(command_line)?;
     let plan = Plan::new(&settings, notes)?;
+    place::check_name(&settings, context)?;
     let early = place::early_target(&plan, context)?;
     if let Some(early) = &early
         && plan.waits_for_input()

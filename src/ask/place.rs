@@ -80,6 +80,17 @@ pub fn early_target(plan: &Plan, context: &Context) -> Result<Option<Target>, Er
     }
 }
 
+/// Refuses a new name that looks like a number of the list, before q waits for input. A conversation that was named so before is
+/// continued.
+pub fn check_name(settings: &Settings, context: &Context) -> Result<(), Error> {
+    let must_exist = settings.typed.follow || settings.typed.again;
+    if must_exist || context.which()?.like_number().is_none() {
+        return Ok(());
+    }
+    // What is wrong with the directory is told once the conversation is opened.
+    find_unread(context).map_or(Ok(()), |handle| handle.refuse_new())
+}
+
 /// A conversation as it was read, before it is decided whether it is continued.
 pub struct Opened {
     relation: Relation,

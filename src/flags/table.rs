@@ -222,8 +222,8 @@ pub const FLAGS: &[Flag] = &[
         ),
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
-              and does not begin with a dot, a hyphen, current or session_. In place of a name there can be an id, a number of --list \
-              such as %2, a backup, or the path of a .json file: see CONVERSATIONS.",
+              and does not begin with a dot, a hyphen, current or session_; a new one is not of one to three digits alone. In \
+              place of a name there can be an id, a number of --list such as %2, a backup, or the path of a .json file: see CONVERSATIONS.",
     },
     Flag {
         names: "-p, --provider",

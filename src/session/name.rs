@@ -1,4 +1,4 @@
-//! ConversationRef conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
+//! Which conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -90,6 +90,16 @@ impl ConversationRef {
             Err(reason) => reason,
         };
         Err(Error::usage(format!("--copy: {reason}")))
+    }
+
+    /// The number that its name looks like: it has one to three digits and nothing else.
+    pub fn like_number(&self) -> Option<usize> {
+        match self {
+            ConversationRef::Named(name) if name.len() <= 3 && is_number(name, 1) => {
+                name.parse().ok()
+            }
+            _ => None,
+        }
     }
 
     /// Whether it is a current conversation, which may expire.
@@ -215,6 +225,25 @@ mod tests {
         }
         assert!(ConversationRef::for_copy(OsStr::new("%1")).is_err());
         assert_eq!((base("work~1"), base("~1")), ("work", "~1"));
+    }
+
+    #[test]
+    fn a_name_of_few_digits_looks_like_a_number_of_the_list() {
+        for (name, number) in [
+            ("3", Some(3)),
+            ("012", Some(12)),
+            ("000", Some(0)),
+            ("999", Some(999)),
+            ("1000", None),
+            ("3a", None),
+            ("-3", None),
+            ("3~1", None),
+            ("%3", None),
+        ] {
+            let found = ConversationRef::parse(OsStr::new(name)).ok();
+            let found = found.and_then(|which| which.like_number());
+            assert_eq!(found, number, "{name}");
+        }
     }
 
     #[test]

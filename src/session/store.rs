@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::directory::StateDirectory;
+use super::directory::{self, StateDirectory};
 use super::lock::{self, GiveUp, Lock, LockRequest};
 use super::name::ConversationRef;
 use super::rules::FileKind;
@@ -185,8 +185,11 @@ impl Handle {
         LockRequest::prepare(&directories, true)
     }
 
-    /// The name of another conversation that is most similar to this one's.
+    /// The name of another conversation that is most similar to this one's, or the number that may be meant by it.
     pub fn nearest(&self) -> Option<String> {
+        if let Some(number) = self.which.like_number() {
+            return (number > 0).then(|| format!("%{number}"));
+        }
         let name = match &self.which {
             ConversationRef::Named(name) if !self.which.is_generated() => name,
             _ => return None,
@@ -198,6 +201,23 @@ impl Handle {
             }
         }
         nearest(name, others)
+    }
+
+    /// Refuses to begin this conversation: its name looks like a number of the list.
+    pub fn refuse_new(&self) -> Result<(), Error> {
+        if !matches!(directory::metadata(&self.path), Ok(None)) {
+            return Ok(());
+        }
+        let Error {
+            message, advice, ..
+        } = self.missing();
+        let message = format!(
+            "{message}, and a new name of one to three digits would look like a number of the list"
+        );
+        Err(Error {
+            advice,
+            ..Error::usage(message)
+        })
     }
 
     /// The error for a conversation that must exist and does not. The advice has a similar name, if there is one.
