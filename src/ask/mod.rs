@@ -57,7 +57,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
 
     let opened = Opened::read(&settings, context)?;
     let target = opened.target(early, &settings, notes)?;
-    let place = opened.decide(&target, &settings, notes);
+    let place = opened.decide(&target, &settings, command_line, notes);
     let question = draft.into_question(place.question_to_repeat().as_ref());
     let toolbox = tools.wait(starting, &place, &target)?;
 

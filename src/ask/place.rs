@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::plan::Plan;
 use crate::context::Context;
 use crate::error::Error;
+use crate::flags::Arguments;
 use crate::message::Message;
 use crate::output::Notes;
 use crate::server::discover;
@@ -20,6 +21,7 @@ use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
 use crate::settings::{Cached, Settings};
+use crate::text::one_line::{on_one_line, quoted};
 use crate::tools::Selection;
 use crate::whole_file::ReadFailure;
 
@@ -230,13 +232,20 @@ impl Opened {
     }
 
     /// Decides whether the conversation is continued. If an obstacle forbids that, a note names it, and q starts a new one.
-    pub fn decide(self, target: &Target, settings: &Settings, notes: &Notes) -> Place {
+    /// `typed` are the arguments without those of the role.
+    pub fn decide(
+        self,
+        target: &Target,
+        settings: &Settings,
+        typed: &Arguments,
+        notes: &Notes,
+    ) -> Place {
         let retains_current = matches!(self.found, Err(ReadFailure::System(_)));
         let handle = self.handle.clone();
         let relation = self.relation;
         let intent = match relation {
             Relation::New => Intent::New,
-            Relation::Follow => self.follow(target, settings, notes),
+            Relation::Follow => self.follow(target, settings, typed, notes),
             Relation::Chosen | Relation::Again => match self.found.ok().flatten().map(Arc::new) {
                 Some(read) if relation == Relation::Again => Intent::Again(read),
                 Some(read) => Intent::Follow(read),
@@ -258,7 +267,13 @@ impl Opened {
     }
 
     /// Continues the current conversation, unless there is an obstacle.
-    fn follow(self, target: &Target, settings: &Settings, notes: &Notes) -> Intent {
+    fn follow(
+        self,
+        target: &Target,
+        settings: &Settings,
+        typed: &Arguments,
+        notes: &Notes,
+    ) -> Intent {
         let responder = Responder {
             provider: target.provider().name.clone(),
             model: target.choice.named_model().map(str::to_owned),
@@ -272,8 +287,8 @@ impl Opened {
         if let (Ok(Some(_)), Some(handle)) = (&self.found, &self.handle)
             && self.rules.keeps()
         {
-            let id = handle.id();
-            note += &format!("; this continues the old one: q -s {id}");
+            let (id, whom) = (handle.id(), options_of_whom(typed));
+            note += &format!("; this continues the old one: q -s {id}{whom}");
         }
         notes.note(&note);
         // What stays with a conversation must not get into one that another q has begun.
@@ -283,6 +298,21 @@ impl Opened {
             Intent::FollowOrNew
         }
     }
+}
+
+/// The options that say whom to ask, as they were typed, with a blank before each.
+fn options_of_whom(typed: &Arguments) -> String {
+    let mut options = String::new();
+    for (option, value) in [
+        ("-r", &typed.role),
+        ("-p", &typed.provider),
+        ("-m", &typed.model),
+    ] {
+        if let Some(value) = value {
+            options += &format!(" {option} {}", quoted(&on_one_line(value)));
+        }
+    }
+    options
 }
 
 /// The place of the current conversation, which is not read.
