@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 use crate::error::{Error, ErrorKind};
 use crate::output::Terminal;
 use crate::output::code::{self, Audience};
@@ -47,6 +49,13 @@ impl Output {
             json: arguments.json,
             streams: settings.values.stream,
         })
+    }
+
+    /// Asks for the shape of an answer that is asked for again, unless another form was typed.
+    pub fn repeat_shape(&mut self, schema: Value) {
+        if matches!(self.form, Form::Prose) {
+            self.form = Form::Shaped(Shape { schema });
+        }
     }
 
     /// The shape that the answer must have.

@@ -36,7 +36,7 @@ use run::Run;
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let settings = context.settings(command_line)?;
-    let plan = Plan::new(&settings, notes)?;
+    let mut plan = Plan::new(&settings, notes)?;
     place::check_name(&settings, context)?;
     let early = place::early_target(&plan, context)?;
     if let Some(early) = &early
@@ -58,6 +58,9 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let opened = Opened::read(&settings, context)?;
     let target = opened.target(early, &settings, notes)?;
     let place = opened.decide(&target, &settings, command_line, notes);
+    if let Some(schema) = place.schema_to_repeat() {
+        plan.output.repeat_shape(schema);
+    }
     let question = draft.into_question(place.question_to_repeat().as_ref());
     let toolbox = tools.wait(starting, &place, &target)?;
 

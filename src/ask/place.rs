@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::plan::Plan;
 use crate::context::Context;
 use crate::error::Error;
@@ -14,6 +16,7 @@ use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::server::whom::{self, Claim, Model, Whom};
+use crate::session::asked_schema::schema_of_answer;
 use crate::session::name::ConversationRef;
 use crate::session::rules::{self, Circumstances, FileKind, Found, Intent, Responder, Rules};
 use crate::session::save::Saver;
@@ -366,6 +369,14 @@ impl Place {
     pub fn question_to_repeat(&self) -> Option<Message> {
         match &self.intent {
             Intent::Again(read) => last_question_of(read),
+            _ => None,
+        }
+    }
+
+    /// The schema of the answer that is asked for again.
+    pub fn schema_to_repeat(&self) -> Option<Value> {
+        match &self.intent {
+            Intent::Again(read) => schema_of_answer(read.exchanges.last()?.question()?),
             _ => None,
         }
     }

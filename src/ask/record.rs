@@ -13,6 +13,7 @@ use crate::output::Notes;
 use crate::provider::kept::{ITEM, Kept, MAX_KEPT};
 use crate::provider::reasoning;
 use crate::provider::reply::Piece;
+use crate::session::asked_schema::add_schema;
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::save::{Saved, Saver};
 use crate::session::timestamp::Timestamp;
@@ -34,6 +35,8 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 /// A question, and as much of its answer as has come.
 pub struct Record {
     question: Message,
+    /// The schema that the answer must fit; the file keeps it for `--again`.
+    schema: Option<Value>,
     notes: Notes,
     interrupts: Arc<Interrupts>,
     state: Mutex<RecordState>,
@@ -153,6 +156,7 @@ impl Record {
     /// `model` is the one that is asked first. `saver` is `None` if nothing is saved.
     pub fn new(
         question: Message,
+        schema: Option<Value>,
         model: String,
         saver: Option<Saver>,
         context: &Context,
@@ -167,6 +171,7 @@ impl Record {
         };
         Record {
             question,
+            schema,
             notes: context.notes.clone(),
             interrupts: Arc::clone(&context.interrupts),
             state: Mutex::new(state),
@@ -355,7 +360,10 @@ impl Record {
         entry.finish = finish.map(str::to_owned);
         entry.provider = Some(saver.responder.provider.clone());
         entry.model.clone_from(&saver.responder.model);
-        let question = Entry::new(self.question.clone(), saver.responder.at);
+        let mut question = Entry::new(self.question.clone(), saver.responder.at);
+        if let Some(schema) = &self.schema {
+            add_schema(&mut question, schema);
+        }
         let mut exchange = Exchange::new(&question, &entry);
         if exchange.is_err() && cut_results(&mut entry.steps) {
             exchange = Exchange::new(&question, &entry);

@@ -60,11 +60,13 @@ impl<'a> Run<'a> {
             at: Timestamp::now(),
         };
         let saver = place.saver(responder, &plan, context);
+        let schema = plan.output.shape().map(|shape| shape.schema.clone());
+        let record = Record::new(question.clone(), schema, model, saver, context);
         let run = Run {
             settings,
             notes,
             system: fence::join([system.as_str(), instructions]),
-            record: Arc::new(Record::new(question.clone(), model, saver, context)),
+            record: Arc::new(record),
             output: plan.output,
             target,
             question,

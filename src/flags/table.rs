@@ -392,8 +392,8 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(&[Ask], |a| &mut a.again),
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
-              New words or files, and input that comes with them, replace the old ones. The new answer replaces the old one \
-              once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
+              New words, files or a new --schema, and input that comes with words or files, replace the old ones; what is not \
+              given anew stays. The new answer replaces the old one once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--history",

@@ -1,5 +1,6 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
+pub mod asked_schema;
 pub mod conversation;
 pub mod directory;
 mod disk;

@@ -1,0 +1,62 @@
+//! The schema of the answer to a question, as the message of the question has it in a conversation's file (pure).
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::entry::{Entry, StoredEntry};
+
+/// What is decoded of a question where only the schema of its answer matters.
+#[derive(Deserialize)]
+struct AskedSchema {
+    schema: Option<Value>,
+}
+
+/// Adds the schema that the answer must fit to a question that is in no file yet.
+pub fn add_schema(question: &mut Entry, schema: &Value) {
+    question.unknown.add("\"schema\"", &schema.to_string());
+}
+
+/// The schema that the answer to a question had to fit. What another program may have written there is none unless it is an
+/// object.
+pub fn schema_of_answer(question: &StoredEntry) -> Option<Value> {
+    let asked: AskedSchema = serde_json::from_str(question.json()).ok()?;
+    asked.schema.filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Message, Role};
+    use crate::session::conversation::tests::moment;
+
+    #[test]
+    fn a_schema_comes_back_as_it_was_asked() {
+        for schema in [
+            json!({"type": "object", "properties": {"b": {"type": "integer"}, "a": {"enum": ["\u{e4}\"\n"]}}}),
+            json!({}),
+            json!({"maximum": 1e2, "default": null}),
+        ] {
+            let message = Message::text(Role::User, "why");
+            let mut question = Entry::new(message, moment(0));
+            add_schema(&mut question, &schema);
+            let stored = StoredEntry::new(&question).expect("JSON");
+            assert_eq!(schema_of_answer(&stored), Some(schema));
+            assert_eq!(stored.entry().unknown, question.unknown);
+        }
+    }
+
+    #[test]
+    fn what_another_program_has_written_is_no_schema() {
+        for value in ["null", "\"a\"", "[{}]", "true", "3"] {
+            let mut question = Entry::new(Message::text(Role::User, "why"), moment(0));
+            question.unknown.add("\"schema\"", value);
+            let stored = StoredEntry::new(&question).expect("JSON");
+            assert_eq!(schema_of_answer(&stored), None, "{value}");
+        }
+        let question = Entry::new(Message::text(Role::User, "why"), moment(0));
+        let stored = StoredEntry::new(&question).expect("JSON");
+        assert_eq!(schema_of_answer(&stored), None);
+    }
+}
