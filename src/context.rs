@@ -9,11 +9,16 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{Look, Notes};
-use crate::session::Conversation;
 use crate::session::directory::StateDirectory;
 use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
+use crate::session::title::title_of;
+use crate::session::{self, Conversation};
 use crate::settings::{Environment, Settings, Values};
+use crate::text::one_line::beginning;
+
+/// How many characters of a question a note shows.
+const MAX_TITLE: usize = 60;
 
 /// The values that stay the same for the entire run.
 pub struct Context {
@@ -95,8 +100,7 @@ impl Context {
         if let ConversationRef::Number(number) = which
             && io::stdout().is_terminal()
         {
-            let option = handle.which.option();
-            self.notes.note(&format!("%{number} is{option}"));
+            self.notes.note(&said_of_number(*number, &handle));
         }
         Ok(handle)
     }
@@ -108,5 +112,15 @@ impl Context {
         let conversation =
             conversation.ok_or_else(|| Error::nothing("there is no conversation"))?;
         Ok((handle, conversation))
+    }
+}
+
+/// Which conversation a number of the list stands for: how it is named, and its question.
+pub fn said_of_number(number: usize, handle: &Handle) -> String {
+    let option = handle.which.option();
+    let conversation = session::read(&handle.path).ok().flatten();
+    match conversation.as_ref().and_then(title_of) {
+        Some(title) => format!("%{number} is{option}: {}", beginning(&title, MAX_TITLE)),
+        None => format!("%{number} is{option}"),
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use crate::context::Context;
+use crate::context::{Context, said_of_number};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
@@ -49,13 +49,20 @@ fn print_done(
     })
 }
 
-/// Refuses a number of the list, because the numbers move and another conversation could be changed.
+/// Refuses a number of the list, because the numbers move and another conversation could be changed. The advice names the one
+/// that it stands for.
 fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
-    if let ConversationRef::Number(_) = context.which()? {
-        let message = format!("{action} takes no number, because the numbers of the list move");
-        return Err(Error::usage(message).advise("q --list shows names"));
-    }
-    Ok(())
+    let which = context.which()?;
+    let ConversationRef::Number(number) = which else {
+        return Ok(());
+    };
+    let message = format!("{action} takes no number, because the numbers of the list move");
+    let error = Error::usage(message);
+    let found = store::find(context.directory()?, which, Purpose::Look);
+    Err(match found {
+        Ok(handle) => error.advise(said_of_number(*number, &handle)),
+        Err(_) => error,
+    })
 }
 
 /// Copies the conversation under another name. The original stays.

@@ -18,19 +18,16 @@ use crate::session::directory::ConversationFile;
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
-use crate::session::{self, Conversation, Exchange, StoredEntry};
+use crate::session::title::{shortened, title_of};
+use crate::session::{self, Conversation};
 use crate::text::age;
 use crate::text::columns::cut;
 use crate::text::escape::escape;
-use crate::text::fence;
 use crate::text::one_line::on_one_line;
 use crate::text::search::Word;
 use crate::threads;
 use crate::unix::{self, TerminalSize};
 use crate::whole_file::ReadFailure;
-
-/// How many characters of a question, or around a match, a list shows.
-const MAX_TEXT: usize = 200;
 
 /// How many characters before a match are shown. They are few, because a narrow terminal needs its room for the match.
 const BEFORE_MATCH: usize = 12;
@@ -251,8 +248,7 @@ fn look_into(
     }
     let mut row = row(&conversation, &file.path, current);
     if found.is_none() || shown.questions {
-        let question = conversation.exchanges.iter().find_map(Exchange::question);
-        row.question = question.map(summary).unwrap_or_default();
+        row.question = title_of(&conversation).unwrap_or_default();
     }
     row.found = found;
     Ok(Searched::Conversation(Some(Box::new(row))))
@@ -281,13 +277,6 @@ fn row(conversation: &Conversation, path: &Path, current: &Handle) -> Row {
         question: String::new(),
         found: None,
     }
-}
-
-/// The words of a question, on one line.
-pub fn summary(question: &StoredEntry) -> String {
-    let text = question.text();
-    let (_, words) = fence::split_input(&text);
-    shortened(words)
 }
 
 /// The text around the first match, in the first message that has all the words.
@@ -325,13 +314,6 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
     let begin = text.char_indices().nth(left_out).map_or(0, |(at, _)| at);
     let mark = if left_out > 0 { "…" } else { "" };
     Some(format!("{mark}{}", shortened(&text[begin..])))
-}
-
-/// The beginning of a text, on one line.
-fn shortened(text: &str) -> String {
-    let text = text.trim_start();
-    let end = text.char_indices().nth(MAX_TEXT);
-    on_one_line(&text[..end.map_or(text.len(), |(at, _)| at)])
 }
 
 /// The list for programs, with tabs between the fields.

@@ -1,12 +1,12 @@
 //! The names that completions offer, one a line. Shells show them on a terminal, so they are escaped in a pipe, too.
 
-use super::list;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_exactly;
+use crate::session;
 use crate::session::rules::FileKind;
-use crate::session::{self, Exchange};
+use crate::session::title::title_of;
 use crate::settings::{NO_TOOLS, ServerKind, Settings};
 use crate::text::escape::escape;
 
@@ -37,10 +37,7 @@ fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error>
         }
         // One that cannot be read is offered without its question.
         let conversation = session::read(&file.path).ok().flatten();
-        let question = conversation.and_then(|conversation| {
-            let mut exchanges = conversation.exchanges.iter();
-            exchanges.find_map(Exchange::question).map(list::summary)
-        });
+        let question = conversation.as_ref().and_then(title_of);
         lines += &directory.id(&file.path);
         if let Some(question) = question {
             lines += &format!("\t{}", escape(&terminal.encode(&question)));

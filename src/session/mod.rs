@@ -14,6 +14,7 @@ pub mod save;
 pub mod store;
 mod sweep;
 pub mod timestamp;
+pub mod title;
 
 pub use conversation::{Conversation, Exchange};
 pub use disk::{read, read_if_it_may_have};

@@ -49,6 +49,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         (&["--history"], Reply::new(500), &said),
         (&["--history", "-j"], Reply::new(500), &quoted),
         (&["--last"], Reply::new(500), &said),
+        (&["-s", "%1", "--last"], Reply::new(500), &said),
         (&["--undo"], Reply::new(500), &said),
         (&["--list"], Reply::new(500), &spaced),
         (&["--status"], Reply::new(500), &noted),
