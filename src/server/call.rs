@@ -438,7 +438,7 @@ impl Call<'_> {
             if failure.is_transient {
                 failed.meaning = Meaning::Transient;
             }
-            return failed.advise(failure.advice.map(str::to_owned));
+            return failed.advise(failure.advice);
         };
         let refused = self.refused(failure.error, Some(status), request);
         let redirect = failure.location.map(|target| {

@@ -5,6 +5,7 @@ mod connections;
 mod roots;
 mod side_by_side;
 mod socket;
+mod tls;
 
 use std::io::{self, ErrorKind, Read};
 use std::net::IpAddr;
@@ -106,7 +107,7 @@ pub struct TransportError {
     pub body: String,
     /// Where the server redirects to.
     pub location: Option<String>,
-    pub advice: Option<&'static str>,
+    pub advice: Option<String>,
     /// The connection failed, and may succeed the next time.
     pub is_transient: bool,
 }
@@ -128,7 +129,7 @@ impl TransportError {
 
     fn advised(cause: impl Into<String>, advice: &'static str) -> TransportError {
         TransportError {
-            advice: Some(advice),
+            advice: Some(advice.to_owned()),
             ..TransportError::new(cause)
         }
     }
@@ -278,7 +279,7 @@ impl Client {
                 self.run(request, limits)
             }
         };
-        let is_unknown = |error: &ureq::Error| error.to_string().contains(UNKNOWN_ISSUER);
+        let is_unknown = |error: &ureq::Error| error.to_string().contains(tls::UNKNOWN_ISSUER);
         if self.may_know_more
             && self.all_roots.get().is_none()
             && sent.as_ref().is_err_and(is_unknown)
@@ -488,23 +489,12 @@ const UNRESOLVED: &str = "a name cannot be resolved";
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
-/// The TLS library's name for an authority that it does not know.
-const UNKNOWN_ISSUER: &str = "UnknownIssuer";
-
 fn tls_failure(reason: &str) -> TransportError {
-    let mut failure = TransportError::new(format!("TLS: {reason}"));
-    if reason.contains(UNKNOWN_ISSUER) {
-        failure.advice = Some(
-            "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
-        );
-    } else if reason.contains("CaUsedAsEndEntity") {
-        failure.advice = Some(
-            "its certificate is an authority's; a self-signed one needs basicConstraints=CA:FALSE",
-        );
-    } else if reason.contains("InvalidContentType") {
-        failure.advice = Some("if the server has no TLS, its address begins with http://");
+    let (message, advice) = tls::explain(reason);
+    TransportError {
+        advice,
+        ..TransportError::new(message)
     }
-    failure
 }
 
 /// The proxy for an address, by its scheme.

@@ -323,7 +323,7 @@ impl Http {
     /// The failure for a broken connection or a status other than success, with advice.
     fn explain(&self, error: TransportError) -> Failure {
         let words = error.error.words();
-        let advice = error.advice.map(str::to_owned);
+        let advice = error.advice.clone();
         Failure {
             advice: advice.or_else(|| self.advice(&error)),
             ..self.failure(client::with_status(error.status, &words))
