@@ -1,5 +1,6 @@
 //! What can go wrong, in words for the user, with one exit status each (pure).
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 
 use serde_json::json;
@@ -54,9 +55,10 @@ pub enum ErrorKind {
 
 impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        let message = message.into();
         Error {
             kind,
-            message: message.into(),
+            message: in_words(&message).into_owned(),
             quote: String::new(),
             advice: None,
         }
@@ -134,6 +136,23 @@ impl Error {
     }
 }
 
+/// The standard library's words before the number of a system's error, which has a text already.
+const NUMBER: &str = " (os error ";
+
+/// A message without the numbers of the system's errors, which tell people nothing.
+pub fn in_words(message: &str) -> Cow<'_, str> {
+    let mut parts = message.split(NUMBER);
+    let mut words = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        let rest = part.trim_start_matches(|character: char| character.is_ascii_digit());
+        match rest.strip_prefix(')') {
+            Some(rest) if rest.len() + 1 < part.len() => words += rest,
+            _ => words = words + NUMBER + part,
+        }
+    }
+    words
+}
+
 impl Display for Error {
     fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
         formatter.write_str(&self.message)
@@ -142,8 +161,35 @@ impl Display for Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
     use crate::secret::Secret;
+
+    #[test]
+    fn an_error_of_the_system_is_told_in_words() {
+        let system = |code: i32| io::Error::from_raw_os_error(code).to_string();
+        for code in [libc::ENOENT, libc::EACCES, libc::ENOSPC, libc::ELOOP, 4095] {
+            let message = format!("cannot read x: {}", system(code));
+            assert!(
+                message.ends_with(&format!(" (os error {code})")),
+                "{message}"
+            );
+            let words = Error::usage(message.as_str()).message;
+            let expected = message.split(" (os").next();
+            assert_eq!(Some(&*words), expected);
+        }
+        for (message, expected) in [
+            ("no", "no"),
+            ("no (os error 2) at '/x'", "no at '/x'"),
+            ("a (os error 2): b (os error 13)", "a: b"),
+            ("no (os error )", "no (os error )"),
+            ("no (os error 2", "no (os error 2"),
+            ("no (os error x) (os error 3)", "no (os error x)"),
+        ] {
+            assert_eq!(in_words(message), expected);
+        }
+    }
 
     #[test]
     fn no_part_of_an_error_has_secrets_and_lines_may_be_cut_within_one() {

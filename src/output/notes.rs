@@ -7,7 +7,7 @@ use super::quote::Quote;
 use super::spinner::Spinner;
 use super::terminal::Terminal;
 use super::wrap::wrapped;
-use crate::error::{Error, ErrorKind};
+use crate::error::{self, Error, ErrorKind};
 use crate::message::Source;
 use crate::text::escape::escape;
 use crate::text::one_line::{on_one_line, without_breaks};
@@ -232,7 +232,7 @@ impl<'a> ShownMessage<'a> {
 
     /// Adds one line, whatever the text has in it.
     fn add_line(&mut self, text: &str) {
-        let text = without_breaks(text);
+        let text = without_breaks(&error::in_words(text));
         let mut line = format!("{SENDER}{}", self.place.visible(&text));
         if let Some(columns) = self.place.columns {
             line = wrapped(&line, SENDER.len(), columns);
