@@ -199,6 +199,11 @@ pub fn is_in_foreground(terminal: &File) -> bool {
     termios::tcgetpgrp(terminal).is_ok_and(|group| group == process::getpgrp())
 }
 
+/// Whether this process is in the background of this terminal. A terminal that does not control it has no background.
+pub fn is_in_background(terminal: impl AsFd) -> bool {
+    termios::tcgetpgrp(terminal).is_ok_and(|group| group != process::getpgrp())
+}
+
 /// Whether a file is the terminal that controls this process.
 pub fn controls_this_process(file: impl AsFd) -> bool {
     // The terminal of an outer container has a group that this process cannot name.

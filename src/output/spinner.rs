@@ -184,8 +184,12 @@ impl SpinnerState {
         }
     }
 
-    /// Writes on the terminal, unless another q asks a question there: that has erased the line, and its question stays.
+    /// Writes on the terminal, unless the line is not for this q: in the background it is where the user types, and while
+    /// another q asks a question, that has erased the line, and its question stays.
     fn write(&self, text: &str) -> bool {
+        if unix::is_in_background(io::stderr()) {
+            return false;
+        }
         // Losing the terminal is no reason to end.
         let write = || _ = io::stderr().write_all(text.as_bytes());
         let device = self.device.get_or_init(terminal_lock::spinner_device);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::dialect::{Dialect, data, openai_stream, word};
-use crate::fixtures::{HOUR, case, idle_for, make_pipe, prompt, with};
+use crate::fixtures::{HOUR, case, idle_for, make_pipe, prompt, session, with};
 use crate::pty::{Terminal, WIDE, screen};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -128,6 +128,35 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
         let is_right = screen.starts_with(first) && screen.matches('\n').count() == lines;
         assert!(is_right, "{args:?} {screen:?}");
     }
+}
+
+#[test]
+fn a_q_in_the_background_has_no_waiting_sign_until_it_is_brought_to_the_front() {
+    let [first, second] = [Gate::new(), Gate::new()];
+    let held = [first.clone(), second.clone()];
+    let server = Server::start(move |request, _| {
+        let is_behind = request.text().contains("behind");
+        let reply = Reply::new(200).wait_for(&held[usize::from(is_behind)]);
+        let reply = reply.header("content-type", "text/event-stream");
+        reply.pieces(openai_stream(&["Hello"]))
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config(&format!(
+        "[providers.other]\napi = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
+        server.url()
+    ));
+    let terminal = Terminal::new(WIDE);
+    let script = "set -m; q -n --no-save -p other behind & q -n --no-save before; fg";
+    let running = session(&sandbox, &terminal, script).spawn();
+    server.wait_for_requests(2);
+    // The one before it has waited for as long, and shows it.
+    terminal.wait_for_seconds("waiting for openai, ", 0);
+    let so_far = String::from_utf8_lossy(&terminal.so_far()).into_owned();
+    assert!(!so_far.contains("waiting for other"), "{so_far:?}");
+    first.open();
+    terminal.wait_for("waiting for other, ", so_far.len());
+    second.open();
+    running.wait().exit(0);
 }
 
 /// Events between which and the answer the sign says something else than that it waits.
