@@ -143,6 +143,23 @@ impl Usage {
         self.merged(later, |_, later| later, |_, later| later)
     }
 
+    /// What is known of it, for people: `11 in (5 cached), 107 out (100 reasoning), cost 0.00014`.
+    pub fn in_words(self) -> String {
+        let count = |tokens: Option<u64>, what| tokens.map(|count| format!("{count} {what}"));
+        let with = |all: Option<String>, part: Option<String>| match (all, part) {
+            (Some(all), Some(part)) => Some(format!("{all} ({part})")),
+            (all, part) => all.or(part),
+        };
+        let cached = count(self.cached_tokens, "cached");
+        let reasoning = count(self.reasoning_tokens, "reasoning");
+        let parts = [
+            with(count(self.input_tokens, "in"), cached),
+            with(count(self.output_tokens, "out"), reasoning),
+            self.cost.map(|cost| format!("cost {cost}")),
+        ];
+        Vec::from_iter(parts.into_iter().flatten()).join(", ")
+    }
+
     fn merged(self, other: Usage, tokens: fn(u64, u64) -> u64, cost: fn(f64, f64) -> f64) -> Usage {
         let count = |one, more| either(one, more, tokens);
         Usage {
@@ -460,6 +477,23 @@ pub mod tests {
             }));
         }
         rows
+    }
+
+    #[test]
+    fn usage_is_told_as_far_as_it_is_known() {
+        for (json, expected) in [
+            ("{}", ""),
+            (r#"{"input_tokens":11,"output_tokens":7}"#, "11 in, 7 out"),
+            (
+                r#"{"input_tokens":11,"output_tokens":107,"cached_tokens":5,"reasoning_tokens":100,"cost":0.00014}"#,
+                "11 in (5 cached), 107 out (100 reasoning), cost 0.00014",
+            ),
+            (r#"{"output_tokens":0,"cost":1}"#, "0 out, cost 1"),
+            (r#"{"reasoning_tokens":3}"#, "3 reasoning"),
+        ] {
+            let usage = serde_json::from_str::<Usage>(json).expect(json);
+            assert_eq!(usage.in_words(), expected, "{json}");
+        }
     }
 
     #[test]

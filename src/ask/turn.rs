@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use serde_json::json;
 
 use super::dialogue::{Dialogue, Next};
 use super::printer::Printer;
@@ -254,7 +253,7 @@ impl Run<'_> {
                 .detail(|| format!("first word after {first_word:.3} s, all after {total:.3} s"));
         }
         if let Some(usage) = reply.usage() {
-            self.notes.detail(|| format!("usage: {}", json!(usage)));
+            self.notes.detail(|| format!("usage: {}", usage.in_words()));
         }
     }
 }

@@ -270,10 +270,13 @@ fn nearest_option(typed: &str) -> Option<String> {
         }
     }
     let meant = habits::meant(WordPlace::CommandLine, &typed, &names)?;
-    if meant.starts_with('-') {
-        return Some(meant);
+    if names.contains(&&*meant) {
+        return Some(format!("--{meant}"));
     }
-    Some(format!("--{meant}"))
+    let is_exact = habits::habit(WordPlace::CommandLine, &typed).is_some();
+    let mut flags = FLAGS.iter();
+    let deletes = flags.any(|flag| flag.deletes() && flag.name() == meant);
+    (is_exact || !deletes).then_some(meant)
 }
 
 #[cfg(test)]
@@ -348,6 +351,7 @@ mod tests {
             ("--ndo", "--undo"),
             ("--udno", "--undo"),
             ("--clean", "--clear"),
+            ("--delete", "--clear"),
             ("--al", "--all"),
             ("--alle", "--all"),
         ] {
@@ -355,7 +359,7 @@ mod tests {
             assert!(is_right, "{typed}: {}", refused(&[typed]));
         }
         let words =
-            "--search --cl --cle --cleanup --clear-all --un --undelete --redo --always --reset";
+            "--search --cl --cle --cleanup --clear-all --un --undelete --deleted --deletes --redo --always --reset";
         for typed in words.split(' ') {
             let said = refused(&[typed]);
             for flag in FLAGS.iter().filter(|flag| flag.deletes()) {

@@ -29,6 +29,15 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "usage cost tokens", "-v"),
     (CommandLine, "temperature", "-o temperature=…"),
     (CommandLine, "search find grep", "--list WORDS"),
+    (CommandLine, "log logs list-chats", "--list"),
+    (CommandLine, "show-chat", "--history"),
+    (CommandLine, "chat cid conversation", "-s NAME"),
+    (CommandLine, "template", "-r"),
+    (CommandLine, "list-models", "--models"),
+    (CommandLine, "list-roles info", "--status"),
+    (CommandLine, "edit editor", "vipe </dev/null | q"),
+    // What deletes is an answer to this very word alone.
+    (CommandLine, "delete", "--clear"),
     (CommandLine, "branch fork", "--copy"),
     (CommandLine, "system-prompt", "-S"),
     (Settings, "default_provider model_provider", "provider"),
@@ -164,6 +173,25 @@ mod tests {
             top  | temporary | -
             line | system-prompt | -S
             line | contine | -f
+            line | follow-up | -f
+            line | continue | -f
+            line | c | -f
+            line | image | -a
+            line | file | -a
+            line | format | -j
+            line | output | -j
+            line | code | -x
+            line | think | -e
+            line | reasoning | -e
+            line | usage | -v
+            line | temperature | -o temperature=…
+            line | search | --list WORDS
+            line | logs | --list
+            line | branch | --copy
+            line | fork | --copy
+            line | template | -r
+            line | chat | -s NAME
+            line | delete | --clear
             line | cod | -",
         ) {
             let place = if place == "top" {
