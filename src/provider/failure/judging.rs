@@ -127,7 +127,8 @@ const RULES: &[(Meaning, Rule)] = &[
 ];
 
 /// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
-/// Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope and GitHub.
+/// Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub, Copilot, Poolside, Cohere,
+/// Volcengine and DwarfStar.
 const TOO_LONG: &[&str] = &[
     "maximum context length",
     "maximum prompt length",
@@ -136,6 +137,15 @@ const TOO_LONG: &[&str] = &[
     "greater than the context length",
     "longer than the model's context length",
     "context length of only",
+    "context length is only",
+    "does not fit in context length",
+    "configured context size",
+    "context size has been exceeded",
+    "maximum allowed input length",
+    "prompt token count of",
+    "exceed max message tokens",
+    "too many tokens: ",
+    "reduce the length of the messages",
     "exceeds the available context size",
     "exceed context limit",
     "exceeds the context length",
@@ -160,6 +170,7 @@ const TOO_LONG: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size_error",
     "too_many_prompt_tokens",
+    "max_prompt_tokens_exceeded",
     "tokens_limit_reached",
     "request_too_large",
 ];
@@ -888,6 +899,8 @@ mod tests {
             TooLong | - | {"error":"The INPUT length exceeds the context length"}
             TooLong | - | {"error":{"message":"Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000"}}
             not TooLong | - | {"error":{"message":"max_tokens is too large"}}
+            not TooLong | 429 | {"message":"Too many tokens, please wait before trying again."}
+            not TooLong | 400 | max_tokens exceeds the maximum allowed output length
             not TooLong | - | {"error":{"message":"rate limit"}}
         "##;
         check(ALL, table);
