@@ -44,6 +44,10 @@ pub static DIALECT: Dialect = Dialect {
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
 
+/// The field of Groq, vLLM, Ollama, Cerebras, LocalAI and OpenRouter for the same. Each takes back its own, and some refuse
+/// the other.
+const PLAIN_REASONING: &str = "reasoning";
+
 /// The field of a call in which Google sends a signature, and wants it back.
 const EXTRA: &str = "extra_content";
 
@@ -202,8 +206,10 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
     if quirks.returns_reasoning {
         turn[REASONING] = "".into();
     }
-    if let Some(text) = fields[REASONING].as_str() {
-        turn[REASONING] = text.into();
+    for name in [REASONING, PLAIN_REASONING] {
+        if let Some(text) = fields[name].as_str() {
+            turn[name] = text.into();
+        }
     }
     if let Some(elements) = fields[REASONING_DETAILS].as_str() {
         // Each of them has a comma after it.
@@ -267,7 +273,7 @@ struct Delta<'a> {
     annotations: Json<'a>,
     /// See [`REASONING`].
     reasoning_content: Text<'a>,
-    /// The field of Groq, vLLM, Ollama and OpenRouter.
+    /// See [`PLAIN_REASONING`].
     reasoning: Text<'a>,
     /// See [`REASONING_DETAILS`].
     reasoning_details: Json<'a>,
@@ -383,9 +389,15 @@ fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
         details += detail.get();
         details.push(',');
     }
+    let mut plain = &*delta.reasoning;
+    if !delta.reasoning_content.is_empty() || !details.is_empty() {
+        // The others say the same.
+        plain = "";
+    }
     if reply.offers_tools {
         for (name, piece) in [
             (REASONING, &*delta.reasoning_content),
+            (PLAIN_REASONING, plain),
             (REASONING_DETAILS, &details),
         ] {
             let mut bytes = piece.len();
