@@ -30,6 +30,8 @@ pub struct Calls {
     open: HashMap<u64, usize>,
     /// The positions of the calls with an index and an id.
     by_id: HashMap<(u64, String), usize>,
+    /// The position of the first call with each id, whatever its index.
+    first: HashMap<String, usize>,
     /// How many calls of the question came in earlier replies.
     before: usize,
 }
@@ -89,9 +91,13 @@ impl Calls {
         let position = self.calls.len();
         let mut call = fragment;
         if let Some(index) = index {
+            if let Some(position) = self.repeated(&call) {
+                return position;
+            }
             self.open.insert(index, position);
             if !call.id.is_empty() {
                 self.by_id.insert((index, call.id.clone()), position);
+                self.first.entry(call.id.clone()).or_insert(position);
             }
         } else {
             call.arguments = Assembly::default().once(call.arguments);
@@ -107,6 +113,15 @@ impl Calls {
     fn open_call(&self, index: u64, id: &str) -> Option<&usize> {
         let by_id = self.by_id.get(&(index, id.to_owned()));
         by_id.or_else(|| self.open.get(&index))
+    }
+
+    /// The call that a server sends a second time, in one piece and with another index: some send all calls again at the end,
+    /// or each of them twice.
+    fn repeated(&self, call: &ToolCall) -> Option<usize> {
+        let position = *self.first.get(&call.id)?;
+        let known = &self.calls[position];
+        let is_same = known.name == call.name && known.arguments == call.arguments;
+        (is_same && json::is_object(&call.arguments)).then_some(position)
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
@@ -254,7 +269,7 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
     // No tool has such a name, and it is shown and saved.
-    call.name = beginning(&call.name, MAX_NAME);
+    call.name = beginning(plain_name(&call.name), MAX_NAME);
     // Some servers encode the arguments twice.
     if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments)
         && json::is_object(&decoded)
@@ -266,6 +281,18 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
         call.id = format!("call{number:05}");
     }
     call
+}
+
+/// The name of a tool without what belongs to the notation of the model, which some servers leave there: of gpt-oss
+/// `functions.NAME<|channel|>commentary`, of Kimi `functions.NAME:0`. No tool that q offers has such characters in its name.
+fn plain_name(name: &str) -> &str {
+    let (mut plain, _) = name.split_once("<|").unwrap_or((name, ""));
+    plain = plain.trim();
+    if let Some(function) = plain.strip_prefix("functions.") {
+        plain = function.trim_end_matches(|char: char| char.is_ascii_digit());
+        plain = plain.strip_suffix(':').unwrap_or(function);
+    }
+    if plain.is_empty() { name } else { plain }
 }
 
 /// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
@@ -365,6 +392,17 @@ mod tests {
             one index, names with each id | 0 x a {"n" ; 0 y b { ; 0 x a :1} ; 0 y b } | x a {"n":1} ; y b {}
             one index, the id comes late | 0 - a {"n" ; 0 x - - ; 0 y b {} ; 0 x - :1} | x a {"n":1} ; y b {}
             no name | 0 x a {} ; 1 y - - | x a {}
+            a call twice in one event | 0 x a {"n":1} ; 1 x a {"n":1} | x a {"n":1}
+            all calls again at the end | 0 x a {"n" ; 0 - - :1} ; 0 y b {} ; 0 x a {"n":1} ; 1 y b {} | x a {"n":1} ; y b {}
+            one id for all calls | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 b {"n":1} | 0 a {"n":1} ; 0 a {"n":2} ; 0 b {"n":1}
+            one id for all calls, in fragments | 0 0 a {"n" ; 0 - - :1} ; 1 0 a {"n" ; 1 - - :1} | 0 a {"n":1} ; 0 a {"n":1}
+            the same call without ids | 0 - a {} ; 1 - a {} | - a {} ; - a {}
+            the same call with other ids | 0 x a {} ; 1 y a {} | x a {} ; y a {}
+            a name as gpt-oss writes it | 0 x a<|channel|>commentary { ; 0 x a<|channel|>commentary } | x a {}
+            the same with its space | 0 x functions.a<|channel|>json {} | x a {}
+            a name as Kimi writes it | 0 functions.a:0 functions.a:0 {} ; 1 functions.a2:1 functions.a2:1 {} | functions.a:0 a {} ; functions.a2:1 a2 {}
+            a name that ends in a number | 0 x functions.a2 {} ; 1 y a2 {} | x a2 {} ; y a2 {}
+            a name of nothing else | 0 x <|channel|> {} | x <|channel|> {}
         "##;
         for [case, fragments, expected] in rows(table) {
             let mut calls = Calls::default();
