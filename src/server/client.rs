@@ -58,6 +58,13 @@ impl Response {
         self.header("content-type")
     }
 
+    /// How the body is compressed, if it is.
+    fn compression(&self) -> Option<&str> {
+        let coding = self.header("content-encoding").trim();
+        let is_plain = coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+        (!is_plain).then_some(coding)
+    }
+
     /// The content type in lowercase, without its parameters.
     pub fn media_type(&self) -> String {
         let (media_type, _) = self
@@ -265,7 +272,10 @@ impl Client {
         limits: Limits,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         lock(&self.state).patience = None;
-        let mut request = http::Request::builder().uri(self.address.join(path));
+        // Without this header a server may compress, and q cannot read that.
+        let mut request = http::Request::builder()
+            .uri(self.address.join(path))
+            .header("accept-encoding", "identity");
         for (name, value) in headers {
             request = request.header(name, value.expose());
         }
@@ -321,10 +331,13 @@ impl Client {
             body: Box::new(body.into_reader()),
             connection: Arc::clone(&self.state),
         };
-        if parts.status.is_success() {
-            return Ok(response);
+        if !parts.status.is_success() {
+            return Err(self.status_failure(parts.status, response, secrets));
         }
-        Err(self.status_failure(parts.status, response, secrets))
+        match response.compression() {
+            Some(coding) => Err(TransportError::advised(compressed(coding), DO_NOT_COMPRESS)),
+            None => Ok(response),
+        }
     }
 
     /// Describes a response with a status other than success.
@@ -334,7 +347,10 @@ impl Client {
         mut response: Response,
         secrets: &Secrets,
     ) -> TransportError {
-        let said = self.beginning(&mut response);
+        let mut said = self.beginning(&mut response);
+        if let Some(coding) = response.compression() {
+            said = compressed(coding);
+        }
         let mut error = failure::read_redacted(&said, secrets);
         let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
         error.retry_after = wait.or(error.retry_after);
@@ -400,6 +416,13 @@ impl Client {
         }
         failure
     }
+}
+
+/// What to do about a response that is compressed although the request asks for none that is.
+const DO_NOT_COMPRESS: &str = "the server, or a proxy or gateway before it, must not compress where “Accept-Encoding: identity” is sent";
+
+fn compressed(coding: &str) -> String {
+    format!("the response is compressed ({coding}), which q did not ask for and cannot read")
 }
 
 /// Describes the failure of a proxy to connect to the server. The library's words have the status twice.

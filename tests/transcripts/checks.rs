@@ -55,6 +55,7 @@ const OTHER_HEADERS: &[&str] = &["host", "content-length"];
 /// Headers that each request with a body has so, and that are not shown.
 const USUAL_HEADERS: &[(&str, &str)] = &[
     ("accept", "*/*"),
+    ("accept-encoding", "identity"),
     ("content-type", "application/json"),
     ("user-agent", concat!("q/", env!("CARGO_PKG_VERSION"))),
 ];
@@ -355,8 +356,7 @@ fn addressed(request: &Recorded) -> String {
     }
     for (name, value) in &request.headers {
         let is_usual = USUAL_HEADERS.iter().any(|(usual, _)| usual == name);
-        let is_other =
-            ["host", "content-length", "accept-encoding", "connection"].contains(&name.as_str());
+        let is_other = ["host", "content-length", "connection"].contains(&name.as_str());
         let is_content = ["accept", "content-type"].contains(&name.as_str());
         let is_own = name == "user-agent" && !value.starts_with("q/");
         if !(is_usual || is_other) || is_own || is_content && message.is_some() {
