@@ -16,6 +16,7 @@
 //! | an empty `enum`, or one with a value twice | OpenAI |
 //! | a reference that leads nowhere, elsewhere or has other keywords beside it | Gemini, Moonshot |
 //! | a pattern with lookaround or classes of Unicode, or without its ends | OpenAI, Anthropic; llama.cpp |
+//! | a limit of the length of a text or list that is 2,000 or more, in a pattern, too | llama.cpp |
 //! | keywords that are not in its list, values in `enum` that are empty or true | Gemini |
 //! | arguments whose names have other characters than most, or more than 64 | Anthropic |
 
@@ -62,6 +63,9 @@ const MAX_DEPTH: usize = 50;
 
 /// How many schemas may take the place of references, in all tools of a request.
 const MAX_REFERRED: usize = 20_000;
+
+/// The limits from here on become words, because llama.cpp repeats a rule of its grammar as often, and refuses the request.
+const MANY: u64 = 2_000;
 
 /// The longest name of an argument that Anthropic takes.
 const MAX_ARGUMENT: usize = 64;
@@ -370,6 +374,12 @@ impl<'c> SchemaBuilder<'c> {
         {
             rules.extend(schema.shift_remove_entry("pattern"));
         }
+        for name in ["minLength", "maxLength", "minItems", "maxItems"] {
+            let limit = schema.get(name).and_then(Value::as_u64);
+            if limit.is_some_and(|limit| limit >= MANY) {
+                rules.extend(schema.shift_remove_entry(name));
+            }
+        }
         if self.few_keywords {
             rules.extend(keep_few(schema));
         }
@@ -517,14 +527,17 @@ fn unite(schema: &mut Keywords, branches: Vec<Keywords>) {
     }
 }
 
-/// Whether every API takes a pattern: llama.cpp wants its ends, and none of the others takes everything.
+/// Whether every API takes a pattern: llama.cpp wants its ends and does not repeat often, and none of the others takes everything.
 fn is_plain_pattern(pattern: &str) -> bool {
     let has_ends = pattern.starts_with('^') && pattern.ends_with('$');
     let is_odd = |after: &str| {
         after.starts_with(|next: char| next.is_ascii_digit() || "pPbBAzZkuG".contains(next))
     };
     let has_odd_escape = pattern.split('\\').skip(1).any(is_odd);
-    has_ends && !pattern.contains("(?") && !has_odd_escape
+    let mut numbers = pattern.split(['{', ',', '}']);
+    let repeats_often =
+        numbers.any(|number| number.parse().is_ok_and(|number: u64| number >= MANY));
+    has_ends && !pattern.contains("(?") && !has_odd_escape && !repeats_often
 }
 
 /// Leaves the keywords that Gemini knows, and returns the others.
@@ -679,6 +692,18 @@ mod tests {
             a pattern with classes of Unicode
             {"type": "string", "pattern": "^\\p{L}$"}
             {"type": "string", "description": "Rules: pattern \"^\\\\p{L}$\""}
+            a pattern that repeats often
+            {"type": "string", "pattern": "^[a-z]{1,2000}$"}
+            {"type": "string", "description": "Rules: pattern \"^[a-z]{1,2000}$\""}
+            a long text
+            {"type": "string", "minLength": 1, "maxLength": 2000, "description": "d"}
+            {"type": "string", "minLength": 1, "description": "d\n\nRules: maxLength 2000"}
+            a long list of long texts
+            {"type": "array", "maxItems": 65536, "items": {"type": "string", "minLength": 3000}}
+            {"type": "array", "items": {"type": "string", "description": "Rules: minLength 3000"}, "description": "Rules: maxItems 65536"}
+            limits that are not long
+            {"type": "array", "maxItems": 50, "items": {"type": "string", "maxLength": 1999}}
+            {"type": "array", "maxItems": 50, "items": {"type": "string", "maxLength": 1999}}
             a type beside anyOf
             {"type": "string", "anyOf": [{"format": "date"}, {"type": "string", "enum": ["today"]}], "description": "d"}
             {"description": "d", "anyOf": [{"format": "date", "type": "string"}, {"type": "string", "enum": ["today"]}]}
