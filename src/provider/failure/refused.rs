@@ -152,7 +152,11 @@ const ROWS: &[RefusalRow] = &[
             "invalid schema",
             "schema is too complex",
             "schema in generationconfig",
-            // What llama.cpp turns a schema into.
+            "schemas contains too many",
+            // What Anthropic, llama.cpp and vLLM turn a schema into.
+            "compiled grammar is too large",
+            "grammar compilation",
+            "grammar error",
             "parse grammar",
             "initialize grammar",
         ],
@@ -356,6 +360,11 @@ mod tests {
             Form | OpenAI | 400 | Invalid schema for response_format 'answer': no
             Form | Gemini | 400 | A schema in GenerationConfig in the request exceeds the maximum allowed nesting depth.
             Form | llama.cpp | 400 | Failed to parse grammar
+            Form | Anthropic | 400 | {"type":"error","error":{"type":"invalid_request_error","message":"The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or reduce the number of strict tools."}}
+            Form | Bedrock | 400 | {"message":"Grammar compilation timed out."}
+            Form | Anthropic | 400 | Schemas contains too many parameters with union types (49 parameters with type arrays or anyOf) which exceeds the limit: 16
+            Form | Anthropic | 400 | Schemas contains too many optional parameters (27), which would make grammar compilation inefficient.
+            Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
             Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
         "##;
         for [refused, server, status, body] in rows(table) {
