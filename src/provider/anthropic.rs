@@ -1,5 +1,7 @@
 //! Makes requests for Anthropic's Messages API, and reads its replies (pure).
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -42,6 +44,9 @@ const MAX_TOKENS: u64 = 16_384;
 
 /// How often the provider may search for one answer; each search costs extra.
 const MAX_SEARCHES: u64 = 5;
+
+/// The most blocks with one index that are told apart.
+const BLOCKS_AT_INDEX: u64 = 1 << 16;
 
 /// The field of a block with the arguments of a call.
 const INPUT: &str = "input";
@@ -303,6 +308,7 @@ struct StopDetails<'a> {
 struct ContentBlock<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
+    id: Text<'a>,
     name: Text<'a>,
     text: Text<'a>,
     thinking: Text<'a>,
@@ -380,6 +386,7 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     if kind.is_empty() {
         return Ok(());
     }
+    let place = index.map(|index| free_place(index, &block, reply));
     // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_message(false);
@@ -402,7 +409,7 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     reply.called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
-    if let Some(kept) = reply.keep_call(index, json.get(), block.input, "{}")
+    if let Some(kept) = reply.keep_call(place, json.get(), block.input, "{}")
         && kind.ends_with(TOOL_USE)
     {
         let mut input = block.input.as_text();
@@ -415,16 +422,50 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
+/// The places in [`Reply::echo`] of the blocks with this index. Ollama, SGLang and gateways give an index again, and so did the
+/// vendor where it searched.
+fn places(index: u64) -> Range<u64> {
+    let first = index.saturating_mul(BLOCKS_AT_INDEX);
+    first..first.saturating_add(BLOCKS_AT_INDEX)
+}
+
+/// The place of the latest block with this index.
+fn latest_place(index: u64, reply: &Reply) -> Option<u64> {
+    let (place, _) = reply.echo.range(places(index)).next_back()?;
+    Some(*place)
+}
+
+/// The place for a block that begins: after the latest with its index, or in the place of that one if it is the same and
+/// nothing has come of it.
+fn free_place(index: u64, block: &ContentBlock, reply: &Reply) -> u64 {
+    let places = places(index);
+    let Some(place) = latest_place(index, reply) else {
+        return places.start;
+    };
+    let known = &reply.echo[&place];
+    let is_same = text_field(known, "type") == &*block.kind
+        && text_field(known, "id") == &*block.id
+        && text_field(known, "text").is_empty()
+        && text_field(known, "thinking").is_empty();
+    if is_same || !places.contains(&(place + 1)) {
+        return place;
+    }
+    place + 1
+}
+
 fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     let last = reply.echo.keys().next_back().copied();
-    let index = index.or(last).unwrap_or(0);
+    let place = match index {
+        Some(index) => latest_place(index, reply).unwrap_or(places(index).start),
+        None => last.unwrap_or(0),
+    };
     let mut text = &*delta.text;
     if !["text_delta", ""].contains(&&*delta.kind) {
         text = "";
     }
     // Some servers do not say that a text begins.
-    if !text.is_empty() && !reply.echo.contains_key(&index) {
-        reply.keep(Some(index), r#"{"type":"text"}"#);
+    if !text.is_empty() && !reply.echo.contains_key(&place) {
+        reply.keep(Some(place), r#"{"type":"text"}"#);
     }
     for (field, piece) in [
         ("thinking", &*delta.thinking),
@@ -432,7 +473,7 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
         (INPUT, &*delta.partial_json),
         ("text", text),
     ] {
-        append(index, field, piece, reply);
+        append(place, field, piece, reply);
     }
     reply.add_text(text);
     // Its text may be hidden.
@@ -442,24 +483,25 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     if delta.citation.is_object() {
         let citation = delta.citation.value();
         reply.add_sources(Source::all_in(&json!([citation])));
-        keep_citation(index, delta.citation, reply);
+        keep_citation(place, delta.citation, reply);
     }
 }
 
-/// Appends text to a field of a block, if there is room for it.
-fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) {
+/// Appends text to a field of the block at this place, if there is room for it. A text within another block is none of it.
+fn append(place: u64, field: &str, piece: &str, reply: &mut Reply) {
     if !piece.is_empty()
         && reply.kept.add(piece.len())
-        && let Some(block) = reply.echo.get_mut(&index)
+        && let Some(block) = reply.echo.get_mut(&place)
+        && (field != "text" || block["type"] == "text")
     {
         lenient::append(&mut block[field], piece);
     }
 }
 
 /// Keeps a citation with the text that it belongs to.
-fn keep_citation(index: u64, citation: Json, reply: &mut Reply) {
+fn keep_citation(place: u64, citation: Json, reply: &mut Reply) {
     if reply.has_room_for(citation.get())
-        && let Some(block) = reply.echo.get_mut(&index)
+        && let Some(block) = reply.echo.get_mut(&place)
     {
         match &mut block["citations"] {
             Value::Array(citations) => citations.push(citation.value()),
