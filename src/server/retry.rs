@@ -48,9 +48,29 @@ pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     Some(Duration::try_from(date - now).unwrap_or_default())
 }
 
+/// Reads `retry-after-ms`, which OpenAI and Azure send beside the other, and which is more exact.
+pub(super) fn retry_after_ms(text: &str) -> Option<Duration> {
+    let milliseconds: f64 = text.trim().parse().ok()?;
+    Duration::try_from_secs_f64(milliseconds / 1_000.0).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retry_after_ms_is_a_number() {
+        for (text, milliseconds) in [
+            ("2500", Some(2_500)),
+            (" 0.5 ", Some(0)),
+            ("-3", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            let found = retry_after_ms(text).map(|wait| wait.as_millis());
+            assert_eq!(found, milliseconds, "{text}");
+        }
+    }
 
     #[test]
     fn retry_after_is_seconds_or_a_date() {

@@ -323,8 +323,12 @@ fn refused_field(json: &Value) -> String {
     Vec::from_iter(names).join(".")
 }
 
-/// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction.
+/// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction; or a number of
+/// OpenRouter's.
 fn retry_delay(json: &Value) -> Option<Duration> {
+    if let Some(seconds) = json["metadata"]["retry_after_seconds"].as_f64() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
     let mut details = elements(&json["details"]).iter();
     let delay = details.find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds = delay.strip_suffix('s')?.parse().ok()?;
@@ -490,5 +494,9 @@ pub mod tests {
             let found = read(&body(delay)).and_then(|error| error.retry_after);
             assert_eq!(found, wait.map(Duration::from_millis), "{delay}");
         }
+        // OpenRouter.
+        let body = r#"{"error":{"message":"x","code":429,"metadata":{"raw":"y","retry_after_seconds":2.5}}}"#;
+        let found = read(body).and_then(|error| error.retry_after);
+        assert_eq!(found, Some(Duration::from_millis(2_500)));
     }
 }
