@@ -1,5 +1,7 @@
 //! The types that conversations, dialects and tools share: messages, tools and calls (pure).
 
+pub mod echo;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Add;
@@ -9,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use self::echo::Echo;
 use crate::secret::{self, Secrets};
 use crate::text::one_line::on_one_line;
 use crate::text::{fence, json};
@@ -406,9 +409,9 @@ pub struct Step {
     )]
     pub text: String,
     pub calls: Vec<ToolRun>,
-    /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning). It is not stored.
+    /// What goes back to the API beside or instead of the text and the calls. It is not stored.
     #[serde(skip)]
-    pub echo: Vec<Value>,
+    pub echo: Echo,
     #[serde(flatten)]
     pub unknown: Unknown,
 }

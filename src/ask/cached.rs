@@ -87,7 +87,7 @@ impl Run<'_> {
 
     /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.
     pub fn keep(&self, file: &AnswerFile, reply: &Reply, result: &Result<(), Error>) {
-        let is_whole = matches!(reply.finished(), None | Some(Finish::Complete(_)));
+        let is_whole = matches!(reply.end.finish(), None | Some(Finish::Complete(_)));
         let failure = result.as_ref().err();
         let is_delivered = failure.is_none_or(|failure| failure.kind == ErrorKind::NoCode);
         if !is_whole || !is_delivered || !self.settings.keeps_answer() {
@@ -118,7 +118,7 @@ impl Run<'_> {
             provider: self.target.provider().name.clone(),
             model: answer.model.clone(),
             asked: file.asked.clone(),
-            finish: reply.finished().map_or("stop", Finish::word).to_owned(),
+            finish: reply.end.finish().map_or("stop", Finish::word).to_owned(),
             usage: json!(answer.usage),
             sources: json!(answer.sources.list),
             created: Timestamp::now(),

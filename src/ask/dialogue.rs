@@ -1,10 +1,8 @@
 //! What changes while a question is answered, and what follows a reply (pure).
 
-use serde_json::Value;
-
 use super::window::Window;
 use crate::message::Tool;
-use crate::provider::finish::Finish;
+use crate::message::echo::Echo;
 use crate::provider::reply::{Reply, Tail};
 use crate::provider::request::Extra;
 use crate::tools::{MAX_ARGUMENTS, Toolbox};
@@ -32,7 +30,7 @@ pub struct Dialogue {
 #[derive(Default)]
 pub struct Paused {
     /// What the API wants back.
-    pub turn: Vec<Value>,
+    pub turn: Echo,
     /// What its text ends with.
     pub tail: Tail,
     /// How often an answer to this question was paused.
@@ -75,8 +73,7 @@ impl Dialogue {
 
     /// What follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they do not run.
     pub fn next(&self, reply: &Reply, rounds: usize) -> Next {
-        let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
-        if !reply.calls().is_empty() && !is_cut {
+        if !reply.turn.calls().is_empty() && !reply.end.is_cut() {
             Next::RunCalls
         } else if reply.is_paused() && self.paused.count < rounds {
             Next::ContinuePaused
@@ -88,14 +85,14 @@ impl Dialogue {
     /// Keeps what the API wants back to continue the answer that it has paused with this reply.
     pub fn pause(&mut self, reply: &Reply) {
         self.paused.count += 1;
-        self.paused.tail = reply.tail;
-        self.paused.turn.extend(reply.echo());
+        self.paused.tail = reply.answer.tail;
+        self.paused.turn.extend(reply.turn.echo());
     }
 
     /// The turn that has ended with this reply, as the API wants it back, with what came before a pause.
-    pub fn end_turn(&mut self, reply: &Reply) -> Vec<Value> {
+    pub fn end_turn(&mut self, reply: &Reply) -> Echo {
         let mut turn = std::mem::take(&mut self.paused.turn);
-        turn.extend(reply.echo());
+        turn.extend(reply.turn.echo());
         self.paused.tail = Tail::default();
         turn
     }

@@ -108,15 +108,15 @@ impl Printer {
             Ok(()) => self.finish_complete(reply, run, dialogue),
             Err(CallEnd::Output(OutputError::TooLong(error))) => Err(error),
             Err(CallEnd::Output(error)) => {
-                let breaks_off = !reply.is_complete();
-                self.record.save(breaks_off, reply.flaw());
+                let breaks_off = !reply.end.is_complete();
+                self.record.save(breaks_off, reply.end.flaw());
                 unless_reader_gone(Err(error))
             }
             Err(CallEnd::Failed(failed)) => {
                 // A failure to end the line must not hide what went wrong before.
                 let _ = self.screen.end();
                 // The finish reason keeps a blocked exchange from being sent again.
-                let finish = match reply.finished() {
+                let finish = match reply.end.finish() {
                     Some(Finish::Blocked(word)) => Some(word.as_str()),
                     _ => None,
                 };
@@ -141,7 +141,7 @@ impl Printer {
             }
             Printing::Excerpt => Ok(()),
         };
-        let saved = self.record.save(false, reply.flaw());
+        let saved = self.record.save(false, reply.end.flaw());
         let complete = check_complete(reply);
         if self.printing == Printing::Excerpt {
             if let Err(mut error) = complete.clone()
@@ -176,7 +176,7 @@ impl Printer {
             terminal: self.notes.terminal(),
             saved,
         };
-        let last_part = reply.last_part(&answer.text);
+        let last_part = reply.answer.last_part(&answer.text);
         let excerpt = run.output.excerpt(&answer.text, last_part, &recipient)?;
         if run.output.json {
             return Ok(as_json(&excerpt, answer, reply, run, dialogue, saved));
@@ -199,7 +199,7 @@ fn as_json(
         "answer": excerpt,
         "provider": run.target.provider().name,
         "model": dialogue.cached_from.as_ref().unwrap_or(&answer.model),
-        "finish": reply.finished().map_or("stop", Finish::reported),
+        "finish": reply.end.finish().map_or("stop", Finish::reported),
         "usage": answer.usage,
         "id": saved.id,
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
@@ -228,7 +228,7 @@ fn as_json(
 
 /// An error for an answer that is or may be incomplete.
 fn check_complete(reply: &Reply) -> Result<(), Error> {
-    let message = match reply.finished() {
+    let message = match reply.end.finish() {
         Some(Finish::Limit(word)) => format!(
             "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \
              --messages, may help"
@@ -237,7 +237,7 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
         // One that was blocked or failed can only be a known answer whose file somebody has edited.
         Some(finish) => {
             let word = finish.word();
-            let reason = reply.shown_reason();
+            let reason = reply.end.shown_reason();
             format!("the answer may be incomplete: it ended with “{word}”{reason}")
         }
     };

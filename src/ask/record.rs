@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::interrupt::{Interrupts, When};
+use crate::message::echo::Echo;
 use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
 use crate::provider::kept::{ITEM, Kept, MAX_KEPT};
@@ -64,7 +65,7 @@ pub struct RecordState {
     note: Option<String>,
     /// No more text will come.
     is_complete: bool,
-    /// See [`Reply::flaw`](crate::provider::reply::Reply::flaw).
+    /// See [`Piece::flaw`].
     flaw: Option<String>,
 }
 
@@ -239,7 +240,7 @@ impl Record {
 
     /// Makes the text so far a step on the way to the answer, because the model has called tools. `echo` is its turn as the
     /// API wants it back.
-    pub fn begin_step(&self, echo: Vec<Value>) {
+    pub fn begin_step(&self, echo: Echo) {
         // A signal must also end the programs that are about to run.
         self.interrupts.install();
         let mut state = self.lock();

@@ -93,7 +93,9 @@ impl Run<'_> {
             match next {
                 Next::RunCalls => {
                     let reply = &mut received.reply;
-                    reply.leave_out_arguments(&mut dialogue.room_for_arguments);
+                    reply
+                        .turn
+                        .leave_out_arguments(&mut dialogue.room_for_arguments);
                     self.run_calls(reply, dialogue, printer.is_watched());
                 }
                 Next::ContinuePaused => dialogue.pause(&received.reply),
@@ -136,7 +138,7 @@ impl Run<'_> {
             {
                 call.show_reasoning(&reasoning);
             }
-            let failed_searches = &reply.failed_searches;
+            let failed_searches = &reply.activity.failed_searches;
             dialogue.failed_searches.extend_from_slice(failed_searches);
             self.record.add_usage(reply.usage());
             return Ok(ReceivedReply {
@@ -154,7 +156,7 @@ impl Run<'_> {
             return;
         };
         self.record.begin_step(turn);
-        let calls = reply.calls();
+        let calls = reply.turn.calls();
         let (mut waiting, too_many) = calls.split_at(MAX_CALLS.min(calls.len()));
         while !waiting.is_empty() {
             let (batch, later) = waiting.split_at(toolbox.batch_of(waiting, self.notes));

@@ -80,11 +80,12 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
         mark_for_cache(&mut messages, last);
     }
     for step in prompt.steps {
-        messages.push(answer_of(&step.echo));
+        messages.push(answer_of(step.echo.items()));
         messages.push(results_of(step));
     }
-    if !prompt.paused_turn.is_empty() {
-        messages.push(answer_of(prompt.paused_turn));
+    let paused = prompt.paused_turn.items();
+    if !paused.is_empty() {
+        messages.push(answer_of(paused));
     }
     messages
 }
@@ -350,7 +351,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     }
     finish(&delta.stop_reason, delta.stop_details, event.usage, reply)?;
     if kind == "message_stop" {
-        reply.end();
+        reply.close();
     }
     Ok(())
 }
@@ -373,9 +374,9 @@ fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
 /// Reads how a message ended, why the model refused, and the usage.
 fn finish(reason: &str, details: Json, usage: Json, reply: &mut Reply) -> ReplyResult {
     let details: StopDetails = details.object()?;
-    reply.explain(&details.category);
-    reply.explain(&details.explanation);
-    reply.finish(reason);
+    reply.end.explain(&details.category);
+    reply.end.explain(&details.explanation);
+    reply.end.read(reason);
     reply.add_usage(usage_of(&usage.counts()));
     Ok(())
 }
@@ -389,10 +390,10 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     let place = index.map(|index| free_place(index, &block, reply));
     // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
-        reply.begin_message(false);
+        reply.answer.begin_message(false);
     }
     if kind == "server_tool_use" && block.name.starts_with("web_") {
-        reply.search();
+        reply.activity.search();
     }
     if kind == "text" {
         reply.add_text(&block.text);
@@ -405,11 +406,11 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     if kind.starts_with("web_") && !result.error_code.is_empty() {
         reply.fail_search(&result.error_code);
     }
-    reply.add_sources(block.citations.sources());
-    reply.called |= kind == TOOL_USE;
+    reply.answer.add_sources(block.citations.sources());
+    reply.turn.has_called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
-    if let Some(kept) = reply.keep_call(place, json.get(), block.input, "{}")
+    if let Some(kept) = reply.turn.keep_call(place, json.get(), block.input, "{}")
         && kind.ends_with(TOOL_USE)
     {
         let mut input = block.input.as_text();
@@ -422,7 +423,7 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// The places in [`Reply::echo`] of the blocks with this index. Ollama, SGLang and gateways give an index again, and so did the
+/// The places in [`Turn::items`](super::reply::Turn::items) of the blocks with this index. Ollama, SGLang and gateways give an index again, and so did the
 /// vendor where it searched.
 fn places(index: u64) -> Range<u64> {
     let first = index.saturating_mul(BLOCKS_AT_INDEX);
@@ -431,7 +432,7 @@ fn places(index: u64) -> Range<u64> {
 
 /// The place of the latest block with this index.
 fn latest_place(index: u64, reply: &Reply) -> Option<u64> {
-    let (place, _) = reply.echo.range(places(index)).next_back()?;
+    let (place, _) = reply.turn.items.range(places(index)).next_back()?;
     Some(*place)
 }
 
@@ -442,7 +443,7 @@ fn free_place(index: u64, block: &ContentBlock, reply: &Reply) -> u64 {
     let Some(place) = latest_place(index, reply) else {
         return places.start;
     };
-    let known = &reply.echo[&place];
+    let known = &reply.turn.items[&place];
     let is_same = text_field(known, "type") == &*block.kind
         && text_field(known, "id") == &*block.id
         && text_field(known, "text").is_empty()
@@ -454,7 +455,7 @@ fn free_place(index: u64, block: &ContentBlock, reply: &Reply) -> u64 {
 }
 
 fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
-    let last = reply.echo.keys().next_back().copied();
+    let last = reply.turn.items.keys().next_back().copied();
     let place = match index {
         Some(index) => latest_place(index, reply).unwrap_or(places(index).start),
         None => last.unwrap_or(0),
@@ -464,8 +465,8 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
         text = "";
     }
     // Some servers do not say that a text begins.
-    if !text.is_empty() && !reply.echo.contains_key(&place) {
-        reply.keep(Some(place), r#"{"type":"text"}"#);
+    if !text.is_empty() && !reply.turn.items.contains_key(&place) {
+        reply.turn.keep(Some(place), r#"{"type":"text"}"#);
     }
     for (field, piece) in [
         ("thinking", &*delta.thinking),
@@ -482,7 +483,7 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     }
     if delta.citation.is_object() {
         let citation = delta.citation.value();
-        reply.add_sources(Source::all_in(&json!([citation])));
+        reply.answer.add_sources(Source::all_in(&json!([citation])));
         keep_citation(place, delta.citation, reply);
     }
 }
@@ -490,8 +491,8 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
 /// Appends text to a field of the block at this place, if there is room for it. A text within another block is none of it.
 fn append(place: u64, field: &str, piece: &str, reply: &mut Reply) {
     if !piece.is_empty()
-        && reply.kept.add(piece.len())
-        && let Some(block) = reply.echo.get_mut(&place)
+        && reply.turn.kept.add(piece.len())
+        && let Some(block) = reply.turn.items.get_mut(&place)
         && (field != "text" || block["type"] == "text")
     {
         lenient::append(&mut block[field], piece);
@@ -500,8 +501,8 @@ fn append(place: u64, field: &str, piece: &str, reply: &mut Reply) {
 
 /// Keeps a citation with the text that it belongs to.
 fn keep_citation(place: u64, citation: Json, reply: &mut Reply) {
-    if reply.has_room_for(citation.get())
-        && let Some(block) = reply.echo.get_mut(&place)
+    if reply.turn.has_room_for(citation.get())
+        && let Some(block) = reply.turn.items.get_mut(&place)
     {
         match &mut block["citations"] {
             Value::Array(citations) => citations.push(citation.value()),
@@ -512,7 +513,7 @@ fn keep_citation(place: u64, citation: Json, reply: &mut Reply) {
 
 /// Finds the calls in the complete blocks, and turns the inputs of blocks from text into JSON.
 fn read_calls(reply: &mut Reply) {
-    let mut blocks = std::mem::take(&mut reply.echo);
+    let mut blocks = std::mem::take(&mut reply.turn.items);
     for block in blocks.values_mut() {
         let Value::String(input) = &block[INPUT] else {
             continue;
@@ -526,13 +527,13 @@ fn read_calls(reply: &mut Reply) {
         if block["type"] == TOOL_USE
             && let Some(place) = reply.add_call(None, asked)
         {
-            let call = &reply.calls()[place];
+            let call = &reply.turn.calls()[place];
             fields = calls::object(&call.arguments);
             block["id"] = call.id.as_str().into();
         }
         block[INPUT] = fields;
     }
-    reply.echo = blocks;
+    reply.turn.items = blocks;
 }
 
 #[cfg(test)]

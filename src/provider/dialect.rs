@@ -130,7 +130,7 @@ impl Dialect {
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         let body = surrogates::joined(body, &mut reply.half);
         read_with_null(self.whole, &body, reply)?;
-        reply.end();
+        reply.close();
         Ok(())
     }
 
@@ -140,14 +140,14 @@ impl Dialect {
         if data.starts_with('{') {
             let data = surrogates::joined(data, &mut reply.half);
             read_with_null(self.event, &data, reply)?;
-            if reply.has_cut_call() {
+            if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }
             return Ok(());
         }
         // Proxies send this in every dialect, even if the answer has broken off.
-        if data == DONE && (self.ends_with_done || reply.finished().is_some()) {
-            reply.end();
+        if data == DONE && (self.ends_with_done || reply.end.finish().is_some()) {
+            reply.close();
         }
         // Gemini reports an error in a list. Some servers send other things to keep a connection alive.
         failure::check(data)?;
@@ -322,9 +322,12 @@ pub(super) mod tests {
     use super::super::request::AnswerForm;
     use super::super::table;
     use super::*;
+    use crate::message::echo::Echo;
     use crate::message::tests::rows;
     use crate::message::{Message, Role};
     use crate::shape::Shape;
+
+    static NO_ECHO: Echo = Echo::Items(Vec::new());
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
         Prompt {
@@ -343,7 +346,7 @@ pub(super) mod tests {
             tools: &[],
             web: false,
             steps: &[],
-            paused_turn: &[],
+            paused_turn: &NO_ECHO,
             forbids_calls: false,
             form: AnswerForm::Any,
         }
@@ -384,6 +387,7 @@ pub(super) mod tests {
             |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let id = |id| if is_own(id) { "" } else { id };
         reply
+            .turn
             .calls()
             .iter()
             .map(|call| (id(&*call.id), &*call.name, &*call.arguments))
@@ -446,8 +450,8 @@ pub(super) mod tests {
             let long = again.replace("LONG", &"x".repeat(MAX_KEPT / 8));
             let events = [&[first][..], &[long.as_str(); 9]].concat();
             let mut reply = replied_with_tools(api, &events);
-            let kept: usize = reply.echo().iter().map(|item| item.to_string().len()).sum();
-            let is_bounded = kept <= MAX_KEPT + again.len() && reply.is_too_long();
+            let kept: usize = reply.turn.echo().texts().map(|part| part.len()).sum();
+            let is_bounded = kept <= MAX_KEPT + again.len() && reply.turn.is_too_long();
             assert!(is_bounded, "{again}: {kept}");
             let found = api.read_event(call, &mut reply);
             assert_eq!(found, Err(ReplyError::TooLong), "{call}");
@@ -467,8 +471,8 @@ pub(super) mod tests {
         for [dialect, is_over, event] in rows(table) {
             let api = named(dialect);
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
-                assert_eq!(reply.is_finished(), is_over == "yes", "{event}");
-                assert_eq!(reply.calls().len(), 0, "{event}");
+                assert_eq!(reply.end.is_finished(), is_over == "yes", "{event}");
+                assert_eq!(reply.turn.calls().len(), 0, "{event}");
             }
         }
     }
@@ -645,7 +649,7 @@ pub(super) mod tests {
         [api.event, api.whole].map(|read| {
             let mut reply = Reply::default();
             read_with_null(read, json, &mut reply)?;
-            reply.end();
+            reply.close();
             Ok(reply.take_piece(false).text)
         })
     }
@@ -700,7 +704,7 @@ pub(super) mod tests {
         "##;
         for [dialect, json] in rows(table) {
             let mut reply = replied(named(dialect), &[json]);
-            reply.end();
+            reply.close();
             assert_eq!(reply.take_piece(false).text, "a", "{json}");
             let usage = reply.usage().expect(json);
             assert_eq!(usage.input_tokens, Some(7), "{json}");
@@ -848,9 +852,9 @@ pub(super) mod tests {
                         text.push_str(&reply.take_piece(false).text);
                     }
                 }
-                reply.end();
+                reply.close();
                 text.push_str(&reply.take_piece(false).text);
-                Ok((text, reply.calls().to_vec(), reply.echo(), reply.finished().cloned()))
+                Ok((text, reply.turn.calls().to_vec(), reply.turn.echo(), reply.end.finish().cloned()))
             };
             prop_assert_eq!(read(true)?, read(false)?);
             for event in events.iter().filter(|event| event.starts_with('{')) {

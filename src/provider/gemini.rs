@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::finish::Finish;
 use super::lenient::{
     self, Content, Counts, Entries, Index, Json, Object, Scalar, Text, elements, text_field,
 };
@@ -67,7 +66,7 @@ fn path(prompt: &Prompt) -> String {
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let system = json!({"parts": [{"text": prompt.system}]});
     // The same request continues the answer, with the latest token.
-    let mut paused = prompt.paused_turn.iter().rev();
+    let mut paused = prompt.paused_turn.items().iter().rev();
     let token = paused.find_map(|value| value.get(TOKEN));
     let no_storage = prompt.sends(Extra::Store) && quirks.stores;
     let mut body = json!({
@@ -88,7 +87,11 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
     let mut contents = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         // The model's turn goes back as it came, because each signature must stay with its part.
-        let parts = step.echo.iter().filter(|part| part.get(TOKEN).is_none());
+        let parts = step
+            .echo
+            .items()
+            .iter()
+            .filter(|part| part.get(TOKEN).is_none());
         contents.push(json!({"role": "model", "parts": Vec::from_iter(parts)}));
         contents.push(results_of(step));
     }
@@ -119,7 +122,11 @@ fn part_of(attachment: &Attachment) -> Value {
 /// All results of a turn, in the order of the calls. Their images follow, because not every model accepts images within a
 /// result.
 fn results_of(step: &Step) -> Value {
-    let mut calls = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL));
+    let mut calls = step
+        .echo
+        .items()
+        .iter()
+        .filter_map(|part| part.get(FUNCTION_CALL));
     let mut parts = Vec::new();
     for run in &step.calls {
         parts.push(result_of(run, calls.next()));
@@ -302,8 +309,8 @@ fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
     // The prompt itself may be blocked.
     let feedback: PromptFeedback = event.prompt_feedback.object()?;
     if !feedback.block_reason.is_empty() {
-        reply.finish = Some(Finish::Blocked(feedback.block_reason.to_string()));
-        reply.explain(&feedback.block_reason_message);
+        reply.end.block(&feedback.block_reason);
+        reply.end.explain(&feedback.block_reason_message);
     }
     Ok(())
 }
@@ -314,17 +321,17 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
     }
     if !candidate.grounding_metadata.is_null() {
         let grounding = candidate.grounding_metadata.object()?;
-        reply.add_sources(sources_of(grounding));
+        reply.answer.add_sources(sources_of(grounding));
     }
     let token = &*candidate.continuation_token;
     // Without a token nothing continues the answer, so it is incomplete.
     if &*candidate.finish_reason == CONTINUATION && !token.is_empty() {
-        reply.keep(None, &json!({(TOKEN): token}).to_string());
-        reply.pause(CONTINUATION);
+        reply.turn.keep(None, &json!({(TOKEN): token}).to_string());
+        reply.end.pause(CONTINUATION);
     } else {
-        reply.finish(&candidate.finish_reason);
+        reply.end.read(&candidate.finish_reason);
     }
-    reply.explain(&candidate.finish_message);
+    reply.end.explain(&candidate.finish_message);
     Ok(())
 }
 
@@ -342,9 +349,9 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     }
     let own_calls = [part.tool_call.0, part.executable_code.0];
     for call in own_calls.into_iter().flatten() {
-        reply.more_after_finish = true;
+        reply.end.expect_more();
         if call.tool_type.contains("SEARCH") {
-            reply.search();
+            reply.activity.search();
         }
     }
     let mut content = part.text;
@@ -365,8 +372,8 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let is_signed = !part.thought_signature.is_null();
     let is_empty = content.text.is_empty() && json.value() == json!({"text": ""});
     let says_nothing = is_thought || is_empty;
-    if reply.offers_tools && (is_signed || !says_nothing) {
-        reply.keep_call(None, json.get(), arguments, "{}");
+    if reply.turn.offers_tools && (is_signed || !says_nothing) {
+        reply.turn.keep_call(None, json.get(), arguments, "{}");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::calls;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::kept;
-use super::lenient::{self, Content, Counts, Entries, Index, Json, Object, Text};
+use super::lenient::{Content, Counts, Entries, Index, Json, Object, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
@@ -193,10 +193,11 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
 
 /// The model's turn, with the fields that came with its calls.
 fn answer_of(step: &Step, quirks: Quirks) -> Value {
-    let fields = step.echo.first().unwrap_or(&Value::Null);
+    let fields = step.echo.fields();
     let mut calls = Vec::new();
     for (position, run) in step.calls.iter().enumerate() {
-        calls.push(call_of(run, &fields[EXTRA][position.to_string()]));
+        let extra = fields.and_then(|fields| fields.of_calls.get(&position));
+        calls.push(call_of(run, extra));
     }
     let mut turn = json!({
         "role": "assistant",
@@ -206,20 +207,20 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
     if quirks.returns_reasoning {
         turn[REASONING] = "".into();
     }
-    for name in [REASONING, PLAIN_REASONING] {
-        if let Some(text) = fields[name].as_str() {
-            turn[name] = text.into();
+    if let Some(fields) = fields {
+        for (name, text) in [(REASONING, &fields.reasoning), (PLAIN_REASONING, &fields.plain)] {
+            if !text.is_empty() {
+                turn[name] = text.as_str().into();
+            }
         }
-    }
-    if let Some(elements) = fields[REASONING_DETAILS].as_str() {
-        // Each of them has a comma after it.
-        let list = format!("[{}]", elements.trim_end_matches(','));
-        turn[REASONING_DETAILS] = serde_json::from_str(&list).unwrap_or_default();
+        if !fields.details.is_empty() {
+            turn[REASONING_DETAILS] = fields.details.value();
+        }
     }
     turn
 }
 
-fn call_of(run: &ToolRun, extra: &Value) -> Value {
+fn call_of(run: &ToolRun, extra: Option<&Value>) -> Value {
     let arguments = calls::text(&run.arguments);
     let function = json!({"name": run.name, "arguments": arguments});
     request::without_empty(json!({
@@ -328,7 +329,7 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     }
     // The sources of the text come first, as they do in a stream. These are Perplexity's.
     for pages in [chunk.citations, chunk.search_results] {
-        reply.add_sources(pages.sources());
+        reply.answer.add_sources(pages.sources());
     }
     // Few events have it.
     if !chunk.usage.is_null() {
@@ -351,8 +352,8 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
     if !delta.refusal.is_null() {
         reply.refuse(&delta.refusal.content()?.text);
     }
-    reply.add_sources(delta.annotations.sources());
-    reply.finish(&choice.finish_reason);
+    reply.answer.add_sources(delta.annotations.sources());
+    reply.end.read(&choice.finish_reason);
     Ok(())
 }
 
@@ -372,41 +373,35 @@ fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
         let extra = fragment.extra_content;
         if let Some(call) = call
             && !extra.is_null()
-            && reply.has_room_for(extra.get())
+            && reply.turn.has_room_for(extra.get())
         {
-            let fields = reply.echo.entry(0).or_default();
-            fields[EXTRA][call.to_string()] = extra.value();
+            reply.turn.fields.of_calls.insert(call, extra.value());
         }
     }
     Ok(())
 }
 
-/// Reads the reasoning. It comes in one of two fields, or in parts of the content, as Mistral writes it. It is joined and
-/// kept, by field, only if it must be sent back with calls. OpenRouter's list is kept as text, which takes less memory.
+/// Reads the reasoning. It comes in one of three fields, or in parts of the content, as Mistral writes it. It is kept only if
+/// it must be sent back with calls: DeepSeek's field and OpenRouter's list.
 fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
-    let mut details = String::new();
-    for detail in delta.reasoning_details.list::<&RawValue>()? {
-        details += detail.get();
-        details.push(',');
-    }
+    let details = delta.reasoning_details.list::<&RawValue>()?;
     let mut plain = &*delta.reasoning;
     if !delta.reasoning_content.is_empty() || !details.is_empty() {
         // The others say the same.
         plain = "";
     }
-    if reply.offers_tools {
-        for (name, piece) in [
-            (REASONING, &*delta.reasoning_content),
-            (PLAIN_REASONING, plain),
-            (REASONING_DETAILS, &details),
-        ] {
-            let mut bytes = piece.len();
-            if name == REASONING_DETAILS {
-                bytes = kept::weight_of_text(piece);
-            }
-            if !piece.is_empty() && reply.kept.add(bytes) {
-                let fields = reply.echo.entry(0).or_default();
-                lenient::append(&mut fields[name], piece);
+    let turn = &mut reply.turn;
+    if turn.offers_tools {
+        let text = &*delta.reasoning_content;
+        if turn.kept.add(text.len()) {
+            turn.fields.reasoning.push_str(text);
+        }
+        if turn.kept.add(plain.len()) {
+            turn.fields.plain.push_str(plain);
+        }
+        for detail in &details {
+            if turn.kept.add(kept::weight_of_text(detail.get())) {
+                turn.fields.details.push(detail.get());
             }
         }
     }

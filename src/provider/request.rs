@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kept::{self, Kept};
+use crate::message::echo::Echo;
 use crate::message::{Message, Step, Tool, json_or_text};
 use crate::secret::Secret;
 use crate::shape::Shape;
@@ -31,7 +32,7 @@ pub struct Prompt<'a> {
     /// The calls of this question so far. They follow the messages, in the form in which the API sent them.
     pub steps: &'a [Step],
     /// A turn of the model that the provider paused, in the form in which the API sent it.
-    pub paused_turn: &'a [Value],
+    pub paused_turn: &'a Echo,
     /// There are tools, but they must not be called again.
     pub forbids_calls: bool,
     pub form: AnswerForm<'a>,
@@ -40,10 +41,10 @@ pub struct Prompt<'a> {
 impl Prompt<'_> {
     /// What q keeps of the model's turns so far.
     pub(super) fn kept(&self) -> Kept {
-        let turns = self.steps.iter().flat_map(|step| &step.echo);
+        let turns = self.steps.iter().map(|step| &step.echo);
         let mut kept = Kept::default();
-        for value in turns.chain(self.paused_turn) {
-            kept.add(kept::weight(&value.to_string()));
+        for part in turns.chain([self.paused_turn]).flat_map(Echo::texts) {
+            kept.add(kept::weight(&part));
         }
         kept
     }

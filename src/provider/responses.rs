@@ -73,7 +73,7 @@ fn input(prompt: &Prompt) -> Vec<Value> {
     let mut input = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         // The model's turn goes back as it came.
-        input.extend_from_slice(&step.echo);
+        input.extend_from_slice(step.echo.items());
         input.extend(step.calls.iter().map(result_of));
     }
     input
@@ -228,9 +228,9 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_item.added" => {
             let item: Item = event.item.object()?;
             match &*item.kind {
-                MESSAGE => reply.begin_message(item.is_commentary()),
+                MESSAGE => reply.answer.begin_message(item.is_commentary()),
                 REASONING => reply.think(""),
-                WEB_SEARCH_CALL => reply.search(),
+                WEB_SEARCH_CALL => reply.activity.search(),
                 _ => {}
             }
         }
@@ -238,7 +238,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             let item: Item = event.item.object()?;
             if &*item.kind == MESSAGE {
                 // What follows is another message; not every server says when one begins.
-                reply.begin_message(false);
+                reply.answer.begin_message(false);
             }
             read_item(event.item, &item, reply)?;
         }
@@ -246,11 +246,11 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
             let word = kind.trim_start_matches("response.");
             read_response(event.response.object()?, word, reply)?;
-            reply.end();
+            reply.close();
         }
         "response.output_text.annotation.added" => {
             let pages = json!([event.annotation.value()]);
-            reply.add_sources(Source::all_in(&pages));
+            reply.answer.add_sources(Source::all_in(&pages));
         }
         kind if kind.starts_with("response.reasoning") => {
             reply.think(delta);
@@ -259,7 +259,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
                 reply.think("\n");
             }
         }
-        kind if kind.starts_with("response.web_search_call") => reply.search(),
+        kind if kind.starts_with("response.web_search_call") => reply.activity.search(),
         _ => {}
     }
     Ok(())
@@ -276,23 +276,23 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     let details = response.incomplete_details.0.unwrap_or_default();
     let words = [&*details.reason, &*response.status, word];
     let given = words.into_iter().find(|text| !text.is_empty());
-    reply.finish(given.unwrap_or_default());
+    reply.end.read(given.unwrap_or_default());
     reply.add_usage(response.usage.counts().usage());
     failure::check_field(&response.error.value())?;
-    if reply.echo.is_empty() {
+    if reply.turn.items.is_empty() {
         for json in &output {
             let item: Item = json.object()?;
             read_thoughts(&item, reply)?;
             read_item(*json, &item, reply)?;
         }
     }
-    if !reply.has_text() {
+    if !reply.answer.has_text() {
         for json in output {
             add_message(&json.object()?, reply)?;
         }
     }
-    if !reply.has_text() {
-        for kept in reply.echo() {
+    if !reply.answer.has_text() {
+        for kept in reply.turn.echo().items() {
             let json = kept.to_string();
             let item: Object<Item> = serde_json::from_str(&json)?;
             add_message(&item.0.unwrap_or_default(), reply)?;
@@ -321,7 +321,7 @@ fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
     if &*item.kind != MESSAGE {
         return Ok(());
     }
-    reply.begin_message(item.is_commentary());
+    reply.answer.begin_message(item.is_commentary());
     let content = item.content.content()?;
     reply.add_text(&content.text);
     if let Some(rest) = content.rest {
@@ -338,7 +338,7 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
     }
     if let Some(rest) = item.content.content()?.rest {
         for pages in rest.annotations {
-            reply.add_sources(pages.sources());
+            reply.answer.add_sources(pages.sources());
         }
     }
     let is_secret = item.encrypted_content.is_text();
@@ -347,22 +347,24 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
         if item.arguments.is_too_heavy() {
             text = json!(item.arguments.as_text()).to_string();
         }
-        reply.keep_call(None, json.get(), item.arguments, &text);
+        reply
+            .turn
+            .keep_call(None, json.get(), item.arguments, &text);
     }
     // A call for which there is no room cannot run.
-    reply.called |= &*item.kind == FUNCTION_CALL && reply.is_too_long();
+    reply.turn.has_called |= &*item.kind == FUNCTION_CALL && reply.turn.is_too_long();
     Ok(())
 }
 
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. A call
 /// of another kind at the end waits for its result if it has an id for one, which a search of the provider's has not.
 fn read_calls(reply: &mut Reply) {
-    let mut items = std::mem::take(&mut reply.echo);
+    let mut items = std::mem::take(&mut reply.turn.items);
     if let Some(last) = items.values().next_back()
         && last["call_id"].is_string()
     {
         let kind = text_field(last, "type");
-        reply.called |= kind.ends_with("_call") && kind != FUNCTION_CALL;
+        reply.turn.has_called |= kind.ends_with("_call") && kind != FUNCTION_CALL;
     }
     let mut ids_with_output = Vec::new();
     for item in items.values() {
@@ -376,7 +378,7 @@ fn read_calls(reply: &mut Reply) {
             add_call(item, reply);
         }
     }
-    reply.echo = items;
+    reply.turn.items = items;
 }
 
 fn add_call(item: &mut Value, reply: &mut Reply) {
@@ -391,7 +393,7 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
         arguments: lenient::arguments(&item["arguments"]),
     };
     if let Some(place) = reply.add_call(None, call) {
-        item["call_id"] = reply.calls()[place].id.as_str().into();
+        item["call_id"] = reply.turn.calls()[place].id.as_str().into();
     }
 }
 
@@ -419,11 +421,11 @@ mod tests {
         ] {
             let mut reply = replied(&DIALECT, events);
             assert_eq!(
-                (reply.take_piece(false).text.as_str(), reply.finished()),
+                (reply.take_piece(false).text.as_str(), reply.end.finish()),
                 ("Hi", Some(&Finish::Complete("completed".into()))),
                 "{events:?}"
             );
-            assert!(reply.ended);
+            assert!(reply.end.is_over());
         }
     }
 
@@ -487,14 +489,14 @@ mod tests {
                 "{case}"
             );
             assert_eq!(
-                reply.finished(),
+                reply.end.finish(),
                 Some(&Finish::Complete("completed".into())),
                 "{case}"
             );
-            assert_eq!(Value::from(reply.echo()), kept, "{case}");
+            assert_eq!(Value::from(reply.turn.echo().items()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
-        assert_eq!(replied_with_tools(&DIALECT, &begun).finished(), None);
+        assert_eq!(replied_with_tools(&DIALECT, &begun).end.finish(), None);
     }
 
     #[test]
@@ -533,7 +535,11 @@ mod tests {
             let done = json!({"type": "response.output_item.done", "item": item}).to_string();
             let reply = replied_with_tools(&DIALECT, &[&done, r#"{"type":"response.completed"}"#]);
             assert_eq!(calls_of(&reply), [(id, "a", "{\"n\":1}")], "{item}");
-            assert_eq!(reply.echo()[0]["call_id"], *reply.calls()[0].id, "{item}");
+            assert_eq!(
+                reply.turn.echo().items()[0]["call_id"],
+                *reply.turn.calls()[0].id,
+                "{item}"
+            );
         }
     }
 
@@ -551,8 +557,12 @@ mod tests {
             let mut reply = Reply::default();
             let body = json!({"status": "completed", "output": items}).to_string();
             DIALECT.read_whole(&body, &mut reply).expect(&body);
-            let found = reply.finished().map(Finish::word);
-            assert_eq!((reply.calls(), found), (&[][..], Some(word)), "{items}");
+            let found = reply.end.finish().map(Finish::word);
+            assert_eq!(
+                (reply.turn.calls(), found),
+                (&[][..], Some(word)),
+                "{items}"
+            );
         }
     }
 
@@ -573,11 +583,11 @@ mod tests {
                 .read_whole(&body, &mut reply)
                 .expect("a whole answer");
             assert_eq!(
-                (calls_of(&reply).as_slice(), reply.finished()),
+                (calls_of(&reply).as_slice(), reply.end.finish()),
                 (calls, Some(finish)),
                 "{items}"
             );
-            assert_eq!(Value::from(reply.echo()), items);
+            assert_eq!(Value::from(reply.turn.echo().items()), items);
         }
     }
 }

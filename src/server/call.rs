@@ -210,7 +210,7 @@ impl Call<'_> {
 
     /// Checks that the reply ended well.
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
-        let (mut message, meaning) = match reply.finished() {
+        let (mut message, meaning) = match reply.end.finish() {
             Some(Finish::Blocked(word)) => {
                 let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the provider blocked the answer ({word})");
@@ -222,10 +222,10 @@ impl Call<'_> {
                 // The model or the server may do better at the next try.
                 (message, Meaning::Transient)
             }
-            _ if reply.has_cut_call() => return Err(self.too_long()),
+            _ if reply.turn.has_cut_call() => return Err(self.too_long()),
             _ => return Ok(()),
         };
-        message += &reply.shown_reason();
+        message += &reply.end.shown_reason();
         Err(self.reported(&ServerError::new(message), None, meaning))
     }
 
@@ -247,7 +247,7 @@ impl Call<'_> {
 
     /// Why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> CallError {
-        if let Some(Finish::Limit(_)) = reply.finished() {
+        if let Some(Finish::Limit(_)) = reply.end.finish() {
             let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
             return self
                 .failed("the token limit was reached before the first word")
@@ -259,8 +259,8 @@ impl Call<'_> {
             message = "the reply has reasoning and no answer".to_owned();
             advice = Some(ONLY_REASONING.to_owned());
         }
-        if let Some(finish) = reply.finished() {
-            message += &format!(" ({}){}", finish.word(), reply.shown_reason());
+        if let Some(finish) = reply.end.finish() {
+            message += &format!(" ({}){}", finish.word(), reply.end.shown_reason());
         }
         self.failed(message).advise(advice)
     }
@@ -599,7 +599,7 @@ mod tests {
             call.api.read_whole(&body, &mut reply).expect(&body);
             let error = call.check(&reply).err().map(|failed| failed.error.message);
             let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
-            assert_eq!((error, reply.calls().len()), (expected, 1), "{word}");
+            assert_eq!((error, reply.turn.calls().len()), (expected, 1), "{word}");
         }
     }
 }

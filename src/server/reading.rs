@@ -69,7 +69,7 @@ pub fn read_reply(
     if matches!(first, Some(b'{' | b'[')) {
         let text = read_text(body.bytes().to_vec(), body.response, MAX_EVENT)?;
         let read = api.read_whole(&text, reply);
-        let is_empty = reply.is_blank() && reply.calls().is_empty();
+        let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
         if is_empty || read.is_err() {
             failure::check(&text)?;
         }
@@ -118,9 +118,9 @@ fn read_stream(
         has_events: false,
     };
     events.feed(body.bytes(), reply, take)?;
-    while !reply.ended {
+    while !reply.end.is_over() {
         let mut limit = None;
-        if reply.is_finished() {
+        if reply.end.is_finished() {
             limit = Some(END_SILENCE);
         }
         match body.fill(limit) {
@@ -144,7 +144,7 @@ impl EventStream<'_> {
     /// Reads the events that end in these bytes.
     fn feed(&mut self, bytes: &[u8], reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
         self.read_events(Some(bytes), reply, take)??;
-        if reply.ended {
+        if reply.end.is_over() {
             failure::check(self.parser.stray_json())?;
         }
         Ok(())
@@ -164,13 +164,13 @@ impl EventStream<'_> {
             read?;
         }
         failure::check(self.parser.stray_json())?;
-        if reply.ended {
+        if reply.end.is_over() {
             return Ok(());
         }
         // Where text has followed a finish reason, more of it may have been lost.
-        let ended_well = reply.finished().is_some() && end.is_ok();
-        if ended_well || reply.is_finished() {
-            reply.end();
+        let ended_well = reply.end.finish().is_some() && end.is_ok();
+        if ended_well || reply.end.is_finished() {
+            reply.close();
             return Ok(take(reply.take_piece(true))?);
         }
         end.map_err(ReadError::Connection)?;
@@ -189,7 +189,7 @@ impl EventStream<'_> {
         let mut event = |data: &str| {
             self.has_events = true;
             // An event after the end does not belong to the answer.
-            if read.is_ok() && !reply.ended {
+            if read.is_ok() && !reply.end.is_over() {
                 read = self.api.read_event(data, reply);
             }
         };
@@ -243,7 +243,7 @@ impl Body {
 
     /// Where another request follows, reads to the end if that comes at once: only then can it have the same connection.
     fn read_rest(&mut self, reply: &Reply) {
-        if reply.calls().is_empty() && !reply.is_paused() {
+        if reply.turn.calls().is_empty() && !reply.is_paused() {
             return;
         }
         let began = Instant::now();

@@ -1,0 +1,189 @@
+//! What a reply adds to the answer: text without reasoning and commentary, and sources (pure).
+
+use crate::message::{Source, Sources};
+use crate::provider::kept::{ITEM, Kept};
+use crate::provider::reasoning::Filter;
+
+/// What stands between two paragraphs.
+const PARAGRAPH: &str = "\n\n";
+
+/// The end of the answer so far.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tail {
+    /// The last character; `None` if nothing has come yet.
+    last: Option<char>,
+    /// The text that comes next is a paragraph of its own.
+    ends_paragraph: bool,
+}
+
+/// What one reply adds to the answer.
+#[derive(Debug, Default)]
+pub struct AnswerPart {
+    /// Text that has not been taken yet.
+    text: String,
+    /// There is more than white space.
+    says_something: bool,
+    /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer
+    /// that the reply continues.
+    pub tail: Tail,
+    /// How many bytes have come since the last message began.
+    length_of_last_part: usize,
+    reasoning: Filter,
+    commentary: Commentary,
+    sources: WaitingSources,
+}
+
+/// What the model says on the way. It is the answer only if nothing else comes.
+#[derive(Debug, Default)]
+struct Commentary {
+    text: String,
+    /// The message that is coming is commentary.
+    is_coming: bool,
+}
+
+/// Sources that have not been taken yet, each once.
+#[derive(Debug, Default)]
+struct WaitingSources {
+    sources: Sources,
+    /// Counts them. Once they are too much, the rest is dropped.
+    kept: Kept,
+}
+
+impl AnswerPart {
+    /// A part with so many bytes, which have been taken.
+    pub fn of_length(length: usize) -> AnswerPart {
+        AnswerPart {
+            length_of_last_part: length,
+            ..AnswerPart::default()
+        }
+    }
+
+    /// A message begins. It is a paragraph of the answer, or commentary.
+    pub fn begin_message(&mut self, is_commentary: bool) {
+        self.commentary.is_coming = is_commentary;
+        if !is_commentary {
+            self.tail.ends_paragraph = true;
+            return;
+        }
+        self.think("\n");
+        let text = &mut self.commentary.text;
+        // Many messages may begin without a word.
+        if !text.is_empty() && !text.ends_with(PARAGRAPH) {
+            text.push_str(PARAGRAPH);
+        }
+    }
+
+    /// Whether the text that comes is commentary.
+    pub fn is_in_commentary(&self) -> bool {
+        self.commentary.is_coming
+    }
+
+    /// Adds text.
+    pub fn add(&mut self, piece: &str) {
+        let before = self.text.len();
+        self.reasoning.add(piece, &mut self.text);
+        self.join(before);
+    }
+
+    /// Adds commentary, if there is room for it.
+    pub fn add_commentary(&mut self, piece: &str, fits: bool) {
+        if fits {
+            self.commentary.text.push_str(piece);
+        } else {
+            // A part of it must not become the answer.
+            self.commentary.text.clear();
+        }
+        self.think(piece);
+    }
+
+    /// Adds reasoning, which is no part of the text.
+    pub fn think(&mut self, thought: &str) {
+        self.reasoning.thoughts.push_str(thought);
+    }
+
+    /// Adds sources. They may wait long for the first word, so once there are too many of them, the rest is dropped.
+    pub fn add_sources(&mut self, sources: impl IntoIterator<Item = Source>) {
+        for source in sources {
+            if self.sources.kept.is_too_much() {
+                return;
+            }
+            let bytes = self.sources.sources.add(source);
+            if bytes > 0 {
+                self.sources.kept.add(ITEM + bytes);
+            }
+        }
+    }
+
+    /// Separates the text that was added at this place from the text before it.
+    fn join(&mut self, at: usize) {
+        let added = &self.text[at..];
+        let length = added.len();
+        let last = added.chars().next_back();
+        if !added.trim().is_empty() {
+            self.says_something = true;
+            if std::mem::take(&mut self.tail.ends_paragraph) {
+                let runs_on = self.tail.last.is_some_and(|end| !end.is_whitespace());
+                if runs_on && !added.starts_with(char::is_whitespace) {
+                    self.text.insert_str(at, PARAGRAPH);
+                }
+                self.length_of_last_part = 0;
+            }
+        }
+        self.length_of_last_part += length;
+        self.tail.last = last.or(self.tail.last);
+    }
+
+    /// Nothing more will come, so what was held back belongs to the text.
+    pub fn close(&mut self) {
+        let before = self.text.len();
+        self.reasoning.end(&mut self.text);
+        self.join(before);
+    }
+
+    /// Takes the commentary, to make it the answer.
+    pub fn take_commentary(&mut self) -> String {
+        self.commentary.is_coming = false;
+        std::mem::take(&mut self.commentary.text)
+    }
+
+    /// Takes the text that has come since the last call.
+    pub fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Takes the reasoning and commentary that have come since the last call.
+    pub fn take_thoughts(&mut self) -> String {
+        std::mem::take(&mut self.reasoning.thoughts)
+    }
+
+    /// Takes the sources that have come since the last call.
+    pub fn take_sources(&mut self) -> Vec<Source> {
+        std::mem::take(&mut self.sources).sources.list
+    }
+
+    /// Whether more than white space has come, of the answer or of reasoning before it.
+    pub fn has_begun(&self) -> bool {
+        self.reasoning.has_begun()
+    }
+
+    /// Whether more than white space has come, of the answer or of commentary.
+    pub fn has_text(&self) -> bool {
+        self.has_begun() || !self.commentary.text.trim().is_empty()
+    }
+
+    /// Whether reasoning comes that stands in the text.
+    pub fn is_within_reasoning(&self) -> bool {
+        self.reasoning.is_within()
+    }
+
+    /// Whether no text has come but white space.
+    pub fn is_blank(&self) -> bool {
+        !self.says_something
+    }
+
+    /// The last message of the answer. If it has only one, all that this reply has added to it.
+    pub fn last_part<'a>(&self, answer: &'a str) -> &'a str {
+        let begin = answer.len().saturating_sub(self.length_of_last_part);
+        answer.get(begin..).unwrap_or(answer)
+    }
+}

@@ -1,0 +1,172 @@
+//! How a reply ends: what the provider says of it, and whether more may come (pure).
+
+use crate::provider::finish::Finish;
+use crate::secret::{self, Secrets};
+use crate::text::one_line::{beginning, on_one_line};
+
+/// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
+const UNOFFERED: &str = "tool_calls";
+
+/// The most characters of a word of the server's.
+pub const MAX_WORD: usize = 200;
+
+/// How a reply ends.
+#[derive(Debug, Default)]
+pub struct ReplyEnd {
+    finish: Option<Finish>,
+    /// Why it ended so: what the model says instead of an answer, or the provider's words; empty if neither has said it.
+    pub reason: String,
+    /// More has come after a finish reason, or will come.
+    more_after_finish: bool,
+    /// The last event has come.
+    is_over: bool,
+}
+
+/// What is shown and saved of a word of the server's, which may be any text. It is cut after secrets are removed, so that no
+/// part of one stays.
+pub fn shown_word(word: &str, secrets: &Secrets) -> String {
+    beginning(&secret::redact(word, secrets), MAX_WORD)
+}
+
+impl ReplyEnd {
+    /// The provider says why the model has stopped. More may come: text, usage, the end. Another finish reason replaces only
+    /// a normal end.
+    pub fn read(&mut self, word: &str) {
+        let finish = Finish::read(word);
+        if finish.is_some() && self.may_be_normal() {
+            self.finish = finish;
+        }
+    }
+
+    /// The provider continues the answer when it is asked to, and says so with this word.
+    pub fn pause(&mut self, word: &str) {
+        if self.may_be_normal() {
+            self.finish = Some(Finish::Paused(word.to_owned()));
+        }
+    }
+
+    /// The provider has blocked the prompt, so there is no answer, whatever it has said of one.
+    pub fn block(&mut self, word: &str) {
+        self.finish = Some(Finish::Blocked(word.to_owned()));
+    }
+
+    /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
+    pub fn explain(&mut self, reason: &str) {
+        if !reason.is_empty() {
+            reason.clone_into(&mut self.reason);
+        }
+    }
+
+    /// A part of the answer comes. After a finish reason, still more may follow.
+    pub fn go_on(&mut self) {
+        self.more_after_finish |= self.finish.is_some();
+    }
+
+    /// More will come, whatever the provider says of the end.
+    pub fn expect_more(&mut self) {
+        self.more_after_finish = true;
+    }
+
+    /// The last event has come.
+    pub fn close(&mut self) {
+        self.is_over = true;
+    }
+
+    /// The model has called tools that q can run. Whatever the provider says, they have ended the reply.
+    pub fn end_with_calls(&mut self) {
+        if let Some(Finish::Other(word) | Finish::Paused(word)) = &self.finish {
+            self.finish = Some(Finish::Complete(word.clone()));
+        }
+    }
+
+    /// The model has called tools, and none that q can run.
+    pub fn end_with_unoffered_calls(&mut self) {
+        if self.may_be_normal() {
+            self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
+        }
+    }
+
+    /// Whether the provider has given no finish reason other than a normal end.
+    fn may_be_normal(&self) -> bool {
+        matches!(self.finish, None | Some(Finish::Complete(_)))
+    }
+
+    /// How the answer ended, if the provider has said so.
+    pub fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+
+    /// The provider's word for an answer that is or may be incomplete, or that was blocked.
+    pub fn flaw(&self) -> Option<&str> {
+        match self.finish()? {
+            Finish::Complete(_) | Finish::Failed(_) => None,
+            other => Some(other.word()),
+        }
+    }
+
+    /// Whether the last event has come.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether the provider has said that the answer ended, and no more of it should come.
+    pub fn is_finished(&self) -> bool {
+        self.finish.is_some() && !self.more_after_finish
+    }
+
+    /// Whether the model has stopped, and nothing has failed, is blocked or waits. More of the stream may come, and the
+    /// answer may have reached the token limit.
+    pub fn is_complete(&self) -> bool {
+        let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
+        let has_stopped = self.is_over || self.finish.is_some();
+        has_stopped && !failed && !self.has_paused()
+    }
+
+    /// Whether the answer was cut at the token limit.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.finish, Some(Finish::Limit(_)))
+    }
+
+    /// Whether the provider continues the answer when it is asked to.
+    pub fn has_paused(&self) -> bool {
+        matches!(self.finish, Some(Finish::Paused(_)))
+    }
+
+    /// Why the answer ended so, in words that can be shown, after a colon; empty if nobody has said it.
+    pub fn shown_reason(&self) -> String {
+        match self.reason.trim() {
+            "" => String::new(),
+            reason => format!(": {}", on_one_line(reason)),
+        }
+    }
+
+    /// Removes secrets from what the server says, and cuts its word if it is long.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        self.reason = secret::redact(&self.reason, secrets);
+        if let Some(finish) = &mut self.finish {
+            let word = finish.word_mut();
+            *word = shown_word(word, secrets);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_end_stays_whatever_follows() {
+        let mut end = ReplyEnd::default();
+        for (word, finish) in [
+            ("stop", Finish::Complete("stop".into())),
+            ("length", Finish::Limit("length".into())),
+            ("stop", Finish::Limit("length".into())),
+        ] {
+            end.read(word);
+            assert_eq!(end.finish(), Some(&finish), "{word}");
+        }
+        assert!(end.is_finished());
+        end.go_on();
+        assert!(!end.is_finished());
+    }
+}

@@ -1,0 +1,138 @@
+//! The model's turn: its calls, and what goes back to the API with their results, within bounds (pure).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::message::ToolCall;
+use crate::message::echo::{Echo, EchoFields};
+use crate::provider::calls::{self, Calls};
+use crate::provider::kept::{self, ITEM, Kept};
+use crate::provider::lenient::Json;
+use crate::provider::request::Request;
+
+/// What the next request needs of a reply.
+#[derive(Debug, Default)]
+pub struct ModelTurn {
+    /// Tools were offered. If not, calls are not read.
+    pub offers_tools: bool,
+    /// The model has called a tool, perhaps one that was not offered, or with more arguments than q keeps.
+    pub has_called: bool,
+    calls: Calls,
+    /// All of the turn as the API wants it back, by the provider's index or by position.
+    pub items: BTreeMap<u64, Value>,
+    /// What chat completions want back instead.
+    pub fields: EchoFields,
+    /// The size of what is kept of the reply, here and beside it, and of the text, which the caller may keep.
+    pub kept: Kept,
+}
+
+impl ModelTurn {
+    /// An empty turn. Calls count only if tools were offered.
+    pub fn new(offers_tools: bool) -> ModelTurn {
+        ModelTurn {
+            offers_tools,
+            ..ModelTurn::default()
+        }
+    }
+
+    /// It follows the turns in a request.
+    pub fn follow(&mut self, request: &Request) {
+        self.calls = Calls::after(request.calls_before);
+        self.kept = request.kept_before;
+    }
+
+    /// Adds a call, or a fragment of the one with this index of the provider's. Each of the texts may be empty. Returns the
+    /// call's position; `None` if no tools were offered, or if there is no room.
+    pub fn add_call(&mut self, index: Option<u64>, call: ToolCall) -> Option<usize> {
+        // Some servers end with an empty fragment, which belongs to no call.
+        self.has_called |= !self.offers_tools || !call.name.is_empty();
+        let mut bytes = 0;
+        // A call in one piece is also one of the items, and has been counted there.
+        if index.is_some() {
+            bytes = call.id.len() + call.name.len() + call.arguments.len();
+        }
+        if !self.offers_tools || !self.kept.add(bytes) {
+            return None;
+        }
+        let count = self.calls().len();
+        let place = self.calls.add(index, call);
+        if place == count {
+            self.kept.add(ITEM);
+        }
+        Some(place)
+    }
+
+    /// Counts a value that the next request needs. Returns whether there is room for it.
+    pub fn has_room_for(&mut self, json: &str) -> bool {
+        self.kept.add(kept::weight(json))
+    }
+
+    /// Adds an item, if there is room: at this index of the provider's, or after the rest. Returns it, because it may need
+    /// changes.
+    pub fn keep(&mut self, index: Option<u64>, json: &str) -> Option<&mut Value> {
+        if !self.has_room_for(json) {
+            return None;
+        }
+        let value = serde_json::from_str(json).ok()?;
+        let last = self.items.keys().next_back();
+        let place = index.unwrap_or(last.map_or(0, |last| last + 1));
+        self.items.insert(place, value);
+        self.items.get_mut(&place)
+    }
+
+    /// The same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead` stands
+    /// in their place: the tool does not run with them.
+    pub fn keep_call(
+        &mut self,
+        index: Option<u64>,
+        json: &str,
+        arguments: Json,
+        instead: &str,
+    ) -> Option<&mut Value> {
+        if !arguments.is_too_heavy() {
+            return self.keep(index, json);
+        }
+        let arguments = arguments.get();
+        // They are kept as text elsewhere.
+        self.kept.add(arguments.len().saturating_sub(instead.len()));
+        self.keep(index, &json.replacen(arguments, instead, 1))
+    }
+
+    /// Completes the calls once the last event has come.
+    pub fn close(&mut self) {
+        self.calls.settle();
+    }
+
+    /// The calls that the model asks for, in order. Each has an id.
+    pub fn calls(&self) -> &[ToolCall] {
+        self.calls.list()
+    }
+
+    /// Leaves out the arguments of calls that need more bytes than there is `room`, also in what the API wants back.
+    pub fn leave_out_arguments(&mut self, room: &mut usize) {
+        let left_out = self.calls.leave_out_arguments(room);
+        if !left_out.is_empty() {
+            calls::empty_arguments(self.items.values_mut(), &left_out);
+        }
+    }
+
+    /// What the API wants back.
+    pub fn echo(&self) -> Echo {
+        if self.fields.is_empty() {
+            Echo::Items(self.items.values().cloned().collect())
+        } else {
+            Echo::Fields(self.fields.clone())
+        }
+    }
+
+    /// Whether more has come than q keeps. Then the next request would lack a part of it.
+    pub fn is_too_long(&self) -> bool {
+        self.kept.is_too_much()
+    }
+
+    /// Whether a call that would run is not complete, because more has come than q keeps.
+    pub fn has_cut_call(&self) -> bool {
+        self.offers_tools && self.has_called && self.is_too_long()
+    }
+}
