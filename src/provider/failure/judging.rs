@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use self::Clue::{Judgement, Statuses, Words};
 use super::reading::ServerError;
 use super::refused::{self, OUTPUT_CONFIG, has_name};
 use crate::provider::request::Extra;
@@ -60,70 +61,47 @@ pub enum Meaning {
     Other,
 }
 
-type Rule = fn(&Case) -> bool;
+/// What an error with some meaning is recognized by.
+#[derive(Clone, Copy)]
+enum Clue {
+    /// One of these words or codes, whatever the status.
+    Words(&'static [&'static str]),
+    /// One of these statuses, whatever the words.
+    Statuses(&'static [u16]),
+    /// More than that: see [`Case::means`].
+    Judgement,
+}
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
-const RULES: &[(Meaning, Rule)] = &[
-    (Meaning::TooLong, |case| case.says(TOO_LONG)),
-    (Meaning::RefusesStream, |case| case.says(STREAM)),
-    (Meaning::ToolsSwitchedOff, |case| case.says(SWITCHED_OFF)),
-    (Meaning::RefusesTools, |case| case.refuses_tools()),
-    (Meaning::RefusesContent, |case| case.says(CONTENT)),
-    (Meaning::RefusesPlace, |case| case.says(PLACE)),
-    (Meaning::Refuses(Extra::Attachments), |case| {
-        case.asked.contains(&Extra::Attachments) && case.says(PICTURES)
-    }),
-    (Meaning::NoAccess, |case| case.says(ACCESS)),
-    (Meaning::Refuses(Extra::Store), |case| {
-        case.refuses(Extra::Store)
-    }),
-    (Meaning::Refuses(Extra::Cache), |case| {
-        case.refuses(Extra::Cache)
-    }),
-    (Meaning::Refuses(Extra::Usage), |case| {
-        case.refuses(Extra::Usage)
-    }),
-    (Meaning::Refuses(Extra::Limit), |case| {
-        case.refuses(Extra::Limit)
-    }),
-    (Meaning::Loading, |case| case.is_loading()),
-    (Meaning::CannotChat, |case| case.says(CANNOT_CHAT)),
-    (Meaning::UnknownModel, |case| case.is_unknown_model()),
-    (Meaning::Refuses(Extra::Effort), |case| {
-        let is_wrong = case.error.code.contains(WRONG_PARAMETER);
-        case.refuses(Extra::Effort) || (is_wrong && case.can_refuse(Extra::Effort))
-    }),
-    (Meaning::Refuses(Extra::Form), |case| {
-        // As a plain word it may be any text, but not as the name of a field.
-        let is_field = case.can_refuse(Extra::Form) && case.error.field == "text";
-        is_field || case.refuses(Extra::Form) || case.has_failed_at_form()
-    }),
-    // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
-    (Meaning::Refuses(Extra::Effort), |case| {
-        case.can_refuse(Extra::Effort) && has_name(&case.words, OUTPUT_CONFIG)
-    }),
-    (Meaning::Refuses(Extra::Encrypted), |case| {
-        case.refuses(Extra::Encrypted)
-    }),
-    (Meaning::Refuses(Extra::Choice), |case| {
-        case.refuses(Extra::Choice)
-    }),
-    (Meaning::Refuses(Extra::System), |case| {
-        case.refuses(Extra::System)
-    }),
-    (Meaning::Spent, |case| case.is_spent()),
-    (Meaning::WrongKey, |case| {
-        let is_refused = matches!(case.status, Some(401 | 403));
-        is_refused || case.says(KEY)
-    }),
-    (Meaning::TooManyTools, |case| {
-        has_name(&case.words, "tools") && case.says(TOO_MANY)
-    }),
-    (Meaning::TooLarge, |case| case.status == Some(413)),
-    (Meaning::Refuses(Extra::Attachments), |case| {
-        case.asked.contains(&Extra::Attachments) && case.may_be_about_attachments()
-    }),
-    (Meaning::Transient, |case| case.is_transient()),
+const ROWS: &[(Meaning, Clue)] = &[
+    (Meaning::TooLong, Words(TOO_LONG)),
+    (Meaning::RefusesStream, Words(STREAM)),
+    (Meaning::ToolsSwitchedOff, Words(SWITCHED_OFF)),
+    (Meaning::RefusesTools, Judgement),
+    (Meaning::RefusesContent, Words(CONTENT)),
+    (Meaning::RefusesPlace, Words(PLACE)),
+    (Meaning::Refuses(Extra::Attachments), Words(PICTURES)),
+    (Meaning::NoAccess, Words(ACCESS)),
+    (Meaning::Refuses(Extra::Store), Judgement),
+    (Meaning::Refuses(Extra::Cache), Judgement),
+    (Meaning::Refuses(Extra::Usage), Judgement),
+    (Meaning::Refuses(Extra::Limit), Judgement),
+    (Meaning::Loading, Judgement),
+    (Meaning::CannotChat, Words(CANNOT_CHAT)),
+    (Meaning::UnknownModel, Words(MODEL)),
+    (Meaning::UnknownModel, Judgement),
+    (Meaning::Refuses(Extra::Effort), Judgement),
+    (Meaning::Refuses(Extra::Form), Judgement),
+    (Meaning::Refuses(Extra::Encrypted), Judgement),
+    (Meaning::Refuses(Extra::Choice), Judgement),
+    (Meaning::Refuses(Extra::System), Judgement),
+    (Meaning::Spent, Judgement),
+    (Meaning::WrongKey, Statuses(&[401, 403])),
+    (Meaning::WrongKey, Words(KEY)),
+    (Meaning::TooManyTools, Judgement),
+    (Meaning::TooLarge, Statuses(&[413])),
+    (Meaning::Refuses(Extra::Attachments), Judgement),
+    (Meaning::Transient, Judgement),
 ];
 
 /// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
@@ -397,12 +375,10 @@ pub fn judge(
         error,
         asked,
     };
-    for (meaning, applies) in RULES {
-        if applies(&case) {
-            return *meaning;
-        }
-    }
-    Meaning::Other
+    let found = ROWS
+        .iter()
+        .find(|(meaning, clue)| case.has(*clue, *meaning));
+    found.map_or(Meaning::Other, |(meaning, _)| *meaning)
 }
 
 /// The place of the tool whose definition a server refuses, if its error says which one: by its name, or by its place, such as
@@ -455,15 +431,45 @@ impl Case<'_> {
         phrases.iter().any(|phrase| self.words.contains(phrase))
     }
 
-    /// Whether the server refuses something about the request itself, and this was in it.
-    fn can_refuse(&self, extra: Extra) -> bool {
-        let is_refusal = matches!(self.status, Some(400 | 422));
-        is_refusal && self.asked.contains(&extra)
+    /// Whether the error has this clue to this meaning. What was not in the request cannot be refused.
+    fn has(&self, clue: Clue, meaning: Meaning) -> bool {
+        if let Meaning::Refuses(extra) = meaning
+            && !self.asked.contains(&extra)
+        {
+            return false;
+        }
+        match clue {
+            Words(words) => self.says(words),
+            Statuses(statuses) => self.status.is_some_and(|status| statuses.contains(&status)),
+            Judgement => self.means(meaning),
+        }
     }
 
-    /// Whether it refuses this, which was in the request.
-    fn refuses(&self, extra: Extra) -> bool {
-        self.asked.contains(&extra) && refused::refuses(extra, &self.words, self.error, self.status)
+    /// Whether the error has this meaning, where it takes more than one of some words or statuses.
+    fn means(&self, meaning: Meaning) -> bool {
+        match meaning {
+            Meaning::RefusesTools => self.refuses_tools(),
+            Meaning::Loading => self.is_loading(),
+            Meaning::UnknownModel => self.is_missing() && self.says(&["model"]),
+            Meaning::Spent => self.is_spent(),
+            Meaning::TooManyTools => has_name(&self.words, "tools") && self.says(TOO_MANY),
+            Meaning::Transient => self.is_transient(),
+            Meaning::Refuses(Extra::Effort) => self.refuses_effort(),
+            Meaning::Refuses(Extra::Form) => self.refuses_form(),
+            Meaning::Refuses(Extra::Attachments) => self.may_be_about_attachments(),
+            Meaning::Refuses(extra) => self.names(extra),
+            _ => false,
+        }
+    }
+
+    /// Whether the server refuses something about the request itself.
+    fn is_bad_request(&self) -> bool {
+        matches!(self.status, Some(400 | 422))
+    }
+
+    /// Whether the server refuses this by its name.
+    fn names(&self, extra: Extra) -> bool {
+        refused::refuses(extra, &self.words, self.error, self.status)
     }
 
     /// Whether the words say of one of the names for tools that it is not supported, or of a field with the tools.
@@ -480,12 +486,23 @@ impl Case<'_> {
         })
     }
 
-    /// Whether the model did not keep the form, or the form may be what the server means. The status is not always there.
-    fn has_failed_at_form(&self) -> bool {
-        let asked = self.asked.contains(&Extra::Form);
-        let is_bare =
-            self.can_refuse(Extra::Form) && self.error.message.to_lowercase() == INVALID_ARGUMENT;
-        is_bare || (asked && self.says(FAILED_FORM))
+    /// Whether the server refuses the effort, or may mean it.
+    fn refuses_effort(&self) -> bool {
+        let has_wrong_parameter = self.error.code.contains(WRONG_PARAMETER);
+        // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
+        let is_only_effort = !self.asked.contains(&Extra::Form);
+        let may_be =
+            has_wrong_parameter || (is_only_effort && has_name(&self.words, OUTPUT_CONFIG));
+        self.names(Extra::Effort) || (self.is_bad_request() && may_be)
+    }
+
+    /// Whether the server refuses the form, or may mean it, or the model did not keep it. The status is not always there.
+    fn refuses_form(&self) -> bool {
+        // As a plain word it may be any text, but not as the name of a field.
+        let is_field = self.error.field == "text";
+        let is_bare = self.error.message.to_lowercase() == INVALID_ARGUMENT;
+        let may_be = is_field || is_bare;
+        self.names(Extra::Form) || self.says(FAILED_FORM) || (self.is_bad_request() && may_be)
     }
 
     fn is_loading(&self) -> bool {
@@ -496,13 +513,13 @@ impl Case<'_> {
         }
     }
 
-    fn is_unknown_model(&self) -> bool {
-        let is_missing = match self.status {
+    /// Whether something is not there: the model, or the address.
+    fn is_missing(&self) -> bool {
+        match self.status {
             Some(404 | 410) => true,
             Some(400) | None => self.says(&["not found", "not exist", "not_found_error"]),
             Some(_) => false,
-        };
-        self.says(MODEL) || (is_missing && self.says(&["model"]))
+        }
     }
 
     fn may_be_about_attachments(&self) -> bool {
