@@ -8,7 +8,7 @@ use crate::answers::{Answers, Sharing};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
-use crate::output::{Look, Notes};
+use crate::output::{Look, Notes, Styling};
 use crate::session::directory::StateDirectory;
 use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
@@ -55,14 +55,10 @@ impl Context {
 
     /// How an answer looks on a terminal.
     pub fn look(&self, values: &Values) -> Look {
-        if self.environment.get("TERM") == Some("dumb") {
-            return Look::default();
-        }
-        // See no-color.org.
-        let no_color = self.environment.get("NO_COLOR").is_some();
+        let styling = self.notes.terminal().styling;
         Look {
-            wraps: values.wrap,
-            styles: values.style && !no_color,
+            wraps: values.wrap && styling != Styling::Dumb,
+            styles: values.style && styling == Styling::Full,
         }
     }
 

@@ -60,18 +60,15 @@ fn main() -> ExitCode {
             // --json may come after the option that is wrong.
             let json = flags::asks_for_json(&typed);
             let spinner = Spinner::default();
-            let notes = Notes::new(false, false, false, spinner, terminal);
+            let notes = Notes::new(false, false, spinner, terminal);
             return failure(&error, json, &notes);
         }
     };
     let mut spinner = Spinner::default();
     if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {
-        spinner = Spinner::new(arguments.quiet, environment.get("TERM"), &terminal);
+        spinner = Spinner::new(arguments.quiet, &terminal);
     }
-    let has_styles =
-        environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
-    let (quiet, verbose) = (arguments.quiet, arguments.verbose);
-    let notes = Notes::new(quiet, verbose, has_styles, spinner, terminal);
+    let notes = Notes::new(arguments.quiet, arguments.verbose, spinner, terminal);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => {

@@ -18,6 +18,6 @@ pub use spinner::Spinner;
 pub use stdout::{
     OutputError, Stdout, print, print_exactly, print_report, print_texts, unless_reader_gone,
 };
-pub use terminal::Terminal;
+pub use terminal::{Styling, Terminal};
 pub use terminal_lock::TerminalLock;
 pub use wrap::Look;

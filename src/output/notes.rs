@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::quote::Quote;
 use super::spinner::Spinner;
-use super::terminal::Terminal;
+use super::terminal::{Styling, Terminal};
 use super::wrap::wrapped;
 use crate::error::{self, Error, ErrorKind};
 use crate::message::Source;
@@ -35,8 +35,6 @@ pub struct Notes {
     verbose: bool,
     spinner: Spinner,
     terminal: Terminal,
-    /// What the model thinks is dim on a terminal.
-    dims: bool,
     /// What the model thinks, as far as it is shown.
     thoughts: Arc<Mutex<Quote>>,
     /// Locked while q asks the user something.
@@ -44,21 +42,13 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// `quiet` prints only errors; `verbose` prints details too, and what the model thinks, which a terminal shows dim if it
-    /// `dims`.
-    pub fn new(
-        quiet: bool,
-        verbose: bool,
-        dims: bool,
-        spinner: Spinner,
-        terminal: Terminal,
-    ) -> Notes {
+    /// `quiet` prints only errors; `verbose` prints details too, and what the model thinks.
+    pub fn new(quiet: bool, verbose: bool, spinner: Spinner, terminal: Terminal) -> Notes {
         Notes {
             quiet,
             verbose: verbose && !quiet,
             spinner,
             terminal,
-            dims,
             thoughts: Arc::default(),
             question: Arc::default(),
         }
@@ -126,7 +116,8 @@ impl Notes {
         // The lock is released before the text is written: the terminal may be stalled, and a signal's note must not wait
         // for it.
         let mut shown = lock(&self.thoughts).feed(text, place.columns, |part| place.visible(part));
-        if self.dims && place.columns.is_some() && !shown.is_empty() {
+        let dims = self.terminal.styling == Styling::Full;
+        if dims && place.columns.is_some() && !shown.is_empty() {
             shown = format!("\x1b[2m{shown}\x1b[0m");
         }
         let _ = io::stderr().write_all(shown.as_bytes());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::terminal::Terminal;
+use super::terminal::{Styling, Terminal};
 use super::terminal_lock;
 use crate::text::columns::cut;
 use crate::text::escape::escape;
@@ -52,9 +52,9 @@ struct Wait {
 
 impl Spinner {
     /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
-    pub fn new(quiet: bool, kind: Option<&str>, terminal: &Terminal) -> Spinner {
+    pub fn new(quiet: bool, terminal: &Terminal) -> Spinner {
         let is_visible = !quiet
-            && kind != Some("dumb")
+            && terminal.styling != Styling::Dumb
             && io::stdout().is_terminal()
             && io::stderr().is_terminal();
         if !is_visible {

@@ -21,6 +21,30 @@ const LOCALE_POLL: Duration = Duration::from_millis(2);
 /// The most bytes of what it says.
 const MAX_CHARMAP: u64 = 1_000;
 
+/// What the environment lets q do with a terminal, whatever the settings say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Styling {
+    /// `TERM=dumb`: it shows lines one after the other, and nothing else works.
+    Dumb,
+    /// `NO_COLOR`, see no-color.org: text has neither weight nor colour.
+    Plain,
+    #[default]
+    Full,
+}
+
+impl Styling {
+    /// Reads the environment. `variable` returns the value of a variable that is set and not empty.
+    fn of<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Styling {
+        if variable("TERM") == Some("dumb") {
+            Styling::Dumb
+        } else if variable("NO_COLOR").is_some() {
+            Styling::Plain
+        } else {
+            Styling::Full
+        }
+    }
+}
+
 /// What the environment says about the terminal. Its clones share what has been shown.
 #[derive(Debug, Clone, Default)]
 pub struct Terminal {
@@ -28,6 +52,7 @@ pub struct Terminal {
     named: Encoding,
     /// By the system, too, once somebody needs to know.
     encoding: Arc<OnceLock<Encoding>>,
+    pub styling: Styling,
     /// It is a window of GNU screen.
     is_in_screen: bool,
     /// The answer goes into the command line of a shell.
@@ -42,6 +67,7 @@ impl Terminal {
         Terminal {
             named: Encoding::of(&variable),
             encoding: Arc::default(),
+            styling: Styling::of(&variable),
             is_in_screen: variable("STY").is_some(),
             fills_command_line: variable(FOR_COMMAND_LINE).is_some(),
             has_encoded: Arc::default(),
