@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
+use crate::settings::adds_one;
 use crate::text::escape::is_line_break;
 use crate::tools::{Groups, Selection, Starting};
 
@@ -17,10 +18,8 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let settings = context.settings(arguments)?;
     let starting = Starting::new(selection.as_ref(), &settings, context, groups)?;
     if settings.tool_servers()?.is_empty() {
-        let file = settings.file.display();
-        notes.note(&format!(
-            "no tool is configured; a section [tools.NAME] in {file} adds one"
-        ));
+        let section = adds_one("tools", &settings.file);
+        notes.note(&format!("no tool is configured; {section}"));
     }
     let offers = starting.list(notes)?;
     let mut listed = Vec::new();

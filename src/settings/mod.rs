@@ -30,6 +30,7 @@ pub use origin::{Environment, Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
+pub use sections::adds_one;
 pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
@@ -38,7 +39,7 @@ use crate::error::Error;
 use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::json;
-use crate::text::nearest::did_you_mean;
+use crate::text::nearest::choices;
 use crate::unix;
 
 /// A setting, with what each layer says about it.
@@ -206,13 +207,11 @@ impl Settings {
         if self.provider_named(name).is_some() {
             return Ok(());
         }
-        let meant = did_you_mean(name, self.providers.iter().map(|provider| &provider.name));
-        let names = self.provider_names();
-        let file = self.file.display();
+        let names = Vec::from_iter(self.providers.iter().map(|provider| &*provider.name));
+        let there = choices(name, &names, "-p chooses one of");
+        let section = adds_one("providers", &self.file);
         let error = wrong(&format!("there is no provider “{name}”"));
-        Err(error.advise(format!(
-            "{meant}-p chooses one of {names}\na section [providers.NAME] in {file} adds one"
-        )))
+        Err(error.advise(format!("{there}\n{section}")))
     }
 
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as

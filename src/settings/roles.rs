@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use super::file::{ROLE_NAMES, RoleSection, is_role};
 use super::origin::Environment;
 use super::paths::expand_home;
+use super::sections::adds_one;
 use super::text::{MAX_TEXT, read_text};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::shape::Shape;
-use crate::text::nearest::did_you_mean;
+use crate::text::nearest::choices;
 
 impl RoleSection {
     /// The error for one of its keys.
@@ -159,15 +160,14 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
 
 fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
     let names = names(sections, file);
-    let meant = did_you_mean(name, &names);
     let there = if names.is_empty() {
         "there are no roles".to_owned()
     } else {
-        format!("the roles are {}", names.join(", "))
+        choices(name, &names, "the roles are")
     };
+    let section = adds_one("roles", file);
     Error::usage(format!("there is no role “{name}”")).advise(format!(
-        "{meant}{there}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
-        file.display()
+        "{there}\n{section}, or a file roles/NAME.md beside it"
     ))
 }
 

@@ -1,5 +1,7 @@
 //! The kinds of sections in the configuration file, with the keys of each, and the errors for what does not exist (pure).
 
+use std::path::Path;
+
 use toml::de::DeValue;
 
 use super::table::{self, SETTINGS};
@@ -125,6 +127,11 @@ fn home_of(key: &str) -> Option<String> {
     let kind = KINDS.iter().find(|kind| kind.keys.contains(&key))?;
     let example = kind.example;
     Some(format!("this key belongs in a section such as {example}"))
+}
+
+/// Advice where there is no section of this kind with some name.
+pub fn adds_one(kind: &str, file: &Path) -> String {
+    format!("a section [{kind}.NAME] in {} adds one", file.display())
 }
 
 /// Whether TOML takes a key without quotes.

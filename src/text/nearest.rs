@@ -40,6 +40,14 @@ pub fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = 
     }
 }
 
+/// Says what there is in place of a name that does not exist: the one that may have been meant, and all of them, after words
+/// such as “there are”.
+pub fn choices<T: AsRef<str>>(typed: &str, names: &[T], there_are: &str) -> String {
+    let meant = did_you_mean(typed, names);
+    let names = Vec::from_iter(names.iter().map(T::as_ref)).join(", ");
+    format!("{meant}{there_are} {names}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
