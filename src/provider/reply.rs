@@ -70,6 +70,16 @@ impl Activity {
     pub(super) fn search(&mut self) {
         self.sign = Some("searching the web");
     }
+
+    /// The model thinks.
+    fn think(&mut self) {
+        self.sign = Some(THINKING);
+    }
+
+    /// The model answers or calls.
+    fn end(&mut self) {
+        self.sign = None;
+    }
 }
 
 impl Reply {
@@ -104,7 +114,7 @@ impl Reply {
     pub(super) fn add_call(&mut self, index: Option<u64>, call: ToolCall) -> Option<usize> {
         let place = self.turn.add_call(index, call)?;
         self.end.go_on();
-        self.activity.sign = None;
+        self.activity.end();
         Some(place)
     }
 
@@ -115,10 +125,10 @@ impl Reply {
         }
         let fits = self.turn.kept.add(piece.len());
         if self.answer.is_in_commentary() {
-            self.activity.sign = Some(THINKING);
+            self.activity.think();
             self.answer.add_commentary(piece, fits);
         } else {
-            self.activity.sign = None;
+            self.activity.end();
             self.end.go_on();
             self.answer.add(piece);
         }
@@ -134,7 +144,7 @@ impl Reply {
 
     /// Reasoning has come, which is no part of the answer. The provider may hide the text of it.
     pub(super) fn think(&mut self, thought: &str) {
-        self.activity.sign = Some(THINKING);
+        self.activity.think();
         self.answer.think(thought);
     }
 
