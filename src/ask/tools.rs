@@ -1,0 +1,130 @@
+//! The tools of a question: those of `-t`, else those that its conversation remembers.
+
+use std::io::{self, IsTerminal};
+
+use super::place::Place;
+use super::plan::Plan;
+use crate::context::Context;
+use crate::error::Error;
+use crate::server::target::Target;
+use crate::settings::{Cached, Settings};
+use crate::text::one_line::{on_one_line, quoted};
+use crate::tools::{Groups, Selection, Starting, Toolbox};
+
+/// Advice for remembered tools that fail.
+const REMEMBERED: &str =
+    "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
+
+/// The most characters of the names of tools that a note shows.
+const MAX_NAMES: usize = 200;
+
+/// The tools of a question, which start as soon as it is known which these are.
+pub struct Tools<'a> {
+    settings: &'a Settings,
+    context: &'a Context,
+    groups: &'a Groups,
+    selection: Option<Selection>,
+    starting: Option<Starting>,
+    /// What else a person can do if they fail.
+    advice: Option<&'static str>,
+}
+
+impl<'a> Tools<'a> {
+    /// Starts those of `-t`, in `groups`.
+    pub fn start_typed(
+        plan: &Plan<'a>,
+        context: &'a Context,
+        groups: &'a Groups,
+    ) -> Result<Tools<'a>, Error> {
+        let mut tools = Tools {
+            settings: plan.settings,
+            context,
+            groups,
+            selection: plan.selection.clone(),
+            starting: None,
+            advice: None,
+        };
+        tools.start()?;
+        Ok(tools)
+    }
+
+    /// Starts those that the conversation remembers, unless `-t` is given.
+    pub fn start_remembered(&mut self, place: &Place) -> Result<(), Error> {
+        if self.selection.is_some() {
+            return Ok(());
+        }
+        self.selection = self.remembered(place)?;
+        self.advice = Some(REMEMBERED);
+        self.start()
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        let selection = self.selection.as_ref();
+        if selection.is_some() {
+            let started = Starting::new(selection, self.settings, self.context, self.groups);
+            self.starting = Some(started.map_err(|error| self.advise(error))?);
+        }
+        Ok(())
+    }
+
+    /// Waits until they can be offered to this provider; `None` if there are none.
+    pub fn wait(mut self, target: &Target) -> Result<Option<Toolbox>, Error> {
+        let Some(starting) = self.starting.take() else {
+            return Ok(None);
+        };
+        if starting.are_awaited() {
+            target.open_ahead(self.settings);
+        }
+        self.offer(starting, target)
+            .map_err(|error| self.advise(error))
+    }
+
+    fn offer(&self, starting: Starting, target: &Target) -> Result<Option<Toolbox>, Error> {
+        let notes = &self.context.notes;
+        let mut toolbox = starting.finish(self.settings.typed.yes, notes)?;
+        if let Some(toolbox) = &mut toolbox {
+            let provider = target.provider();
+            toolbox.fit(provider.api.tool_schemas, &provider.name, notes)?;
+        }
+        Ok(toolbox)
+    }
+
+    fn advise(&self, error: Error) -> Error {
+        match self.advice {
+            Some(advice) => error.advise_also(advice),
+            None => error,
+        }
+    }
+
+    /// The tools that the conversation remembers. Without a person at the terminal they are not used, nor where the answer may
+    /// be known, nor where somebody else may have named them.
+    fn remembered(&self, place: &Place) -> Result<Option<Selection>, Error> {
+        let names = match place.intent.continued() {
+            Some(conversation) if !conversation.tools.is_empty() => &conversation.tools,
+            _ => return Ok(None),
+        };
+        let reason = if self.settings.cached != Cached::Off {
+            "no answer that needs them can be known".to_owned()
+        } else if let Some(file) = place.file_elsewhere() {
+            let mut names = on_one_line(&names.join(","));
+            if let Some((end, _)) = names.char_indices().nth(MAX_NAMES) {
+                names.replace_range(end.., "…");
+            }
+            let (file, names) = (file.display(), quoted(&names));
+            format!(
+                "{file} names them, and it may have come from somebody else; -t {names} uses them"
+            )
+        } else if !io::stdin().is_terminal() {
+            let names = names.join(",");
+            format!("standard input is not a terminal; -t {names} uses them")
+        } else {
+            let tools = Selection::parse(names);
+            let tools = tools.map_err(|reason| Error::usage(reason).advise(REMEMBERED))?;
+            return Ok(Some(tools));
+        };
+        self.context.notes.note(&format!(
+            "the tools of this conversation are not used: {reason}"
+        ));
+        Ok(None)
+    }
+}
