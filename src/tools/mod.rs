@@ -17,6 +17,7 @@ mod outcome;
 mod prepare;
 mod process;
 mod protocol;
+mod secrets;
 mod server;
 mod servers;
 mod start;

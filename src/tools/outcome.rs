@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 use super::protocol::{self, RpcAnswer};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT};
-use crate::secret::{self, Secrets};
 use crate::text::media::{PDF, media_type};
 use crate::text::{json, surrogates};
 
@@ -41,11 +40,6 @@ impl Outcome {
     /// The text and the remarks.
     pub fn all(&self) -> String {
         format!("{}{}", self.text, self.remarks)
-    }
-
-    /// The text and the remarks without these values.
-    pub fn without(&self, keys: &Secrets) -> String {
-        secret::redact(&self.text, keys) + &secret::redact(&self.remarks, keys)
     }
 
     /// A call that failed, for this reason.

@@ -11,6 +11,7 @@ use super::faults;
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
+use super::secrets::ToolSecrets;
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
@@ -28,9 +29,8 @@ pub struct Preparation<'a> {
     pub selection: Option<&'a Selection>,
     pub settings: &'a Settings,
     pub notes: &'a Notes,
-    /// Values that the model does not get, and others that are not shown.
-    pub keys: Vec<Secret>,
-    pub hidden: Vec<Secret>,
+    /// Gets those of the sections.
+    pub secrets: &'a mut ToolSecrets,
 }
 
 impl Preparation<'_> {
@@ -133,9 +133,9 @@ impl Preparation<'_> {
                 "tools.{name}: {cwd} is not a folder, so nothing can start there"
             )));
         };
-        self.keys.extend(local.keys(own));
+        self.secrets.add_keys(&local.keys(own));
         for (_, value) in &local.env {
-            self.hidden.extend(value.parts_to_hide());
+            self.secrets.add_hidden(&value.parts_to_hide());
         }
         Ok(Program {
             file,
@@ -170,13 +170,13 @@ impl Preparation<'_> {
         keys.extend_from_slice(client.proxy_secrets());
         for header in &headers {
             let secrets = header.1.of_header();
+            self.secrets.add_hidden(&secrets);
             if is_authorization(header) {
-                keys.extend(secrets.clone());
+                keys.extend(secrets);
             }
-            self.hidden.extend(secrets);
         }
-        self.keys.extend(keys.iter().cloned());
-        self.hidden.extend(server.url.secrets());
+        self.secrets.add_keys(&keys);
+        self.secrets.add_hidden(&server.url.secrets());
         Ok(Site {
             client,
             url: server.url.clone(),

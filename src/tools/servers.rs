@@ -8,11 +8,11 @@ use super::about::About;
 use super::connection::Spec;
 use super::known::KnownList;
 use super::process::{Groups, ReportLine};
+use super::secrets::ToolSecrets;
 use super::server::Server;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
-use crate::secret::{self, Secrets};
 use crate::settings::ToolServer;
 use crate::threads;
 
@@ -20,10 +20,7 @@ use crate::threads;
 pub struct Servers {
     pub slots: Vec<Slot>,
     pub groups: Groups,
-    /// Values that the model does not get.
-    pub keys: Secrets,
-    /// Values that are not shown; the keys are among them.
-    pub secrets: Secrets,
+    pub secrets: ToolSecrets,
 }
 
 /// The place of one server.
@@ -49,7 +46,7 @@ impl Slot {
 
     /// Takes the server if it has started, or waits for it. What it lists replaces what it has listed before. A note says if
     /// a server that was known could not be started; of others this is an error.
-    fn receive(&mut self, waits: bool, keys: &Secrets, secrets: &Secrets, notes: &Notes) {
+    fn receive(&mut self, waits: bool, secrets: &ToolSecrets, notes: &Notes) {
         if self.opened.is_some() {
             return;
         }
@@ -62,16 +59,16 @@ impl Slot {
         }
         self.opened = match arrived {
             Some(Ok(mut server)) => {
-                server.about.redact(keys);
+                secrets.redact_about(&mut server.about);
                 if server.is_connected() {
                     let text = introduction(&self.section.name, &server);
-                    notes.detail(|| secret::redact(&text, secrets));
+                    notes.detail(|| secrets.redact_for_user(&text));
                 }
                 self.list.replace(&server.about);
                 Some(Ok(Arc::new(server)))
             }
-            Some(Err(mut error)) => {
-                error.redact(secrets);
+            Some(Err(error)) => {
+                let error = secrets.redact_error(error);
                 if self.list.about.is_some() {
                     notes.note_error(&error);
                 }
@@ -97,7 +94,7 @@ impl Servers {
         let secrets = self.secrets.clone();
         let notes = notes.clone();
         let report: ReportLine = Arc::new(move |text: &str| {
-            notes.quote(|| secret::redact(&format!("{name}: {text}"), &secrets));
+            notes.quote(|| secrets.redact_for_user(&format!("{name}: {text}")));
         });
         let groups = self.groups.clone();
         let (sender, arrival) = mpsc::channel();
@@ -133,7 +130,7 @@ impl Servers {
     pub fn receive(&mut self, must_start: impl Fn(&Slot) -> bool, notes: &Notes) {
         for slot in &mut self.slots {
             let waits = must_start(slot);
-            slot.receive(waits, &self.keys, &self.secrets, notes);
+            slot.receive(waits, &self.secrets, notes);
         }
     }
 
@@ -141,10 +138,9 @@ impl Servers {
     pub fn report_failures(&self, notes: &Notes) {
         for slot in &self.slots {
             if let Some(Ok(server)) = &slot.opened
-                && let Some(mut error) = server.failed()
+                && let Some(error) = server.failed()
             {
-                error.redact(&self.secrets);
-                notes.note_error(&error);
+                notes.note_error(&self.secrets.redact_error(error));
             }
         }
     }
@@ -172,7 +168,7 @@ impl Servers {
     /// Waits for one server. The error says to the model that it did not start.
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
         let slot = &mut self.slots[index];
-        slot.receive(true, &self.keys, &self.secrets, notes);
+        slot.receive(true, &self.secrets, notes);
         if let Some(Ok(server)) = &slot.opened {
             return Ok(Arc::clone(server));
         }

@@ -9,6 +9,7 @@ use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
+use super::secrets::ToolSecrets;
 use super::servers::{Servers, Slot};
 use super::toolbox::Toolbox;
 use crate::context::Context;
@@ -16,9 +17,7 @@ use crate::error::Error;
 use crate::interrupt::{Interrupts, When};
 use crate::message::shortened;
 use crate::output::Notes;
-use crate::secret::{self, Secret, Secrets};
-use crate::server::client::is_authorization;
-use crate::settings::{Environment, Key, ServerKind, Settings, ToolServer};
+use crate::settings::{Environment, ServerKind, Settings, ToolServer};
 use crate::text::fence;
 
 /// The most bytes of a server's instructions, and of what a command of the user's says about others.
@@ -44,31 +43,27 @@ impl Starting {
         groups: &Groups,
     ) -> Result<Starting, Error> {
         let notes = &context.notes;
-        let mut preparation = Preparation {
+        let mut secrets = ToolSecrets::of_providers(settings);
+        let prepared = Preparation {
             selection,
             settings,
             notes,
-            keys: keys_of_providers(settings),
-            hidden: Vec::new(),
-        };
-        let prepared = preparation.prepare_all()?;
+            secrets: &mut secrets,
+        }
+        .prepare_all()?;
         if !prepared.is_empty() {
             end_on_signal(groups, &context.interrupts);
         }
-        let keys = Secrets::from_iter(&preparation.keys);
-        let mut secrets = keys.clone();
-        secrets.extend(&preparation.hidden);
         let mut servers = Servers {
             slots: Vec::new(),
             groups: groups.clone(),
-            keys,
             secrets,
         };
         for spec in prepared {
             let mut list = KnownList::read(context.cache.as_deref(), &spec, settings);
             // What was no key when it was written may be one now.
             if let Some(about) = &mut list.about {
-                about.redact(&servers.keys);
+                servers.secrets.redact_about(about);
             }
             servers.start(spec, list, &context.interrupts, notes)?;
         }
@@ -165,7 +160,7 @@ impl Starting {
             ServerKind::Commands(_) => MAX_ABOUT,
             _ => MAX_INSTRUCTIONS,
         };
-        let text = secret::redact(text, &self.servers.keys);
+        let text = self.servers.secrets.redact_for_model(text);
         fence::around_instructions(&section.name, &shortened(&text, most))
     }
 }
@@ -176,21 +171,4 @@ fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
     interrupts.before_the_end(When::First, move || first.terminate());
     let last = groups.clone();
     interrupts.before_the_end(When::Last, move || last.kill());
-}
-
-/// The keys of providers, which the model does not get.
-fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
-    let mut keys = Vec::new();
-    for provider in &settings.providers {
-        if let Key::Variables(names) | Key::Optional(names) = &provider.key {
-            let values = names
-                .iter()
-                .filter_map(|name| settings.environment.get(name));
-            keys.extend(values.map(Secret::new));
-        }
-        let headers = provider.headers().unwrap_or_default().iter();
-        let authorization = headers.filter(|header| is_authorization(header));
-        keys.extend(authorization.flat_map(|(_, value)| value.of_header()));
-    }
-    keys
 }

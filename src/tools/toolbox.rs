@@ -18,7 +18,7 @@ use crate::message::{
 };
 use crate::output::Notes;
 use crate::provider::tool_schema::{self, RefusedTool, ToolSchemas};
-use crate::secret::{self, Secret};
+use crate::secret::Secret;
 use crate::text::json;
 use crate::text::one_line::on_one_line;
 use crate::threads::lock;
@@ -119,8 +119,7 @@ impl Toolbox {
 
     /// From now on, neither the model nor the user gets this key.
     pub fn hide(&mut self, key: &Secret) {
-        self.servers.keys.add(key);
-        self.servers.secrets.add(key);
+        self.servers.secrets.add_keys(std::slice::from_ref(key));
     }
 
     /// Ends the servers, and waits until they have ended. If the question has failed before any call, they are only asked to
@@ -190,11 +189,12 @@ impl Toolbox {
 
     /// The result of a call within the limits, without keys.
     fn result(&mut self, call: &ToolCall, mut outcome: Outcome, notes: &Notes) -> ToolRun {
-        if let Some(mut error) = outcome.server_failed.take() {
-            error.redact(&self.servers.secrets);
-            notes.note_error(&error);
+        let secrets = &self.servers.secrets;
+        if let Some(error) = outcome.server_failed.take() {
+            notes.note_error(&secrets.redact_error(error));
         }
-        let text = outcome.without(&self.servers.keys);
+        let mut text = secrets.redact_for_model(&outcome.text);
+        text += &secrets.redact_for_model(&outcome.remarks);
         let is_error = outcome.is_error;
         let what = if is_error { "an error" } else { "a result" };
         let bytes = text.len();
@@ -283,7 +283,7 @@ impl Toolbox {
         let ready = self.checked(call, room, notes).inspect_err(|reason| {
             if watched {
                 let line = format!("{name} did not run: {reason}");
-                let shown = secret::redact(&line, &self.servers.secrets);
+                let shown = self.servers.secrets.redact_for_user(&line);
                 notes.note(&shortened_line(&shown));
             }
         })?;
@@ -291,7 +291,8 @@ impl Toolbox {
         let consent = &mut self.consent;
         let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
         let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
-        let line = secret::redact(&format!("{name} {arguments}"), &self.servers.secrets);
+        let line = format!("{name} {arguments}");
+        let line = self.servers.secrets.redact_for_user(&line);
         if watched && !is_on_screen {
             notes.note(&shortened_line(&line));
         } else if !is_on_screen {
@@ -333,17 +334,16 @@ mod tests {
     use super::*;
     use crate::interrupt::Interrupts;
     use crate::output::Spinner;
-    use crate::secret::Secrets;
     use crate::settings::Environment;
     use crate::tools::process::Groups;
+    use crate::tools::secrets::ToolSecrets;
 
     #[test]
     fn images_of_results_have_a_limit_together() {
         let servers = Servers {
             slots: Vec::new(),
             groups: Groups::default(),
-            keys: Secrets::default(),
-            secrets: Secrets::default(),
+            secrets: ToolSecrets::default(),
         };
         let consent = Consent::new(
             false,

@@ -1,0 +1,67 @@
+//! What tools know and must not tell: to the model, and to the user.
+
+use super::about::About;
+use crate::error::Error;
+use crate::secret::{self, Secret, Secrets};
+use crate::server::client::is_authorization;
+use crate::settings::{Key, Settings};
+
+/// The secrets of all tools of a question.
+#[derive(Clone, Default)]
+pub struct ToolSecrets {
+    /// Keys. Neither the model nor a file gets them.
+    keys: Secrets,
+    /// The keys, and other values that are not shown.
+    hidden: Secrets,
+}
+
+impl ToolSecrets {
+    /// The keys of all providers, which a tool may find on this machine.
+    pub fn of_providers(settings: &Settings) -> ToolSecrets {
+        let mut secrets = ToolSecrets::default();
+        for provider in &settings.providers {
+            if let Key::Variables(names) | Key::Optional(names) = &provider.key {
+                let values = names.iter();
+                let values = values.filter_map(|name| settings.environment.get(name));
+                secrets.add_keys(&Vec::from_iter(values.map(Secret::new)));
+            }
+            let headers = provider.headers().unwrap_or_default().iter();
+            for (_, value) in headers.filter(|header| is_authorization(header)) {
+                secrets.add_keys(&value.of_header());
+            }
+        }
+        secrets
+    }
+
+    /// Adds keys, which neither the model nor the user gets.
+    pub fn add_keys(&mut self, keys: &[Secret]) {
+        self.keys.extend(keys);
+        self.hidden.extend(keys);
+    }
+
+    /// Adds values that the model may get, but that are not shown.
+    pub fn add_hidden(&mut self, values: &[Secret]) {
+        self.hidden.extend(values);
+    }
+
+    /// The text as the model gets it.
+    pub fn redact_for_model(&self, text: &str) -> String {
+        secret::redact(text, &self.keys)
+    }
+
+    /// What a server says of itself, as the model and a file get it.
+    pub fn redact_about(&self, about: &mut About) {
+        about.redact(&self.keys);
+    }
+
+    /// The text as the user sees it.
+    pub fn redact_for_user(&self, text: &str) -> String {
+        secret::redact(text, &self.hidden)
+    }
+
+    /// The error as the user sees it.
+    pub fn redact_error(&self, mut error: Error) -> Error {
+        error.redact(&self.hidden);
+        error
+    }
+}
