@@ -28,12 +28,6 @@ const MAX_TOOLS: usize = 1_000;
 const MAX_LISTED: usize = 1_000_000;
 const MAX_LISTED_WEIGHT: usize = json::MAX_WEIGHT;
 
-/// A section that is ready: its server can be started, or its commands called.
-pub struct Spec {
-    pub section: ToolServer,
-    pub target: Callee,
-}
-
 /// What a call goes to.
 pub enum Callee {
     Local(Program),
@@ -72,15 +66,16 @@ impl Connection {
     /// Starts or reaches a server, and lists its tools. One that refuses the handshake is asked without one. Some programs end
     /// at the handshake, so they are started again for that.
     pub fn open(
-        spec: &Spec,
+        section: &ToolServer,
+        callee: &Callee,
         groups: &Groups,
         report: &ReportLine,
     ) -> Result<(Connection, About), Failure> {
-        let deadline = after(spec.section.start);
-        let begin = || Connection::begin(spec, deadline, groups, report);
+        let deadline = after(section.start);
+        let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
         let handshake = connection.protocol().handshake();
-        let answer = connection.learn(spec, "initialize", handshake)?;
+        let answer = connection.learn(section, "initialize", handshake)?;
         if let Ok(introduction) = &answer
             && let Some(unknown) = protocol::unknown_version(introduction)
         {
@@ -97,10 +92,10 @@ impl Connection {
                 introduction
             }
             Err(refusal) => {
-                let mut discovered = connection.discover(spec);
+                let mut discovered = connection.discover(section);
                 if matches!(&discovered, Err(failure) if failure.has_ended_server) {
                     connection = begin()?;
-                    discovered = connection.discover(spec);
+                    discovered = connection.discover(section);
                 }
                 // The refusal says more than how the server failed after it.
                 discovered.map_err(|failure| Failure {
@@ -112,7 +107,7 @@ impl Connection {
         };
         let mut about = About::new(&connection.protocol().revision, &introduction);
         if introduction["capabilities"]["tools"].is_object() {
-            about.tools = connection.list_tools(spec)?;
+            about.tools = connection.list_tools(section)?;
         }
         if about.tools.is_empty() {
             return Err(connection.failure("offers no tools"));
@@ -128,16 +123,17 @@ impl Connection {
 
     /// Begins the conversation, and sends nothing yet.
     fn begin(
-        spec: &Spec,
+        section: &ToolServer,
+        callee: &Callee,
         deadline: Option<Instant>,
         groups: &Groups,
         report: &ReportLine,
     ) -> Result<Connection, Failure> {
         let (sender, events) = Events::queue();
-        let over_http = matches!(spec.target, Callee::Remote(_));
+        let over_http = matches!(callee, Callee::Remote(_));
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
         let shared = Arc::clone(&protocol);
-        let transport = match &spec.target {
+        let transport = match callee {
             Callee::Local(program) => {
                 // A thread runs this, so that the server's own requests are answered while q does something else.
                 let read = move |input: &Input, line: &[u8]| {
@@ -169,7 +165,7 @@ impl Connection {
             protocol,
             transport,
             events,
-            patience: spec.section.start,
+            patience: section.start,
             deadline,
             listed: 0,
             listed_weight: 0,
@@ -177,9 +173,9 @@ impl Connection {
     }
 
     /// Asks a server that has refused the handshake what it is in the revision without one.
-    fn discover(&mut self, spec: &Spec) -> Result<Value, Failure> {
+    fn discover(&mut self, section: &ToolServer) -> Result<Value, Failure> {
         self.protocol().revision = STATELESS.to_owned();
-        let answer = self.learn(spec, "server/discover", json!({}))?;
+        let answer = self.learn(section, "server/discover", json!({}))?;
         let discovered = answer.unwrap_or_default();
         if protocol::offers_stateless(&discovered) {
             return Ok(discovered);
@@ -187,11 +183,11 @@ impl Connection {
         Err(self.failure("speaks neither revision"))
     }
 
-    fn list_tools(&mut self, spec: &Spec) -> Result<Vec<ListedTool>, Failure> {
+    fn list_tools(&mut self, section: &ToolServer) -> Result<Vec<ListedTool>, Failure> {
         let mut tools: Vec<ListedTool> = Vec::new();
         let mut parameters = json!({});
         loop {
-            let answer = self.learn(spec, "tools/list", parameters)?;
+            let answer = self.learn(section, "tools/list", parameters)?;
             let mut result = answer
                 .map_err(|words| self.failure(format!("refused to list its tools: {words}")))?;
             let page = result.get_mut("tools").map(Value::take);
@@ -220,7 +216,7 @@ impl Connection {
     /// The answer to a request that has to be answered before the server can be used.
     fn learn(
         &mut self,
-        spec: &Spec,
+        section: &ToolServer,
         method: &str,
         parameters: Value,
     ) -> Result<Result<Value, String>, Failure> {
@@ -230,7 +226,7 @@ impl Connection {
                 Err(refusal) => Ok(Err(refusal)),
             };
         }
-        let name = &spec.section.name;
+        let name = &section.name;
         let limit = seconds(self.patience);
         let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
         Err(Failure {

@@ -20,6 +20,7 @@ mod protocol;
 mod secrets;
 mod server;
 mod servers;
+mod source;
 mod start;
 mod toolbox;
 

@@ -6,12 +6,13 @@ use std::path::{self, PathBuf};
 use std::sync::Arc;
 
 use super::commands::Commands;
-use super::connection::{Callee, Spec};
+use super::connection::Callee;
 use super::faults;
 use super::http::Site;
 use super::names::{self, Selection};
-use super::process::Program;
+use super::process::{Groups, Program};
 use super::secrets::ToolSecrets;
+use super::server::Server;
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
@@ -29,13 +30,15 @@ pub struct Preparation<'a> {
     pub selection: Option<&'a Selection>,
     pub settings: &'a Settings,
     pub notes: &'a Notes,
+    /// Where they start.
+    pub groups: &'a Groups,
     /// Gets those of the sections.
     pub secrets: &'a mut ToolSecrets,
 }
 
 impl Preparation<'_> {
     /// The selected servers. Without a selection all that can be started, with a note for each of the others.
-    pub fn prepare_all(&mut self) -> Result<Vec<Spec>, Error> {
+    pub fn prepare_all(&mut self) -> Result<Vec<Server>, Error> {
         let selection = self.selection;
         let mut configured = Vec::new();
         if selection.is_none_or(|selection| !selection.is_empty()) {
@@ -63,9 +66,9 @@ impl Preparation<'_> {
         Ok(prepared)
     }
 
-    fn prepare(&mut self, section: ToolServer) -> Result<Spec, Error> {
+    fn prepare(&mut self, section: ToolServer) -> Result<Server, Error> {
         let name = &section.name;
-        let target = match &section.kind {
+        let callee = match &section.kind {
             ServerKind::Local(local) => Callee::Local(self.program(name, local)?),
             ServerKind::Commands(commands) => {
                 let runnable = self.runnable(&section, commands)?;
@@ -85,7 +88,7 @@ impl Preparation<'_> {
                 return Err(faults::unusable(&section, reason));
             }
         };
-        Ok(Spec { section, target })
+        Ok(Server::new(section, callee, self.groups))
     }
 
     /// The commands of a section that have no fault, and whose programs are there. What is wrong with a selected command is an

@@ -1,52 +1,69 @@
-//! A tool server that can be called, and how its calls fail.
+//! A tool server, from its preparation to its end, and how its calls fail.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
 use super::about::About;
-use super::connection::{Callee, Connection, Spec};
+use super::connection::{Callee, Connection};
 use super::outcome::{Failure, Outcome};
 use super::process::{Groups, ReportLine};
 use crate::error::Error;
+use crate::settings::ToolServer;
 use crate::threads::lock;
 
-/// A server that can be called. Dropping it asks its program to end.
+/// A server, or the commands of a section. It can be called once it is open. Dropping it asks its program to end.
 pub struct Server {
-    pub spec: Spec,
+    pub section: Arc<ToolServer>,
+    pub callee: Callee,
     /// What it has listed.
     pub about: About,
     /// How long it took to start and to list its tools.
     pub took: Duration,
     groups: Groups,
-    /// `None` after the server has ended, and for commands. Whoever calls it holds the lock until the answer has come.
+    /// `None` before the server has started, after it has ended, and for commands. Whoever calls it holds the lock until the answer has come.
     connection: Mutex<Option<Connection>>,
 }
 
 impl Server {
-    /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub fn open(spec: Spec, groups: &Groups, report: &ReportLine) -> Result<Server, Error> {
+    /// A server that can be started in `groups`.
+    pub fn new(section: ToolServer, callee: Callee, groups: &Groups) -> Server {
+        Server {
+            section: Arc::new(section),
+            callee,
+            about: About::default(),
+            took: Duration::ZERO,
+            groups: groups.clone(),
+            connection: Mutex::new(None),
+        }
+    }
+
+    /// Starts the server, and waits until its tools are listed. `report` gets what `-v` shows.
+    pub fn open(mut self, report: &ReportLine) -> Result<Server, Error> {
         let began = Instant::now();
-        let opened = match &spec.target {
+        let Server {
+            section,
+            callee,
+            groups,
+            ..
+        } = &self;
+        let opened = match callee {
             Callee::Commands(commands) => {
-                let about = commands.about(spec.section.start, groups);
+                let about = commands.about(section.start, groups);
                 about.map(|about| (None, about))
             }
-            _ => Connection::open(&spec, groups, report)
+            _ => Connection::open(section, callee, groups, report)
                 .map(|(connection, about)| (Some(connection), about)),
         };
         let (connection, about) = opened.map_err(|failure| {
             groups.wait_if_closed();
-            failure.into_error(&spec.section.name)
+            failure.into_error(&section.name)
         })?;
-        Ok(Server {
-            spec,
-            about,
-            took: began.elapsed(),
-            groups: groups.clone(),
-            connection: Mutex::new(connection),
-        })
+        self.connection = Mutex::new(connection);
+        self.about = about;
+        self.took = began.elapsed();
+        Ok(self)
     }
 
     /// Whether there is something to end.
@@ -59,7 +76,7 @@ impl Server {
         let mut connected = lock(&self.connection);
         let failure = connected.as_ref()?.failed()?;
         end(&mut connected);
-        Some(failure.into_error(&self.spec.section.name))
+        Some(failure.into_error(&self.section.name))
     }
 
     /// Ends its program or session.
@@ -69,13 +86,13 @@ impl Server {
 
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
-        if let Callee::Commands(commands) = &self.spec.target {
+        if let Callee::Commands(commands) = &self.callee {
             let called = commands.call(tool, arguments, &self.groups);
             return called.unwrap_or_else(Outcome::without_result);
         }
         let mut connected = lock(&self.connection);
         let result = match &mut *connected {
-            Some(connection) => connection.call(tool, arguments, reads, self.spec.section.timeout),
+            Some(connection) => connection.call(tool, arguments, reads, self.section.timeout),
             None => Err(Failure::new("it has ended")),
         };
         match result {
@@ -85,7 +102,7 @@ impl Server {
                 if failure.has_ended_server {
                     end(&mut connected);
                 }
-                let name = &self.spec.section.name;
+                let name = &self.section.name;
                 // The model does not get the program's own lines, which may contain anything.
                 let for_model = format!("the tool server {name} failed: {}", failure.what);
                 Outcome {
@@ -105,11 +122,10 @@ fn end(connected: &mut Option<Connection>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, mpsc};
+    use std::sync::mpsc;
 
     use super::*;
     use crate::message::tests::rows;
-    use crate::settings::ToolServer;
     use crate::tools::process::Program;
 
     /// What a scripted server does until its tools are listed. The first call has the number 3.
@@ -135,16 +151,14 @@ mod tests {
         }
     }
 
-    fn spec(script: &str) -> Spec {
-        with(program(script))
+    /// A server that does what the script says.
+    fn scripted(script: &str) -> Server {
+        of(program(script))
     }
 
-    fn with(program: Program) -> Spec {
+    fn of(program: Program) -> Server {
         let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
-        Spec {
-            section,
-            target: Callee::Local(program),
-        }
+        Server::new(section, Callee::Local(program), &Groups::default())
     }
 
     fn silent() -> ReportLine {
@@ -153,11 +167,8 @@ mod tests {
 
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
-        open(spec(&format!("{START}{script}")), &silent()).expect("tools")
-    }
-
-    fn open(spec: Spec, report: &ReportLine) -> Result<Server, Error> {
-        Server::open(spec, &Groups::default(), report)
+        let server = scripted(&format!("{START}{script}"));
+        server.open(&silent()).expect("tools")
     }
 
     /// Calls a tool with arguments in JSON.
@@ -177,8 +188,8 @@ mod tests {
         }
     }
 
-    fn failure(spec: Spec) -> String {
-        let opened = open(spec, &silent()).map(|_| ());
+    fn failure(server: Server) -> String {
+        let opened = server.open(&silent()).map(|_| ());
         let error = opened.expect_err("no tools");
         format!("{}\n{}", error.message, error.quote)
             .trim_end()
@@ -193,7 +204,7 @@ mod tests {
             ..program("")
         };
         let expected = "db: cannot run /no/such: No such file or directory (os error 2)";
-        assert_eq!(failure(with(missing)), expected);
+        assert_eq!(failure(of(missing)), expected);
     }
 
     #[test]
@@ -210,15 +221,15 @@ mod tests {
             refused to list its tools: no (-1) | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-1,"message":"no"}}'; read -r end"#;
         for [expected, script] in rows(table) {
             let expected = format!("db: {}", expected.replace('␊', "\n"));
-            assert_eq!(failure(spec(script)), expected, "{script}");
+            assert_eq!(failure(scripted(script)), expected, "{script}");
         }
         let listed = "db: answered tools/list without a list of tools";
         assert_eq!(
-            failure(spec(&START.replace("tools\":[", "things\":["))),
+            failure(scripted(&START.replace("tools\":[", "things\":["))),
             listed
         );
-        let mut slow = spec("while read -r line; do :; done");
-        slow.section.start = Some(Duration::from_millis(1));
+        let mut slow = scripted("while read -r line; do :; done");
+        Arc::make_mut(&mut slow.section).start = Some(Duration::from_millis(1));
         assert_eq!(failure(slow), "db: did not list its tools within 0.001 s");
     }
 
@@ -233,7 +244,7 @@ mod tests {
         ] {
             let (before, _) = START.split_once("answer 2").expect("a list");
             let script = format!("{before}{first}; answer 3 '{last}'; read -r end");
-            let server = open(spec(&script), &silent()).expect("tools");
+            let server = scripted(&script).open(&silent()).expect("tools");
             let tools = server.about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             assert_eq!(listed.join(" "), names, "{last}");
@@ -254,7 +265,7 @@ mod tests {
             r#"{before} answer 2 '{{"tools":[{{"name":"a"}}],"nextCursor":""}}'; read -r end"#
         );
         for (script, names) in [(refused, "a b"), (&agreed, "a")] {
-            let server = open(spec(script), &silent()).expect("tools");
+            let server = scripted(script).open(&silent()).expect("tools");
             let tools = server.about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             assert_eq!(listed.join(" "), names, "{script}");
@@ -280,7 +291,9 @@ mod tests {
             r#"say '{"id":"p","method":"ping"}'; read -r pong; say "pong: $pong" >&2; read -r end"#;
         let (sender, details) = mpsc::channel();
         let report: ReportLine = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
-        let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
+        let _server = scripted(&format!("{START}{ping}"))
+            .open(&report)
+            .expect("tools");
         assert_eq!(
             details.recv().expect("a line"),
             r#"pong: {"jsonrpc":"2.0","id":"p","result":{}}"#

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::about::About;
 use super::consent::Consent;
-use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
 use super::secrets::ToolSecrets;
-use super::servers::{Servers, Slot};
+use super::servers::Servers;
+use super::source::ToolSource;
 use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
@@ -48,6 +48,7 @@ impl Starting {
             selection,
             settings,
             notes,
+            groups,
             secrets: &mut secrets,
         }
         .prepare_all()?;
@@ -55,17 +56,13 @@ impl Starting {
             end_on_signal(groups, &context.interrupts);
         }
         let mut servers = Servers {
-            slots: Vec::new(),
+            sources: Vec::new(),
             groups: groups.clone(),
             secrets,
         };
-        for spec in prepared {
-            let mut list = KnownList::read(context.cache.as_deref(), &spec, settings);
-            // What was no key when it was written may be one now.
-            if let Some(about) = &mut list.about {
-                servers.secrets.redact_about(about);
-            }
-            servers.start(spec, list, &context.interrupts, notes)?;
+        for server in prepared {
+            let source = ToolSource::start(server, settings, &servers.secrets, context)?;
+            servers.sources.push(source);
         }
         servers.receive(|_| false, notes);
         let starting = Starting {
@@ -89,7 +86,7 @@ impl Starting {
     /// Waits until the tools are listed; what servers have listed before is known. `None` if no tools are selected. With
     /// `yes`, every call runs without asking.
     pub fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
-        if self.servers.slots.is_empty() {
+        if self.servers.sources.is_empty() {
             return Ok(None);
         }
         let mut collected = self.wait_and_collect(false, notes);
@@ -116,7 +113,7 @@ impl Starting {
         must_start: bool,
         notes: &Notes,
     ) -> Result<(Vec<Offer>, String), Error> {
-        let is_awaited = |slot: &Slot| must_start || slot.list.about.is_none();
+        let is_awaited = |source: &ToolSource| must_start || !source.is_known();
         self.servers.receive(is_awaited, notes);
         self.collect(notes)
     }
@@ -126,9 +123,9 @@ impl Starting {
     fn collect(&self, notes: &Notes) -> Result<(Vec<Offer>, String), Error> {
         let mut offers = Vec::new();
         let mut instructions = String::new();
-        for (index, slot) in self.servers.slots.iter().enumerate() {
-            let section = &slot.section;
-            let offered = match slot.about() {
+        for (index, source) in self.servers.sources.iter().enumerate() {
+            let section = &source.section;
+            let offered = match source.about() {
                 Some(Ok(about)) => {
                     let more = self.instructions(section, about);
                     instructions = fence::join([&*instructions, &more]);

@@ -110,7 +110,7 @@ impl Toolbox {
     /// What to do about a tool that an API refuses.
     pub fn leave_out_advice(&self, place: usize) -> Option<String> {
         let Offer { tool, server, .. } = self.offers.get(place)?;
-        let section = &self.servers.slots.get(*server)?.section.name;
+        let section = &self.servers.sources.get(*server)?.section.name;
         Some(format!(
             "it refuses the tool {}: only = [...] in [tools.{section}] can leave it out",
             on_one_line(tool)
@@ -247,7 +247,7 @@ impl Toolbox {
         let Some(tool) = tools.find(|tool| tool.name == offer.tool) else {
             return Err(format!("The server no longer has the tool {name}."));
         };
-        let mut now = Offer::new(offer.server, &server.spec.section, tool);
+        let mut now = Offer::new(offer.server, &server.section, tool);
         now.shown.name.clone_from(name);
         Ok((now, server))
     }
@@ -261,7 +261,7 @@ impl Toolbox {
     ) -> Result<ReadyCall, String> {
         let (offer, server) = self.find(call, notes)?;
         let arguments = arguments_of(call, room)?;
-        if let Callee::Commands(commands) = &server.spec.target {
+        if let Callee::Commands(commands) = &server.callee {
             commands.fill(&offer.tool, &arguments)?;
         }
         Ok(ReadyCall {
@@ -287,7 +287,7 @@ impl Toolbox {
                 notes.note(&shortened_line(&shown));
             }
         })?;
-        let section = &ready.server.spec.section;
+        let section = &ready.server.section;
         let consent = &mut self.consent;
         let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
         let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn images_of_results_have_a_limit_together() {
         let servers = Servers {
-            slots: Vec::new(),
+            sources: Vec::new(),
             groups: Groups::default(),
             secrets: ToolSecrets::default(),
         };

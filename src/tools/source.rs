@@ -1,0 +1,180 @@
+//! Where tools come from: the server of a section, which may still be starting while the model is asked, or its commands.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+
+use super::about::About;
+use super::known;
+use super::process::ReportLine;
+use super::secrets::ToolSecrets;
+use super::server::Server;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind};
+use crate::flags::Mode;
+use crate::output::Notes;
+use crate::settings::{Settings, ToolServer};
+use crate::threads;
+
+/// A section that is in use, from its start on.
+pub struct ToolSource {
+    pub section: Arc<ToolServer>,
+    /// What its server has listed the last time, without keys.
+    offered_before: Option<About>,
+    /// Where to keep what it lists now.
+    list: Option<PathBuf>,
+    state: SourceState,
+}
+
+/// How far a source has come.
+enum SourceState {
+    /// Brings the server once it has started, or the error for the user.
+    Starting(Receiver<Result<Server, Error>>),
+    Ready(Arc<Server>),
+    Failed(Error),
+}
+
+impl ToolSource {
+    /// Starts a server. What it has listed the last time counts until it has started, unless the tools are to be shown.
+    pub fn start(
+        server: Server,
+        settings: &Settings,
+        secrets: &ToolSecrets,
+        context: &Context,
+    ) -> Result<ToolSource, Error> {
+        let section = Arc::clone(&server.section);
+        let list = known::list_path(context.cache.as_deref(), &server);
+        let mut offered_before = None;
+        let typed = &settings.typed;
+        if let Some(path) = &list
+            && !typed.dry_run
+            && typed.mode == Mode::Ask
+        {
+            offered_before = known::read_list(path);
+        }
+        // What was no key when it was written may be one now.
+        if let Some(about) = &mut offered_before {
+            secrets.redact_about(about);
+        }
+        Ok(ToolSource {
+            section,
+            offered_before,
+            list: list.filter(|_| settings.saves()),
+            state: SourceState::Starting(open(server, secrets, context)?),
+        })
+    }
+
+    /// What it offers: what it has listed now, else what it has listed before; or why it could not be started.
+    pub fn about(&self) -> Option<Result<&About, &Error>> {
+        match (&self.state, &self.offered_before) {
+            (SourceState::Ready(server), _) => Some(Ok(&server.about)),
+            (_, Some(about)) => Some(Ok(about)),
+            (SourceState::Failed(error), None) => Some(Err(error)),
+            (SourceState::Starting(_), None) => None,
+        }
+    }
+
+    /// Whether what it offers is known before it has started.
+    pub fn is_known(&self) -> bool {
+        self.offered_before.is_some()
+    }
+
+    pub fn is_starting(&self) -> bool {
+        matches!(self.state, SourceState::Starting(_))
+    }
+
+    /// Its server, if that has started.
+    pub fn server(&self) -> Option<&Arc<Server>> {
+        match &self.state {
+            SourceState::Ready(server) => Some(server),
+            SourceState::Starting(_) | SourceState::Failed(_) => None,
+        }
+    }
+
+    pub fn into_server(self) -> Option<Arc<Server>> {
+        match self.state {
+            SourceState::Ready(server) => Some(server),
+            SourceState::Starting(_) | SourceState::Failed(_) => None,
+        }
+    }
+
+    /// Takes the server if it has started, or waits for it. What it lists replaces what it has listed before. A note says if
+    /// a server that was known could not be started; of others this is an error.
+    pub fn receive(&mut self, waits: bool, secrets: &ToolSecrets, notes: &Notes) {
+        let SourceState::Starting(arrival) = &self.state else {
+            return;
+        };
+        let mut arrived = arrival.try_recv().ok();
+        if arrived.is_none() && waits {
+            let waiting = format!("waiting for {}", self.section.name);
+            notes.spinner().wait_for(&waiting);
+            arrived = arrival.recv().ok();
+            notes.spinner().stop();
+        }
+        self.state = match arrived {
+            Some(Ok(mut server)) => {
+                secrets.redact_about(&mut server.about);
+                if server.is_connected() {
+                    notes.detail(|| secrets.redact_for_user(&introduction(&server)));
+                }
+                if let Some(path) = &self.list
+                    && self.offered_before.as_ref() != Some(&server.about)
+                {
+                    known::keep_list(path, &server.about);
+                }
+                SourceState::Ready(Arc::new(server))
+            }
+            Some(Err(error)) => {
+                let error = secrets.redact_error(error);
+                if self.is_known() {
+                    notes.note_error(&error);
+                }
+                SourceState::Failed(error)
+            }
+            None => return,
+        };
+    }
+}
+
+/// Opens a server on a thread of its own, and returns where it arrives. What is known at once needs no thread.
+fn open(
+    server: Server,
+    secrets: &ToolSecrets,
+    context: &Context,
+) -> Result<Receiver<Result<Server, Error>>, Error> {
+    let name = server.section.name.clone();
+    let shown_name = name.clone();
+    let secrets = secrets.clone();
+    let notes = context.notes.clone();
+    let report: ReportLine = Arc::new(move |text: &str| {
+        notes.quote(|| secrets.redact_for_user(&format!("{shown_name}: {text}")));
+    });
+    let is_known = server.callee.is_known();
+    let (sender, arrival) = mpsc::channel();
+    let open = move || {
+        // If the run has ended meanwhile, the server ends here.
+        let _ = sender.send(server.open(&report));
+    };
+    if is_known {
+        open();
+    } else {
+        context.interrupts.install();
+        threads::start(open).map_err(|error| {
+            let message = format!("{name}: {error}");
+            Error::new(ErrorKind::Tools, message)
+        })?;
+    }
+    Ok(arrival)
+}
+
+/// What a server says about itself, for `-v`.
+fn introduction(server: &Server) -> String {
+    let name = &server.section.name;
+    let about = &server.about;
+    let own = &about.name;
+    let version = &about.version;
+    let revision = &about.revision;
+    let count = about.tools.len();
+    let seconds = server.took.as_secs_f64();
+    format!("{name}: {own} {version}, protocol {revision}, tools: {count}, {seconds:.3} s")
+}
