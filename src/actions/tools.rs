@@ -8,7 +8,7 @@ use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::settings::adds_one;
 use crate::text::escape::is_line_break;
-use crate::tools::{Groups, Selection, Starting};
+use crate::tools::{Groups, Selection, Toolbox};
 
 /// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
 /// started in `groups`.
@@ -16,12 +16,12 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let notes = &context.notes;
     let selection = Selection::from_option(&arguments.tools)?;
     let settings = context.settings(arguments)?;
-    let starting = Starting::new(selection.as_ref(), &settings, context, groups)?;
+    let toolbox = Toolbox::start(selection.as_ref(), &settings, context, groups)?;
     if settings.tool_servers()?.is_empty() {
         let section = adds_one("tools", &settings.file);
         notes.note(&format!("no tool is configured; {section}"));
     }
-    let offers = starting.list(notes)?;
+    let offers = toolbox.list(notes)?;
     let mut listed = Vec::new();
     let mut lines = String::new();
     for offer in offers {

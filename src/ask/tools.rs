@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::server::target::Target;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::{on_one_line, quoted};
-use crate::tools::{Groups, Selection, Starting, Toolbox};
+use crate::tools::{Groups, Selection, Toolbox};
 
 /// Advice for remembered tools that fail.
 const REMEMBERED: &str =
@@ -24,7 +24,7 @@ pub struct Tools<'a> {
     context: &'a Context,
     groups: &'a Groups,
     selection: Option<Selection>,
-    starting: Option<Starting>,
+    toolbox: Option<Toolbox>,
     /// What else a person can do if they fail.
     advice: Option<&'static str>,
 }
@@ -41,7 +41,7 @@ impl<'a> Tools<'a> {
             context,
             groups,
             selection: plan.selection.clone(),
-            starting: None,
+            toolbox: None,
             advice: None,
         };
         tools.start()?;
@@ -61,32 +61,27 @@ impl<'a> Tools<'a> {
     fn start(&mut self) -> Result<(), Error> {
         let selection = self.selection.as_ref();
         if selection.is_some() {
-            let started = Starting::new(selection, self.settings, self.context, self.groups);
-            self.starting = Some(started.map_err(|error| self.advise(error))?);
+            let started = Toolbox::start(selection, self.settings, self.context, self.groups);
+            self.toolbox = Some(started.map_err(|error| self.advise(error))?);
         }
         Ok(())
     }
 
     /// Waits until they can be offered to this provider; `None` if there are none.
     pub fn wait(mut self, target: &Target) -> Result<Option<Toolbox>, Error> {
-        let Some(starting) = self.starting.take() else {
+        let Some(mut toolbox) = self.toolbox.take() else {
             return Ok(None);
         };
-        if starting.are_awaited() {
+        if toolbox.is_starting() {
             target.open_ahead(self.settings);
         }
-        self.offer(starting, target)
-            .map_err(|error| self.advise(error))
-    }
-
-    fn offer(&self, starting: Starting, target: &Target) -> Result<Option<Toolbox>, Error> {
         let notes = &self.context.notes;
-        let mut toolbox = starting.finish(self.settings.typed.yes, notes)?;
-        if let Some(toolbox) = &mut toolbox {
-            let provider = target.provider();
-            toolbox.fit(provider.api.tool_schemas, &provider.name, notes)?;
-        }
-        Ok(toolbox)
+        let provider = target.provider();
+        let known = toolbox.wait(notes);
+        known
+            .and_then(|()| toolbox.fit(provider.api.tool_schemas, &provider.name, notes))
+            .map_err(|error| self.advise(error))?;
+        Ok((!toolbox.is_empty()).then_some(toolbox))
     }
 
     fn advise(&self, error: Error) -> Error {

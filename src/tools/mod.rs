@@ -1,7 +1,7 @@
 //! Tools that a model may call: commands, and servers that speak the Model Context Protocol.
 
 mod about;
-mod batch;
+mod calls;
 mod commands;
 mod connection;
 mod consent;
@@ -19,12 +19,10 @@ mod process;
 mod protocol;
 mod secrets;
 mod server;
-mod servers;
 mod source;
-mod start;
 mod toolbox;
 
+pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};
 pub use names::Selection;
 pub use process::Groups;
-pub use start::Starting;
-pub use toolbox::{MAX_ARGUMENTS, MAX_CALLS, Observer, Toolbox};
+pub use toolbox::Toolbox;

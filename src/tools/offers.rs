@@ -13,8 +13,8 @@ use crate::text::nearest::did_you_mean;
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// The index of its server.
-    pub(super) server: usize,
+    /// The index of its source.
+    pub(super) source: usize,
     /// The server's own name for it.
     pub(super) tool: String,
     /// The server and this name, which another tool may have, too. It may be too long for an API.
@@ -25,14 +25,16 @@ pub struct Offer {
     pub reads: bool,
     /// Whether it runs without asking, by the user's own settings.
     pub allowed: bool,
+    /// Whether its server still lists it.
+    pub(super) is_listed: bool,
 }
 
 impl Offer {
-    /// A tool of the server at this index, as it lists it.
-    pub(super) fn new(server: usize, section: &ToolServer, tool: &ListedTool) -> Offer {
+    /// A tool of the source at this index, as it lists it.
+    fn new(source: usize, section: &ToolServer, tool: &ListedTool) -> Offer {
         let full_name = names::full_name(&section.name, &tool.name);
         Offer {
-            server,
+            source,
             tool: tool.name.clone(),
             full_name: full_name.clone(),
             shown: Tool {
@@ -42,20 +44,30 @@ impl Offer {
             },
             reads: tool.reads,
             allowed: section.allows(&tool.name, tool.reads),
+            is_listed: true,
         }
+    }
+
+    /// Takes what its server lists now for what it has listed before, by which it was offered.
+    pub(super) fn update(&mut self, section: &ToolServer, tools: &[ListedTool]) {
+        let mut tools = tools.iter();
+        let listed = tools.find(|tool| tool.name == self.tool);
+        self.is_listed = listed.is_some();
+        self.reads = listed.is_some_and(|tool| tool.reads);
+        self.allowed = self.is_listed && section.allows(&self.tool, self.reads);
     }
 }
 
-/// The tools that a server offers within the limits of its section.
-pub fn of_server(
-    server: usize,
+/// The tools that a source offers within the limits of its section.
+pub fn of_source(
+    source: usize,
     section: &ToolServer,
     tools: &[ListedTool],
 ) -> Result<Vec<Offer>, Error> {
     let mut offers = Vec::new();
     for tool in tools {
         if section.offers(&tool.name) {
-            offers.push(Offer::new(server, section, tool));
+            offers.push(Offer::new(source, section, tool));
         }
     }
     if offers.is_empty() && !tools.is_empty() {
@@ -134,7 +146,7 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, tools: &[ListedTool]) -> Vec<Offer> {
-        of_server(0, section, tools).expect("offers")
+        of_source(0, section, tools).expect("offers")
     }
 
     fn names(offers: &[Offer]) -> Vec<&str> {
@@ -179,8 +191,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_lists_now_decides_about_its_calls() {
+        let section = section("allow = [\"@reads\", \"always\"]");
+        // What is offered, whether it was said to read, what is listed now, and whether this is said to read.
+        for (offered, read, now, reads, expected) in [
+            ("a", true, "a", true, [true, true, true]),
+            ("a", true, "a", false, [true, false, false]),
+            ("a", false, "a", true, [true, true, true]),
+            ("a", true, "b", true, [false, false, false]),
+            ("always", true, "always", false, [true, false, true]),
+            ("always", true, "b", true, [false, false, false]),
+        ] {
+            let mut offers = offers(&section, &listed(&[offered], read));
+            let offer = &mut offers[0];
+            offer.update(&section, &listed(&[now], reads));
+            let found = [offer.is_listed, offer.reads, offer.allowed];
+            assert_eq!(found, expected, "{offered} {read} {now} {reads}");
+        }
+    }
+
+    #[test]
     fn what_a_server_offers_is_limited_by_its_section() {
-        let of = |only: &str| of_server(0, &section(only), &listed(&["a", "b"], false));
+        let of = |only: &str| of_source(0, &section(only), &listed(&["a", "b"], false));
         assert_eq!(names(&of("only = [\"b\"]").expect("offers")), ["db__b"]);
         let error = of("only = [\"z\"]").expect_err("none");
         assert!(error.message.contains("matches none"), "{}", error.message);

@@ -1,4 +1,4 @@
-//! The outcome of a call: text and images for the model, or why there is no answer (pure).
+//! The outcome of a call: text and images for the model, within limits, or why there is no answer (pure).
 
 use std::time::Duration;
 
@@ -10,9 +10,16 @@ use serde_json::value::RawValue;
 
 use super::protocol::{self, RpcAnswer};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Attachment, MAX_ATTACHMENT};
+use crate::message::{
+    Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, ToolCall, ToolRun,
+    shortened,
+};
 use crate::text::media::{PDF, media_type};
 use crate::text::{json, surrogates};
+
+/// The most bytes of one complete result, and of those of a question together.
+const MAX_COMPLETE: usize = 1_000_000;
+const MAX_ALL_COMPLETE: usize = 4_000_000;
 
 /// How many characters of base64 have the first bytes of an image.
 const BEGINNING: usize = 16;
@@ -84,6 +91,58 @@ impl Outcome {
             is_error,
             ..content_of(&read)
         }
+    }
+}
+
+/// How much more the results of a question may take.
+pub struct Room {
+    /// Bytes that the model may get.
+    results: usize,
+    /// Bytes of complete results.
+    complete: usize,
+    /// Bytes of images in base64.
+    images: usize,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room {
+            results: MAX_RESULTS,
+            complete: MAX_ALL_COMPLETE,
+            images: MAX_ATTACHMENTS,
+        }
+    }
+}
+
+impl Room {
+    /// The run of a call. `text` is all that the outcome says, without keys.
+    pub fn run_of(&mut self, call: &ToolCall, outcome: Outcome, text: &str) -> ToolRun {
+        let result = shortened(text, MAX_RESULT.min(self.results));
+        self.results = self.results.saturating_sub(result.len());
+        let complete = shortened(text, MAX_COMPLETE.min(self.complete));
+        self.complete = self.complete.saturating_sub(complete.len());
+        let is_whole = complete.strip_prefix(&outcome.text) == Some(&outcome.remarks);
+        let changed = outcome.is_changed || !is_whole;
+        ToolRun {
+            images: self.fitting(outcome.images),
+            changed,
+            no_result: outcome.no_result,
+            complete: Some(complete),
+            ..ToolRun::new(call, result, outcome.is_error)
+        }
+    }
+
+    /// The images that are small enough, alone and together with the earlier ones.
+    fn fitting(&mut self, mut images: Vec<Attachment>) -> Vec<Attachment> {
+        images.retain(|image| {
+            let size = image.data.len();
+            let fits = size <= MAX_ATTACHMENT.min(self.images);
+            if fits {
+                self.images -= size;
+            }
+            fits
+        });
+        images
     }
 }
 
@@ -352,5 +411,19 @@ mod tests {
             let found = (image.media.as_str(), image.data.as_str());
             assert_eq!(found, (media, data), "{content}");
         }
+    }
+
+    #[test]
+    fn images_of_results_have_a_limit_together() {
+        let mut room = Room::default();
+        let image = |size| Attachment {
+            data: "x".repeat(size).into(),
+            ..Attachment::default()
+        };
+        let mut kept = |size| room.fitting(vec![image(size)]).len();
+        assert_eq!(kept(MAX_ATTACHMENT + 1), 0);
+        assert_eq!(kept(MAX_ATTACHMENT), 1);
+        let rest = MAX_ATTACHMENTS - MAX_ATTACHMENT;
+        assert_eq!([kept(rest + 1), kept(rest), kept(1)], [0, 1, 0]);
     }
 }

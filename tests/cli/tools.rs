@@ -612,6 +612,24 @@ fn a_server_that_was_used_before_keeps_no_question_waiting() {
 }
 
 #[test]
+fn a_tool_that_its_server_no_longer_has_does_not_run() {
+    let sandbox = used_before(
+        "[ ! -e gate ] || { cat gate; \"$0\" \"$@\" | sed -u 's/\"echo\"/\"other\"/'; exit; }",
+    );
+    let gate = sandbox.home().join("gate");
+    make_pipe(&gate);
+    let server = model(vec![vec![echo("hi")]]);
+    let running = sandbox.q(&["-t", "db", "go"]).server_env(&server).spawn();
+    wait_until(|| server.requests().len() == 1);
+    fs::write(&gate, "").expect("a server that waits");
+    running.wait().success();
+    let made = &sandbox.current()["messages"][1]["steps"][0]["calls"];
+    let expected = "The server no longer has the tool db__echo.";
+    assert_eq!(made[0]["result"], expected);
+    assert_eq!(calls(&sandbox, "db"), Vec::<Value>::new());
+}
+
+#[test]
 fn a_known_server_that_does_not_start_is_reported() {
     let ended = "ended by itself (exit status: 3): no";
     let empty = r#""$0" "$@" | sed -u 's/"tools":\[.*\]/"tools":[]/'"#;

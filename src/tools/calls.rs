@@ -1,0 +1,256 @@
+//! Runs the calls of a reply: each is checked, allowed and run, side by side where it need not wait for another, and its
+//! result goes to the model.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::connection::Callee;
+use super::offers::Offer;
+use super::outcome::Outcome;
+use super::server::Server;
+use super::toolbox::Toolbox;
+use crate::message::{LEFT_OUT, ToolCall, ToolRun};
+use crate::output::Notes;
+use crate::text::json;
+use crate::text::one_line::on_one_line;
+use crate::threads::lock;
+
+/// The most calls of one reply that run.
+pub const MAX_CALLS: usize = 32;
+
+/// The most bytes of the arguments of all calls of a question, and the most memory, by an estimate, that those of the calls
+/// that run side by side may take.
+pub const MAX_ARGUMENTS: usize = 4_000_000;
+const MAX_ARGUMENTS_WEIGHT: usize = 8_000_000;
+
+/// Keeps what has come of calls while they run.
+pub trait Observer: Sync {
+    /// These calls are about to run. From here on, they may have an effect.
+    fn started(&self, calls: &[&ToolCall]);
+    /// One of them has ended.
+    fn ended(&self, run: ToolRun);
+}
+
+/// A call that may run.
+struct ReadyCall {
+    offer: Offer,
+    server: Arc<Server>,
+    arguments: Map<String, Value>,
+}
+
+impl Toolbox {
+    /// Refuses a call after too many in one reply.
+    pub fn refuse(call: &ToolCall) -> ToolRun {
+        let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
+        ToolRun {
+            no_result: true,
+            ..ToolRun::new(call, result, true)
+        }
+    }
+
+    /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
+    pub fn batch_of(&mut self, calls: &[ToolCall], notes: &Notes) -> usize {
+        let mut reads = |call: &&ToolCall| {
+            let found = self.find(call, notes);
+            found.is_ok_and(|(offer, _)| offer.reads)
+        };
+        calls.iter().take_while(|call| reads(call)).count().max(1)
+    }
+
+    /// Runs calls side by side, if they may run, and returns a run for each. If they are `watched`, a line shows each to the
+    /// user. `observer` learns which of them run, and what has come of each if q must end before the others have ended.
+    pub fn run(
+        &mut self,
+        calls: &[ToolCall],
+        watched: bool,
+        observer: &dyn Observer,
+        notes: &Notes,
+    ) -> Vec<ToolRun> {
+        let mut prepared = Vec::new();
+        let mut room = MAX_ARGUMENTS_WEIGHT;
+        let mut running = Vec::new();
+        let mut names = Vec::new();
+        for call in calls {
+            let ready = self.prepare(call, &mut room, watched, notes);
+            if ready.is_ok() {
+                running.push(call);
+                names.push(call.name.as_str());
+            }
+            prepared.push(ready);
+        }
+        observer.started(&running);
+        if !running.is_empty() {
+            self.has_called = true;
+            let waiting = format!("waiting for {}", names.join(", "));
+            notes.spinner().wait_for(&waiting);
+        }
+        // What does not fit is dropped at once, not when all have ended.
+        let this = Mutex::new(self);
+        let on_end = |place: usize, outcome: Outcome| {
+            let run = lock(&this).result(&calls[place], outcome, notes);
+            observer.ended(run.clone());
+            run
+        };
+        let runs = run_side_by_side(&prepared, &on_end);
+        notes.spinner().stop();
+        runs
+    }
+
+    /// The result of a call within the limits, without keys.
+    fn result(&mut self, call: &ToolCall, mut outcome: Outcome, notes: &Notes) -> ToolRun {
+        if let Some(error) = outcome.server_failed.take() {
+            notes.note_error(&self.secrets.redact_error(error));
+        }
+        let mut text = self.secrets.redact_for_model(&outcome.text);
+        text += &self.secrets.redact_for_model(&outcome.remarks);
+        let what = if outcome.is_error {
+            "an error"
+        } else {
+            "a result"
+        };
+        let bytes = text.len();
+        let seconds = outcome.took.as_secs_f64();
+        let name = &call.name;
+        notes.detail(|| format!("{name}: {what} of {bytes} bytes after {seconds:.3} s"));
+        self.room.run_of(call, outcome, &text)
+    }
+
+    /// The tool that a call means, as its server lists it now, and this server. The error is for the model.
+    fn find(&mut self, call: &ToolCall, notes: &Notes) -> Result<(Offer, Arc<Server>), String> {
+        let name = &call.name;
+        let mut offers = self.offers.iter();
+        let Some(place) = offers.position(|offer| offer.shown.name == *name) else {
+            return Err(format!("There is no tool {name}."));
+        };
+        let server = self.server(self.offers[place].source, notes)?;
+        let offer = &self.offers[place];
+        if !offer.is_listed {
+            return Err(format!("The server no longer has the tool {name}."));
+        }
+        Ok((offer.clone(), server))
+    }
+
+    /// Checks a call, whose arguments may take this much memory. The error is for the model.
+    fn checked(
+        &mut self,
+        call: &ToolCall,
+        room: &mut usize,
+        notes: &Notes,
+    ) -> Result<ReadyCall, String> {
+        let (offer, server) = self.find(call, notes)?;
+        let arguments = arguments_of(call, room)?;
+        if let Callee::Commands(commands) = &server.callee {
+            commands.fill(&offer.tool, &arguments)?;
+        }
+        Ok(ReadyCall {
+            offer,
+            server,
+            arguments,
+        })
+    }
+
+    /// Checks a call, and asks whether it may run. The error says to the model why it does not.
+    fn prepare(
+        &mut self,
+        call: &ToolCall,
+        room: &mut usize,
+        watched: bool,
+        notes: &Notes,
+    ) -> Result<ReadyCall, String> {
+        let name = &call.name;
+        let ready = self.checked(call, room, notes).inspect_err(|reason| {
+            if watched {
+                let line = format!("{name} did not run: {reason}");
+                let shown = self.secrets.redact_for_user(&line);
+                notes.note(&shortened_line(&shown));
+            }
+        })?;
+        let section = &ready.server.section;
+        let consent = &mut self.consent;
+        let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
+        let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
+        let line = format!("{name} {arguments}");
+        let line = self.secrets.redact_for_user(&line);
+        if watched && !is_on_screen {
+            notes.note(&shortened_line(&line));
+        } else if !is_on_screen {
+            notes.detail(|| line);
+        }
+        Ok(ready)
+    }
+}
+
+/// The arguments of a call as an object, if they take no more memory than there is `room`. The error is for the model.
+fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>, String> {
+    let text = &call.arguments;
+    if text == LEFT_OUT {
+        return Err(format!(
+            "The arguments of all calls together have more than {MAX_ARGUMENTS} bytes."
+        ));
+    }
+    let weight = json::weight(text);
+    if weight > *room {
+        return Err("The arguments have too many values.".to_owned());
+    }
+    *room -= weight;
+    serde_json::from_str(text)
+        .map_err(|error| format!("The arguments are not a JSON object: {error}."))
+}
+
+/// The beginning of a text, on one line.
+fn shortened_line(text: &str) -> String {
+    const MAX_LINE: usize = 200;
+    let line = on_one_line(text);
+    match line.char_indices().nth(MAX_LINE) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+/// Runs calls side by side; those that may not run fail with the reason. A server runs its calls one after another. `on_end`
+/// gets the index and the outcome of each call when it has ended, on any thread, and makes the run of it: only that is kept
+/// until all have ended.
+fn run_side_by_side(
+    calls: &[Result<ReadyCall, String>],
+    on_end: &(dyn Fn(usize, Outcome) -> ToolRun + Sync),
+) -> Vec<ToolRun> {
+    let mut lanes: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (place, call) in calls.iter().enumerate() {
+        let lane = match call {
+            Ok(call) if call.server.is_connected() => (Some(call.offer.source), 0),
+            // Each command is alone.
+            _ => (None, place),
+        };
+        lanes.entry(lane).or_default().push(place);
+    }
+    let ended = Mutex::new(BTreeMap::new());
+    let run = |place: usize| {
+        let began = Instant::now();
+        let mut outcome = match &calls[place] {
+            Ok(ReadyCall {
+                offer,
+                server,
+                arguments,
+            }) => server.call(&offer.tool, arguments, offer.reads),
+            Err(reason) => Outcome::without_result(reason),
+        };
+        outcome.took = began.elapsed();
+        let run = on_end(place, outcome);
+        lock(&ended).insert(place, run);
+    };
+    thread::scope(|scope| {
+        for lane in lanes.values() {
+            let run_all = || lane.iter().copied().for_each(run);
+            let started = thread::Builder::new().spawn_scoped(scope, run_all);
+            if started.is_err() {
+                run_all();
+            }
+        }
+    });
+    let ended = std::mem::take(&mut *lock(&ended));
+    ended.into_values().collect()
+}
