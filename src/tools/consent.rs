@@ -43,8 +43,8 @@ impl Consent {
         }
     }
 
-    /// Asks whether a call of a section's tool may run, unless that is decided already. Returns whether a person has read it. The error says to
-    /// the model why the call does not run.
+    /// Asks whether a call of a section's tool may run, unless that is decided already. Returns whether a person has read it.
+    /// The error says to the model why the call does not run.
     pub fn ask(
         &mut self,
         offer: &Offer,
