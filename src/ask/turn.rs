@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-
 use super::dialogue::{Dialogue, Next};
 use super::printer::Printer;
 use super::run::Run;

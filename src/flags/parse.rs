@@ -358,8 +358,7 @@ mod tests {
             let is_right = refused(&[typed]).contains(&format!("did you mean {meant}?"));
             assert!(is_right, "{typed}: {}", refused(&[typed]));
         }
-        let words =
-            "--search --cl --cle --cleanup --clear-all --un --undelete --deleted --deletes --redo --always --reset";
+        let words = "--search --cl --cle --cleanup --clear-all --un --undelete --deleted --deletes --redo --always --reset";
         for typed in words.split(' ') {
             let said = refused(&[typed]);
             for flag in FLAGS.iter().filter(|flag| flag.deletes()) {

@@ -91,8 +91,8 @@ impl Calls {
         let position = self.calls.len();
         let mut call = fragment;
         if let Some(index) = index {
-            if let Some(position) = self.repeated(&call) {
-                return position;
+            if let Some(first) = self.repeated(&call) {
+                return first;
             }
             self.open.insert(index, position);
             if !call.id.is_empty() {

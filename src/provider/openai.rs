@@ -208,7 +208,10 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
         turn[REASONING] = "".into();
     }
     if let Some(fields) = fields {
-        for (name, text) in [(REASONING, &fields.reasoning), (PLAIN_REASONING, &fields.plain)] {
+        for (name, text) in [
+            (REASONING, &fields.reasoning),
+            (PLAIN_REASONING, &fields.plain),
+        ] {
             if !text.is_empty() {
                 turn[name] = text.as_str().into();
             }
