@@ -158,7 +158,7 @@ fn in_columns_an_encoded_letter_counts_as_it_is_shown() {
     sandbox.write_session("a.json", &idle_for(HOUR, &[&words, &words]));
     let name = "b".repeat(60);
     sandbox.write_session(&format!("{name}.json"), &idle_for(2 * HOUR, &["b", "b"]));
-    let terminal = Terminal::new(60);
+    let terminal = Terminal::new(61);
     sandbox.q(&["--list"]).on(&terminal).run().exit(0);
     let lines = terminal.text();
     let lines: Vec<&str> = lines.lines().collect();
@@ -168,7 +168,7 @@ fn in_columns_an_encoded_letter_counts_as_it_is_shown() {
     );
     let name = format!("  {}...  ", "b".repeat(17));
     assert!(lines.iter().any(|line| line.contains(&name)), "{lines:?}");
-    assert!(lines[..2].iter().all(|line| line.len() <= 60), "{lines:?}");
+    assert!(lines[..2].iter().all(|line| line.len() <= 61), "{lines:?}");
 
     let server = Server::openai(&[&words; 3].map(|words| &words[..30]).join(" "));
     let terminal = Terminal::new(130);
