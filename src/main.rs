@@ -102,7 +102,11 @@ fn run(
     servers: &Groups,
 ) -> Result<(), Error> {
     if let Some(text) = document(arguments) {
-        return output::print(&text, &notes.terminal().as_named());
+        let terminal = notes.terminal().as_named();
+        if arguments.mode == Mode::LongHelp {
+            return output::page(&text, &terminal, |variable| environment.get(variable));
+        }
+        return output::print(&text, &terminal);
     }
     environment.check()?;
     let variable = environment.get("Q_SESSION");

@@ -6,4 +6,4 @@ mod table;
 
 pub use arguments::{Arguments, Mode};
 pub use parse::{asks_for_json, parse, stray_word};
-pub use table::{Completion, FLAGS, Flag, KINDS_OF_NAMES};
+pub use table::{Completion, FLAGS, Flag, KINDS_OF_NAMES, OptionGroup};

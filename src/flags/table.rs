@@ -37,11 +37,24 @@ pub const KINDS_OF_NAMES: &[&str] = &[
 pub struct Flag {
     /// Each way to type it: `-m, --model`.
     pub names: &'static str,
+    pub group: OptionGroup,
     pub effect: Effect,
     /// A few words for the short help.
     pub help: &'static str,
     /// Sentences for the long help and the man page.
     pub doc: &'static str,
+}
+
+/// What an option is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionGroup {
+    Conversation,
+    Model,
+    Input,
+    Tools,
+    Output,
+    /// It asks no question, or belongs to an option that asks none.
+    Action,
 }
 
 /// What an option changes in the arguments.
@@ -208,55 +221,62 @@ const EVERY: &[Mode] = &[];
 pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-f, --follow",
+        group: OptionGroup::Conversation,
         effect: Switch(&[Ask], |a| &mut a.follow),
-        help: "continue the conversation; -ff: in any case",
+        help: "continue the current conversation; -ff forces it",
         doc: "Continue the current conversation. If there is none, or if it cannot be continued, q starts a new one, and a \
               note says why: see CONVERSATIONS. Twice, as -ff: continue it even if it was idle for too long or is of another \
               provider or model.",
     },
     Flag {
         names: "-s, --session",
+        group: OptionGroup::Conversation,
         effect: Takes(
             &[Ask, History, Last, Mode::Result, Undo, Copy, Clear, Status],
             value("NAME", Conversations, Raw(|a| &mut a.session)),
         ),
-        help: "continue, or start, the conversation NAME",
+        help: "use the conversation NAME, or create it",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
               and does not begin with a dot, a hyphen, current or session_; a new one is not of one to three digits alone. In \
               place of a name there can be an id, a number of --list such as %2, a backup, or the path of a .json file: see CONVERSATIONS.",
     },
     Flag {
         names: "-p, --provider",
+        group: OptionGroup::Model,
         effect: Takes(
             &[Ask, Status, Models],
             value("NAME", NamesOf("providers"), Text(|a| &mut a.provider)),
         ),
-        help: "which provider to ask",
+        help: "use this provider",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
     },
     Flag {
         names: "-m, --model",
+        group: OptionGroup::Model,
         effect: Takes(SET, value("ID", Nothing, Text(|a| &mut a.model))),
-        help: "the model to ask",
+        help: "use this model",
         doc: "Ask this model, by the provider's own name for it.",
     },
     Flag {
         names: "-r, --role",
+        group: OptionGroup::Model,
         effect: Takes(
             &[Ask],
             value("NAME", NamesOf("roles"), Text(|a| &mut a.role)),
         ),
-        help: "options that the configuration lists",
+        help: "apply a role: a named set of options",
         doc: "Use the options of the role NAME: see ROLES.",
     },
     Flag {
         names: "-w, --web",
+        group: OptionGroup::Model,
         effect: Switch(&[Ask], |a| &mut a.web),
         help: "let the provider search the web",
         doc: "Let the provider search the web: see THE WEB.",
     },
     Flag {
         names: "-e, --effort",
+        group: OptionGroup::Model,
         effect: Takes(
             SET,
             value(
@@ -265,71 +285,80 @@ pub const FLAGS: &[Flag] = &[
                 Text(|a| &mut a.effort),
             ),
         ),
-        help: "how much the model thinks",
+        help: "set the reasoning effort, such as low or high",
         doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines. Models differ \
               in the levels that they know; the error for another one names them, if the provider does.",
     },
     Flag {
         names: "-o, --option",
+        group: OptionGroup::Model,
         effect: Takes(SET, value("KEY=VALUE", Nothing, Texts(|a| &mut a.options))),
-        help: "set a field of the request",
+        help: "set a field of the API request (temperature=0)",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
               is sent as JSON if it is valid JSON, else as text; null removes the field. The model is chosen with -m. These \
               fields are not remembered.",
     },
     Flag {
         names: "-S, --system",
+        group: OptionGroup::Model,
         effect: Takes(SET, value("TEXT", Nothing, Raw(|a| &mut a.system))),
-        help: "replace the system prompt",
+        help: "set the system prompt",
         doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
               empty TEXT sends none.",
     },
     Flag {
         names: "-a, --attach",
+        group: OptionGroup::Input,
         effect: Takes(&[Ask], value("FILE", Files, Raws(|a| &mut a.attach))),
-        help: "ask about a file",
+        help: "attach a text file, an image or a PDF",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input. A directory, or a pattern in quotes \
               such as 'src/**/*.rs', stands for several files, without those that git ignores: see FILES AND SHAPES.",
     },
     Flag {
         names: "--schema",
+        group: OptionGroup::Output,
         effect: Takes(&[Ask], value("SPEC", Files, Text(|a| &mut a.schema))),
-        help: "answer in JSON of this shape",
+        help: "require JSON that matches a schema",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
               as 'name, age int'. See FILES AND SHAPES.",
     },
     Flag {
         names: "-t, --tools",
+        group: OptionGroup::Tools,
         effect: Takes(
             &[Ask, ListTools],
             value("NAME", NamesOf("tools"), Names(|a| &mut a.tools)),
         ),
-        help: "let the model call tools",
+        help: "let the model call these tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
               conversation remembers. See TOOLS.",
     },
     Flag {
         names: "--yes",
+        group: OptionGroup::Tools,
         effect: Switch(&[Ask, Clear], |a| &mut a.yes),
-        help: "run tools without asking",
+        help: "do not ask before tool calls or --clear --all",
         doc: "Run every call of a tool without asking; with --clear --all, delete without asking.",
     },
     Flag {
         names: "--messages",
+        group: OptionGroup::Conversation,
         effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
-        help: "how many messages a follow-up sends",
+        help: "send only the last N messages (default: 10)",
         doc: "Send exactly the last N messages of the conversation with a follow-up; 0 sends none. Without this, attached \
               input that is older is sent, too.",
     },
     Flag {
         names: "-n, --no-stdin",
+        group: OptionGroup::Input,
         effect: Switch(EVERY, |a| &mut a.no_stdin),
-        help: "leave standard input alone",
+        help: "do not read standard input",
         doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Every \
               action takes it, so alias q='q -n' works; --clear --all still asks.",
     },
     Flag {
         names: "--no-save",
+        group: OptionGroup::Conversation,
         effect: Switch(SET, |a| &mut a.no_save),
         help: "do not save this question and its answer",
         doc: "Do not save this question and its answer: the conversation and its file stay as they are. A typed --cached \
@@ -337,29 +366,33 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "--cached",
+        group: OptionGroup::Output,
         effect: Switch(SET, |a| &mut a.cached),
-        help: "answer from a file what is known",
+        help: "reuse the saved answer to an identical request",
         doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer, even \
               with --no-save: see KNOWN ANSWERS.",
     },
     Flag {
         names: "--no-stream",
+        group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.no_stream),
-        help: "print the answer when it is complete",
+        help: "print the answer only once it is complete",
         doc: "Ask for the answer in one piece, and print it when it is complete.",
     },
     Flag {
         names: "-x, --extract",
+        group: OptionGroup::Output,
         effect: Switch(&[Ask, Last], |a| &mut a.extract),
-        help: "print only the answer's code blocks",
+        help: "print only the code blocks of the answer",
         doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
               prompt then asks for such a block. If there is none, q prints nothing, and the exit status is 1. The whole \
               answer is saved.",
     },
     Flag {
         names: "-j, --json",
+        group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.json),
-        help: "machine-readable output",
+        help: "print JSON, including model, usage and errors",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
               messages_sent, also messages_left_out where there are any, sources with -w or where there are any, rounds and tool_calls with -t, and cached where the \
               answer was known; after a failure it has error. For an action it is what the action shows or did. \
@@ -367,36 +400,41 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-q, --quiet",
+        group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.quiet),
-        help: "no notes at all",
+        help: "print errors only, no notes",
         doc: "Print no notes on standard error, only errors. Only the exit status then shows that an answer is incomplete or \
               has no code block.",
     },
     Flag {
         names: "-v, --verbose",
+        group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.verbose),
-        help: "report what q does",
+        help: "show request details, timing and token usage",
         doc: "Report on standard error the provider, the model and the address, the index, role and length of each \
               message, each new attempt, what the server sends of the model's thinking, the time taken and the usage; with \
               -t also the servers and what their calls took, and with --cached the file of an answer that is known.",
     },
     Flag {
         names: "--dry-run",
+        group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.dry_run),
-        help: "print the request, send nothing",
+        help: "print the request body without sending it",
         doc: "Print the body of the request that would be sent, as JSON, and do not ask the model, so that no key is needed. \
               q still asks tool servers for their tools, and a local server for its models.",
     },
     Flag {
         names: "--again",
+        group: OptionGroup::Conversation,
         effect: Switch(&[Ask], |a| &mut a.again),
-        help: "ask the last question again",
+        help: "repeat the last question, replacing its answer",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
               New words, files or a new --schema, and input that comes with words or files, replace the old ones; what is not \
               given anew stays. The new answer replaces the old one once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--history",
+        group: OptionGroup::Action,
         effect: Action(History),
         help: "print the conversation",
         doc: "Print the conversation: the role, the time and the text of each message, and the model and the tokens of each \
@@ -404,12 +442,14 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "--last",
+        group: OptionGroup::Action,
         effect: Action(Last),
-        help: "print the last answer again",
+        help: "print the last answer",
         doc: "Print the last answer again, without a request; with -x only its code.",
     },
     Flag {
         names: "--result",
+        group: OptionGroup::Action,
         effect: Action(Mode::Result),
         help: "print the result of the last tool call",
         doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has cut or changed \
@@ -418,62 +458,72 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "--undo",
+        group: OptionGroup::Action,
         effect: Action(Undo),
-        help: "drop the last exchange, print its question",
+        help: "remove the last question and answer",
         doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. A \
               backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--list",
+        group: OptionGroup::Action,
         effect: Action(List),
-        help: "list the conversations, or find some by words",
+        help: "list conversations, or search them for words",
         doc: "List the conversations, newest first. On a terminal: the number that -s takes, the name if you gave one, age \
-              and first question of as many as the screen holds, with a star at the current one. In a pipe, separated by tabs: name, time of the last change, \
+              and first question of as many as the screen holds, with a star at the current one. In a pipe, separated by \
+              tabs: name, time of the last change, \
               messages, provider/model and first question. With words, list only conversations with a message that contains \
               all of them, in upper or lower case, and show the text around the first match in place of the question. With \
               --json, print an array.",
     },
     Flag {
         names: "--copy",
+        group: OptionGroup::Action,
         effect: ActionWith(Copy, value("NAME", Nothing, Raw(|a| &mut a.copy))),
-        help: "copy the conversation under a new name",
+        help: "copy the conversation to a new name",
         doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
     },
     Flag {
         names: "--clear",
+        group: OptionGroup::Action,
         effect: Action(Clear),
         help: "delete the conversation",
         doc: "Delete the conversation and its backups. If others are left, a note says how many.",
     },
     Flag {
         names: "--all",
+        group: OptionGroup::Action,
         effect: Switch(&[Clear, List], |a| &mut a.all),
-        help: "with --clear, --list: all, with backups",
+        help: "--clear: delete all; --list: include backups",
         doc: "With --clear: delete every conversation, including named ones. On a terminal q asks first; elsewhere it needs \
               --yes. With --list: list backups, too.",
     },
     Flag {
         names: "--list-tools",
+        group: OptionGroup::Action,
         effect: Action(ListTools),
-        help: "list the tools that are configured",
+        help: "list the configured tools",
         doc: "List all configured tools, or those of -t, one per line: name, reads or writes (as the section or the \
               server says), asks or runs (without asking), and the first line of the description.",
     },
     Flag {
         names: "--status",
+        group: OptionGroup::Action,
         effect: Action(Status),
-        help: "print settings, providers, conversation",
+        help: "show settings, providers and the conversation",
         doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
               set, and the conversation.",
     },
     Flag {
         names: "--models",
+        group: OptionGroup::Action,
         effect: Action(Models),
-        help: "list the provider's models",
+        help: "list the models of the provider",
         doc: "List the models of the provider, one per line.",
     },
     Flag {
         names: "--generate",
+        group: OptionGroup::Action,
         effect: ActionWith(
             Generate,
             value(
@@ -486,26 +536,29 @@ pub const FLAGS: &[Flag] = &[
                 },
             ),
         ),
-        help: "print the man page, a completion or a shell key",
+        help: "print the man page, completions or key bindings",
         doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), or code that binds a key of a shell \
               (keys-bash, keys-zsh or keys-fish): see SHELLS.",
     },
     Flag {
         names: "-h",
+        group: OptionGroup::Action,
         effect: Action(ShortHelp),
-        help: "this help",
+        help: "show this summary",
         doc: "Print a summary of the options.",
     },
     Flag {
         names: "--help",
+        group: OptionGroup::Action,
         effect: Action(LongHelp),
-        help: "everything",
-        doc: "Print this manual.",
+        help: "show the full manual",
+        doc: "Print this manual. On a terminal it goes through the pager that PAGER names, else through less.",
     },
     Flag {
         names: "-V, --version",
+        group: OptionGroup::Action,
         effect: Action(Version),
-        help: "the version",
+        help: "show the version",
         doc: "Print the version.",
     },
 ];

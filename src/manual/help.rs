@@ -1,24 +1,39 @@
 //! The short help, made from the table of options (pure).
 
-use crate::flags::{FLAGS, Flag};
+use crate::flags::{FLAGS, Flag, OptionGroup};
 
 /// How q is called: a form and its meaning on each line. The last line has a line end, too.
 pub const SYNOPSIS: &str = "\
-q [OPTIONS] WORDS...              a new conversation
-q -f [OPTIONS] WORDS...           follows up
-COMMAND | q [OPTIONS] [WORDS...]  asks about what COMMAND prints
+q [OPTIONS] QUESTION...              ask a question
+q [OPTIONS] -f QUESTION...           ask a follow-up question
+COMMAND | q [OPTIONS] [QUESTION...]  ask about the output of COMMAND
+q ACTION [OPTIONS]                   ask nothing: --list, --status, ...
 ";
 
-/// The short help: how q is called, and a line for each option.
+/// The groups, in the order in which they are shown, and their headings.
+const GROUPS: &[(OptionGroup, &str)] = &[
+    (OptionGroup::Conversation, "Conversation"),
+    (OptionGroup::Model, "Model"),
+    (OptionGroup::Input, "Input"),
+    (OptionGroup::Tools, "Tools"),
+    (OptionGroup::Output, "Output"),
+    (OptionGroup::Action, "Actions (no question is asked)"),
+];
+
+/// The short help: how q is called, and a line for each option, in groups.
 pub fn short() -> String {
     let mut width = 0;
     for flag in FLAGS {
         width = width.max(names(flag).len());
     }
-    let mut text = format!("{SYNOPSIS}\nOptions come before the question; -- ends them.\n");
-    for flag in FLAGS {
-        let names = names(flag);
-        text.push_str(&format!("  {names:width$}  {}\n", flag.help));
+    let forms = SYNOPSIS.trim_end().replace('\n', "\n       ");
+    let mut text = format!("Usage: {forms}\n\nOptions come before the question; -- ends them.\n");
+    for (group, heading) in GROUPS {
+        text.push_str(&format!("\n{heading}:\n"));
+        for flag in FLAGS.iter().filter(|flag| flag.group == *group) {
+            let names = names(flag);
+            text.push_str(&format!("  {names:width$}  {}\n", flag.help));
+        }
     }
     text
 }

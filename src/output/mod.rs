@@ -3,6 +3,7 @@
 pub mod code;
 pub mod markdown;
 mod notes;
+mod pager;
 mod quote;
 mod screen;
 mod spinner;
@@ -13,6 +14,7 @@ mod terminal_lock;
 mod wrap;
 
 pub use notes::{Notes, source_lines};
+pub use pager::page;
 pub use screen::Screen;
 pub use spinner::Spinner;
 pub use stdout::{

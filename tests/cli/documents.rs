@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::fixtures::{lacks, repository_file};
+use crate::fixtures::{case, lacks, repository_file, set_mode};
+use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 
 /// What the repository holds of what `q --generate KIND` prints.
@@ -22,6 +23,44 @@ fn the_man_page_and_the_completions_are_what_q_generates() {
         let right = outcome.success().stdout_text() == repository_file(file);
         let what = format!("{file} is out of date: q --generate {kind} > {file}");
         outcome.check(right, &what);
+    }
+}
+
+#[test]
+fn the_manual_goes_through_a_pager_on_a_terminal_alone() {
+    let manual = printed(&["--help"]);
+    let paged: String = manual
+        .lines()
+        .map(|line| format!("paged {line}\n"))
+        .collect();
+    let pager = "sed 's/^/paged /'";
+    // The kind of the terminal, the pager, whether there is less, and what the terminal shows.
+    for (kind, pager, has_less, expected) in [
+        ("xterm", pager, true, &paged),
+        ("xterm", "", true, &paged),
+        ("xterm", "no-such-pager 2>/dev/null", true, &manual),
+        ("xterm", "", false, &manual),
+        ("dumb", pager, true, &manual),
+        ("", pager, true, &manual),
+    ] {
+        let _case = case((kind, pager, has_less));
+        let sandbox = Sandbox::new().env("TERM", kind).env("PAGER", pager);
+        let sandbox = sandbox.env("LC_ALL", "C.UTF-8");
+        let bin = sandbox.home().join("bin");
+        let mut path = bin.display().to_string();
+        std::fs::create_dir(&bin).expect("a folder");
+        sandbox.write_home("bin/less", "#!/bin/sh\nsed 's/^/paged /'\n");
+        if has_less {
+            set_mode(&bin.join("less"), 0o755);
+            path += ":/usr/bin:/bin";
+        }
+        let terminal = Terminal::new(WIDE);
+        let q = sandbox.q(&["--help"]).env("PATH", &path);
+        q.on(&terminal).run().success();
+        let shown = String::from_utf8(terminal.bytes()).expect("UTF-8");
+        assert_eq!(shown.replace("\r\n", "\n"), *expected);
+        let outcome = sandbox.q(&["--help"]).env("PATH", path).run();
+        assert_eq!(outcome.success().stdout_text(), manual);
     }
 }
 

@@ -1,0 +1,57 @@
+//! Shows a long text on a terminal page by page, with the user's pager.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use signal_hook::consts::{SIGINT, SIGQUIT};
+
+use super::stdout;
+use super::terminal::Terminal;
+use crate::error::Error;
+
+/// The exit status of a shell that does not find a command.
+const NOT_FOUND: i32 = 127;
+
+/// Prints a text: on a terminal that can move its cursor with the user's pager, else with less, else as it is. `variable`
+/// returns the value of a variable that is set and not empty.
+pub fn page<'a>(
+    text: &str,
+    terminal: &Terminal,
+    variable: impl Fn(&str) -> Option<&'a str>,
+) -> Result<(), Error> {
+    let moves = variable("TERM").is_some_and(|kind| kind != "dumb");
+    let has_screen = moves && io::stdout().is_terminal();
+    if has_screen && is_paged(&terminal.encode(text), variable("PAGER")) {
+        return Ok(());
+    }
+    stdout::print(text, terminal)
+}
+
+/// Whether a pager has shown the text.
+fn is_paged(text: &str, pager: Option<&str>) -> bool {
+    let mut command = Command::new("less");
+    if let Some(pager) = pager {
+        command = Command::new("sh");
+        command.args(["-c", pager]);
+    }
+    // Ctrl-C is for the pager, which would leave the terminal as it is if q ended before it. A program that is started is
+    // not given what is registered here.
+    for signal in [SIGINT, SIGQUIT] {
+        let _ = signal_hook::flag::register(signal, Arc::default());
+    }
+    let Ok(mut process) = command.stdin(Stdio::piped()).spawn() else {
+        return false;
+    };
+    give(text, &mut process);
+    let status = process.wait();
+    status.is_ok_and(|status| status.code() != Some(NOT_FOUND))
+}
+
+/// Gives the text to the pager, which may end before it has read everything.
+fn give(text: &str, process: &mut Child) {
+    let Some(mut input) = process.stdin.take() else {
+        return;
+    };
+    let _ = input.write_all(text.as_bytes());
+}
