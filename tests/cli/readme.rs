@@ -6,11 +6,13 @@ use std::fs;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::DIALECTS;
-use crate::dialect::models_reply;
-use crate::fixtures::{PNG, case, documents, lacks, set_mode, shown_roles, stored};
+use crate::dialect::{models_reply, openai_stream, word};
+use crate::fixtures::{
+    PNG, case, documents, lacks, prompt, session, set_mode, shown_roles, stored,
+};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
-use crate::server::Server;
+use crate::server::{Gate, Reply, Server};
 
 /// What the answer is where nothing else is wanted: a script, so that there is code in it.
 const ANSWER: &str = "```\nprint('hello')\n```";
@@ -79,6 +81,66 @@ fn example(schema: &Value) -> Value {
         Some("integer" | "number") => json!(7),
         Some("boolean") => json!(true),
         _ => json!("x"),
+    }
+}
+
+/// What the manual and the README say that a chat is.
+fn chats() -> Vec<String> {
+    let documents = documents().replace(" # in bash; Ctrl-D ends it\n", "\n");
+    let parts = documents.split("    (export Q_SESSION=chat-").skip(1);
+    parts
+        .map(|part| {
+            let (rest, _) = part.split_once("done)").expect("an end");
+            format!("(export Q_SESSION=chat-{rest}done)")
+        })
+        .collect()
+}
+
+#[test]
+fn a_chat_has_a_conversation_of_its_own_and_survives_ctrl_c() {
+    if lacks("bash", "bash -c true") {
+        return;
+    }
+    let chats = chats();
+    assert_eq!(chats.len(), 2, "one in the manual, and one in the README");
+    for chat in chats {
+        let _case = case(&chat);
+        let gate = Gate::new();
+        let held = gate.clone();
+        let server = Server::start(move |request, _| {
+            let reply = Reply::new(200).header("content-type", "text/event-stream");
+            if prompt(request).ends_with("stalled") {
+                return reply.piece(word("a word")).wait_for(&held);
+            }
+            reply.pieces(openai_stream(&["a word", " and the end"]))
+        });
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_home("chat.sh", &chat);
+        let terminal = Terminal::new(WIDE);
+        let running = session(&sandbox, &terminal, "exec bash chat.sh").spawn();
+        let mut shown = terminal.wait_for("> ", 0).len();
+        terminal.type_in("first\n");
+        shown = terminal.wait_for("and the end", shown).len();
+        shown = terminal.wait_for("> ", shown).len();
+        terminal.type_in("stalled\n");
+        shown = terminal.wait_for("a word", shown).len();
+        terminal.type_in("\x03");
+        shown = terminal.wait_for("> ", shown).len();
+        // Delete the last letter, as an editor of lines can.
+        terminal.type_in("laste\x08\n");
+        shown = terminal.wait_for("and the end", shown).len();
+        terminal.wait_for("> ", shown);
+        terminal.type_in("\x04");
+        running.wait();
+        let said = prompt(&server.last_request());
+        let is_right = said.contains("Human: first") && said.ends_with("Human: last");
+        assert!(is_right, "{said}");
+        let files = fs::read_dir(sandbox.sessions()).expect("conversations");
+        let mut links = files.flatten().map(|file| file.file_name());
+        let is_own = |name: std::ffi::OsString| name.to_string_lossy().starts_with("current-chat-");
+        assert!(links.any(is_own));
+        assert!(!sandbox.sessions().join("current.json").exists());
+        gate.open();
     }
 }
 
