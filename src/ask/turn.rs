@@ -74,7 +74,7 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let call = self.target.call(self.notes)?;
         // The key is known now, and a tool may print it.
-        if let (Some(toolbox), Some(key)) = (&mut dialogue.toolbox, self.target.key()) {
+        if let (Some(toolbox), Some(key)) = (&dialogue.toolbox, self.target.key()) {
             toolbox.hide(key);
         }
         loop {

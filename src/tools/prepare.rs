@@ -33,7 +33,7 @@ pub struct Preparation<'a> {
     /// Where they start.
     pub groups: &'a Groups,
     /// Gets those of the sections.
-    pub secrets: &'a mut ToolSecrets,
+    pub secrets: &'a ToolSecrets,
 }
 
 impl Preparation<'_> {

@@ -1,14 +1,22 @@
 //! What tools know and must not tell: to the model, and to the user.
 
+use std::sync::{Arc, Mutex};
+
 use super::about::About;
 use crate::error::Error;
 use crate::secret::{self, Secret, Secrets};
 use crate::server::client::is_authorization;
 use crate::settings::{Key, Settings};
+use crate::threads::lock;
 
-/// The secrets of all tools of a question.
+/// The secrets of all tools of a question. Its clones share them, so that a key that becomes known later counts for what
+/// threads print, too.
 #[derive(Clone, Default)]
-pub struct ToolSecrets {
+pub struct ToolSecrets(Arc<Mutex<SecretLists>>);
+
+/// What must not be told, by whom it must not reach.
+#[derive(Default)]
+struct SecretLists {
     /// Keys. Neither the model nor a file gets them.
     keys: Secrets,
     /// The keys, and other values that are not shown.
@@ -18,7 +26,7 @@ pub struct ToolSecrets {
 impl ToolSecrets {
     /// The keys of all providers, which a tool may find on this machine.
     pub fn of_providers(settings: &Settings) -> ToolSecrets {
-        let mut secrets = ToolSecrets::default();
+        let secrets = ToolSecrets::default();
         for provider in &settings.providers {
             if let Key::Variables(names) | Key::Optional(names) = &provider.key {
                 let values = names.iter();
@@ -34,34 +42,35 @@ impl ToolSecrets {
     }
 
     /// Adds keys, which neither the model nor the user gets.
-    pub fn add_keys(&mut self, keys: &[Secret]) {
-        self.keys.extend(keys);
-        self.hidden.extend(keys);
+    pub fn add_keys(&self, keys: &[Secret]) {
+        let mut lists = lock(&self.0);
+        lists.keys.extend(keys);
+        lists.hidden.extend(keys);
     }
 
     /// Adds values that the model may get, but that are not shown.
-    pub fn add_hidden(&mut self, values: &[Secret]) {
-        self.hidden.extend(values);
+    pub fn add_hidden(&self, values: &[Secret]) {
+        lock(&self.0).hidden.extend(values);
     }
 
     /// The text as the model gets it.
     pub fn redact_for_model(&self, text: &str) -> String {
-        secret::redact(text, &self.keys)
+        secret::redact(text, &lock(&self.0).keys)
     }
 
     /// What a server says of itself, as the model and a file get it.
     pub fn redact_about(&self, about: &mut About) {
-        about.redact(&self.keys);
+        about.redact(&lock(&self.0).keys);
     }
 
     /// The text as the user sees it.
     pub fn redact_for_user(&self, text: &str) -> String {
-        secret::redact(text, &self.hidden)
+        secret::redact(text, &lock(&self.0).hidden)
     }
 
     /// The error as the user sees it.
     pub fn redact_error(&self, mut error: Error) -> Error {
-        error.redact(&self.hidden);
+        error.redact(&lock(&self.0).hidden);
         error
     }
 }

@@ -59,13 +59,13 @@ impl Toolbox {
         groups: &Groups,
     ) -> Result<Toolbox, Error> {
         let notes = &context.notes;
-        let mut secrets = ToolSecrets::of_providers(settings);
+        let secrets = ToolSecrets::of_providers(settings);
         let prepared = Preparation {
             selection,
             settings,
             notes,
             groups,
-            secrets: &mut secrets,
+            secrets: &secrets,
         }
         .prepare_all()?;
         let interrupts = &context.interrupts;
@@ -245,7 +245,7 @@ impl Toolbox {
     }
 
     /// From now on, neither the model nor the user gets this key.
-    pub fn hide(&mut self, key: &Secret) {
+    pub fn hide(&self, key: &Secret) {
         self.secrets.add_keys(std::slice::from_ref(key));
     }
 
