@@ -203,7 +203,7 @@ mod tests {
             command: vec!["/no/such".to_owned()],
             ..program("")
         };
-        let expected = "db: cannot run /no/such: No such file or directory (os error 2)";
+        let expected = "db: cannot run /no/such: No such file or directory";
         assert_eq!(failure(of(missing)), expected);
     }
 
