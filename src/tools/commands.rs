@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::about::{About, ListedTool};
 use super::outcome::{Failure, Outcome};
 use super::process::{COMMAND, Groups, Input, Process, Program, REST_WAIT, wait_until};
+use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;
 use crate::threads::{self, lock};
@@ -65,8 +66,12 @@ impl Commands {
     ) -> Result<Outcome, String> {
         let (command, program, filled) = self.fill(tool, arguments)?;
         let Invocation { argv, stdin } = filled;
-        execute(program, &argv, stdin, command.timeout, groups)
-            .map_err(|error| format!("The command cannot be run: {error}."))
+        execute(program, &argv, stdin, command.timeout, groups).map_err(|error| {
+            format!(
+                "The command cannot be run: {}.",
+                in_words(&error.to_string())
+            )
+        })
     }
 
     /// A command with the arguments of a call. The error is for the model.
