@@ -413,6 +413,7 @@ impl Place {
             is_model_typed: arguments.provider.is_some() || arguments.model.is_some(),
             is_terminal: io::stdout().is_terminal(),
         };
+        // -ff meant what was there when the question began, and not what another q has begun since.
         let mut rules = settings.values.rules;
         if !rule.is_trimmed {
             rules.pairs = usize::MAX;
