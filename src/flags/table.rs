@@ -310,7 +310,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-a, --attach",
         group: OptionGroup::Input,
         effect: Takes(&[Ask], value("FILE", Files, Raws(|a| &mut a.attach))),
-        help: "attach a text file, an image or a PDF",
+        help: "attach a file, or all of a directory or pattern",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input. A directory, or a pattern in quotes \
               such as 'src/**/*.rs', stands for several files, without those that git ignores: see FILES AND SHAPES.",
     },
