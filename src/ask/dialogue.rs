@@ -1,4 +1,4 @@
-//! What changes while a question is answered, and what follows a reply (pure).
+//! What changes while a question is answered, and what follows a reply.
 
 use super::window::Window;
 use crate::message::Tool;

@@ -423,8 +423,8 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// The places in [`Turn::items`](super::reply::Turn::items) of the blocks with this index. Ollama, SGLang and gateways give an index again, and so did the
-/// vendor where it searched.
+/// The places among the turn's items of the blocks with this index. Ollama, SGLang and gateways give an index again, and so did
+/// the vendor where it searched.
 fn places(index: u64) -> Range<u64> {
     let first = index.saturating_mul(BLOCKS_AT_INDEX);
     first..first.saturating_add(BLOCKS_AT_INDEX)

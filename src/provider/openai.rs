@@ -316,8 +316,8 @@ fn usage_of(counts: &Counts) -> Usage {
 
 fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let chunk: Chunk = serde_json::from_str(data)?;
-    // vLLM and Mistral report errors in fields of their own.
     let choices = chunk.choices.of_first_choice(|choice| choice.index)?;
+    // vLLM and Mistral report errors in fields of their own.
     if choices.is_empty() || !chunk.error.is_null() {
         failure::check(data)?;
     }
@@ -384,8 +384,8 @@ fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// Reads the reasoning. It comes in one of three fields, or in parts of the content, as Mistral writes it. It is kept only if
-/// it must be sent back with calls: DeepSeek's field and OpenRouter's list.
+/// Reads the reasoning. It comes in one of three fields, or in parts of the content, as Mistral writes it. Where tools are
+/// offered, it is kept to go back with the calls, in the field in which it came.
 fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
     let details = delta.reasoning_details.list::<&RawValue>()?;
     let mut plain = &*delta.reasoning;

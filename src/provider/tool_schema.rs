@@ -355,7 +355,7 @@ impl<'c> SchemaBuilder<'c> {
         if has_type("array") && !schema.contains_key("items") {
             schema.insert("items".into(), json!({}));
         }
-        if let Some(Value::Array(mut required)) = schema.remove("required") {
+        if let Some(Value::Array(mut required)) = schema.shift_remove("required") {
             let mut seen = BTreeSet::new();
             required.retain(|name| {
                 let name = name.as_str().unwrap_or_default();

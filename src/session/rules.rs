@@ -39,7 +39,7 @@ pub enum Owner {
     User,
 }
 
-/// Condition the daily sweep removes a file.
+/// When the daily sweep removes a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Swept {
     Never,
@@ -152,7 +152,7 @@ impl NamedBy {
     }
 }
 
-/// Condition something is done to the conversation of a question.
+/// When something is done to the conversation of a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Condition {
     Always,
@@ -193,9 +193,9 @@ pub struct QuestionRule {
     owner: Option<Owner>,
     /// Whether only the last `pairs` exchanges stay.
     pub is_trimmed: bool,
-    /// Condition it keeps its provider and model from now on.
+    /// When it keeps its provider and model from now on.
     pub pinned: Condition,
-    /// Condition it becomes the current one.
+    /// When it becomes the current one.
     pub becomes_current: Condition,
 }
 
@@ -338,7 +338,7 @@ fn is_same(read: &Conversation, now: Option<&Conversation>, pairs: usize) -> boo
 #[derive(Clone)]
 pub struct Responder {
     pub provider: String,
-    /// `None` if no model is named anywhere: the conversation's own answers.
+    /// `None` if no model is named anywhere: then the conversation's own model answers.
     pub model: Option<String>,
     pub at: Timestamp,
 }

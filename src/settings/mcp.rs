@@ -307,7 +307,7 @@ impl SectionReader<'_> {
             for word in command.list()? {
                 argv.push(self.fill(&word)?.text);
             }
-            return if argv.is_empty() {
+            return if argv.first().is_none_or(String::is_empty) {
                 command.wrong("names no command")
             } else {
                 Ok(argv)
@@ -372,6 +372,18 @@ fn words(line: &str) -> Vec<String> {
                 word.get_or_insert_default();
             }
             (Some(begin), end) if begin == end => quote = None,
+            // A variable and its default are a part of one word, whatever they hold.
+            (_, '$') => {
+                let word = word.get_or_insert_default();
+                word.push('$');
+                let rest = characters.as_str();
+                if rest.starts_with('{')
+                    && let Some(end) = rest.find('}')
+                {
+                    word.push_str(&rest[..=end]);
+                    characters = rest[end + 1..].chars();
+                }
+            }
             (None | Some('"'), '\\') => word.get_or_insert_default().extend(characters.next()),
             _ => word.get_or_insert_default().push(character),
         }
@@ -431,6 +443,7 @@ mod tests {
     fn a_section_is_read_as_other_programs_read_it() {
         let table = r#"
             x | {"command": "x"}
+            run|-p|a b|t | {"command": "${NO_SUCH:-run} -p ${NO_SUCH:-a b} ${TOKEN}"}
             x|a | {"command": "x", "args": ["a"], "type": "stdio", "disabled": false, "enabled": true, "timeout": 5, "tools": ["*"]}
             x|--port|8080|true|1.50 | {"command": "x", "args": ["--port", 8080, true, 1.50]}
             x A=5 B=true C=t -D | {"command": "x", "env": {"A": 5, "B": true, "C": "${TOKEN}", "D": null}}

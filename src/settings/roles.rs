@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, RoleSection, is_role};
-use super::origin::Environment;
+use super::origin::{Environment, Origin};
 use super::paths::expand_home;
 use super::sections::adds_one;
 use super::text::{MAX_TEXT, read_text};
@@ -18,7 +18,8 @@ impl RoleSection {
     /// The error for one of its keys.
     pub fn error(&self, key: &str, reason: &str) -> Error {
         let name = format!("roles.{}.{key}", self.name);
-        self.origins[key].error(&name, reason)
+        let origin = self.origins.get(key).unwrap_or(&Origin::Default);
+        origin.error(&name, reason)
     }
 }
 

@@ -291,7 +291,8 @@ impl Process {
         groups: &Groups,
     ) -> io::Result<Process> {
         let mut command = Command::new(&program.file);
-        command.arg0(&argv[0]);
+        // Its name as it is configured, but with the home folder in place of `~`: a Python of its own looks beside it.
+        command.arg0(&program.command[0]);
         command.args(&argv[1..]);
         command.current_dir(&program.folder);
         command.env_clear();
