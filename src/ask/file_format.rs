@@ -11,6 +11,9 @@ const UTF_8: &[u8] = b"\xEF\xBB\xBF";
 const UTF_16_LITTLE: &[u8] = b"\xFF\xFE";
 const UTF_16_BIG: &[u8] = b"\xFE\xFF";
 
+/// No text in UTF-8 has this byte.
+const NOT_UTF_8: u8 = 0xFF;
+
 /// UTF-32, which q does not read, begins as UTF-16 does.
 const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
 
@@ -23,7 +26,13 @@ pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
     Some((PDF, &bytes[start..]))
 }
 
-/// A text without its byte order mark, in UTF-8.
+/// Whether a text begins with the mark of UTF-16.
+pub fn is_utf_16(bytes: &[u8]) -> bool {
+    let has_mark = bytes.starts_with(UTF_16_LITTLE) || bytes.starts_with(UTF_16_BIG);
+    has_mark && !bytes.starts_with(UTF_32_LITTLE)
+}
+
+/// A text without its byte order mark, in UTF-8. What is not UTF-16 after a mark of it stays no UTF-8, so that a note says so.
 pub fn without_mark(bytes: Vec<u8>) -> Vec<u8> {
     if let Some(text) = bytes.strip_prefix(UTF_8) {
         return text.to_vec();
@@ -38,14 +47,17 @@ pub fn without_mark(bytes: Vec<u8>) -> Vec<u8> {
         return bytes;
     };
     let (units, half) = units.as_chunks::<2>();
-    let decoded = char::decode_utf16(units.iter().copied().map(to_unit));
-    let mut text: String = decoded
-        .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
-    if !half.is_empty() {
-        text.push(char::REPLACEMENT_CHARACTER);
+    let mut text = Vec::new();
+    for character in char::decode_utf16(units.iter().copied().map(to_unit)) {
+        match character {
+            Ok(character) => text.extend(character.encode_utf8(&mut [0; 4]).bytes()),
+            Err(_) => text.push(NOT_UTF_8),
+        }
     }
-    text.into_bytes()
+    if !half.is_empty() {
+        text.push(NOT_UTF_8);
+    }
+    text
 }
 
 /// A notebook (nbformat 4).
@@ -77,13 +89,24 @@ enum CellSource {
     Lines(Vec<String>),
 }
 
-/// What a cell has printed, as far as it is text.
+/// What a cell has printed or given, as far as it is text.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct CellOutput {
     text: CellSource,
+    data: CellData,
     ename: String,
     evalue: String,
+    /// With escape sequences for a terminal.
+    traceback: Vec<String>,
+}
+
+/// A value in several forms.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CellData {
+    #[serde(rename = "text/plain")]
+    plain: CellSource,
 }
 
 impl CellSource {
@@ -108,8 +131,10 @@ pub fn notebook_text(text: &str) -> Option<String> {
         }
         push_lines(&mut script, &cell.source.text());
         for output in cell.outputs {
-            let mut printed = output.text.text();
-            if !output.ename.is_empty() {
+            let mut printed = output.text.text() + &output.data.plain.text();
+            if !output.traceback.is_empty() {
+                printed = without_styles(&output.traceback.join("\n"));
+            } else if !output.ename.is_empty() {
                 printed = format!("{}: {}", output.ename, output.evalue);
             }
             if !printed.is_empty() {
@@ -119,6 +144,18 @@ pub fn notebook_text(text: &str) -> Option<String> {
         }
     }
     Some(script)
+}
+
+/// A text without the sequences that colour it on a terminal.
+fn without_styles(text: &str) -> String {
+    let mut parts = text.split("\x1B[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_parameter = |character: char| character.is_ascii_digit() || character == ';';
+        let rest = part.trim_start_matches(is_parameter);
+        plain.push_str(rest.strip_prefix('m').unwrap_or(rest));
+    }
+    plain
 }
 
 fn push_lines(script: &mut String, text: &str) {
@@ -139,13 +176,17 @@ mod tests {
             (b"\xFF\xFEa\0\xE9\0", "aé"),
             (b"\xFE\xFF\0a\0\xE9", "aé"),
             (b"\xFF\xFE\x3D\xD8\x00\xDE", "😀"),
-            (b"\xFF\xFE\x3D\xD8a\0", "\u{FFFD}a"),
-            (b"\xFF\xFEa\0b", "a\u{FFFD}"),
             (b"\xFF\xFE", ""),
             ("a\u{FEFF}".as_bytes(), "a\u{FEFF}"),
             (b"", ""),
         ] {
             assert_eq!(without_mark(bytes.to_vec()), text.as_bytes(), "{bytes:?}");
+        }
+        for (bytes, text) in [
+            (&b"\xFF\xFE\x3D\xD8a\0"[..], &b"\xFFa"[..]),
+            (b"\xFF\xFEa\0b", b"a\xFF"),
+        ] {
+            assert_eq!(without_mark(bytes.to_vec()), text, "{bytes:?}");
         }
         let utf_32 = b"\xFF\xFE\0\0a\0\0\0".to_vec();
         assert_eq!(without_mark(utf_32.clone()), utf_32);
@@ -158,11 +199,13 @@ mod tests {
             {"cell_type":"code","execution_count":1,"metadata":{},"source":"print(1)\n1/0","outputs":[
                 {"output_type":"stream","name":"stdout","text":["1\n"]},
                 {"output_type":"display_data","data":{"image/png":"iVBORw0KGgo="},"metadata":{}},
+                {"output_type":"execute_result","data":{"text/plain":["42"]},"metadata":{}},
+                {"output_type":"error","ename":"KeyError","evalue":"'a'","traceback":["\u001b[0;31mKeyError\u001b[0m","line 3"]},
                 {"output_type":"error","ename":"ZeroDivisionError","evalue":"division by zero","traceback":[]}]},
             {"cell_type":"code","metadata":{},"source":[],"outputs":[]}],
             "metadata":{},"nbformat":4,"nbformat_minor":5}"##;
         let expected = "# %% [markdown]\n# Title\ntext\n# %%\nprint(1)\n1/0\n# %% [output]\n1\n# %% [output]\n\
-                        ZeroDivisionError: division by zero\n# %%\n";
+                        42\n# %% [output]\nKeyError\nline 3\n# %% [output]\nZeroDivisionError: division by zero\n# %%\n";
         assert_eq!(notebook_text(notebook).as_deref(), Some(expected));
         for other in [
             "",

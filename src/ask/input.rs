@@ -60,6 +60,8 @@ pub struct InputReader {
     files: Vec<FileContent>,
     /// The place of standard input among the files.
     stdin: Option<usize>,
+    /// The names of files that were empty, until a note says so.
+    empty: Vec<String>,
 }
 
 /// Where bytes come from, and its name in errors and notes.
@@ -78,6 +80,7 @@ impl InputReader {
             base64_left: MAX_ATTACHMENTS,
             files: Vec::new(),
             stdin: None,
+            empty: Vec::new(),
         };
         for name in names {
             if let Some(named) = pattern::named_files(name, notes)? {
@@ -88,17 +91,24 @@ impl InputReader {
             } else {
                 let content = reader.read_file(name)?;
                 reader.files.push(content);
+                reader.note_empty();
             }
         }
         Ok(reader)
     }
 
-    /// Reads the files that a pattern or a directory names. Those that are neither text nor an image or a PDF are left out,
-    /// with a note.
+    /// Reads the files that a pattern or a directory names. Those that cannot be read, or are neither text nor an image or a PDF,
+    /// are left out, with a note.
     fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
         let count_before = self.files.len();
         let mut left_out = Vec::new();
         for path in &named.files {
+            if let Err(error) = File::open(path) {
+                let path = on_one_line(&path.to_string_lossy());
+                let note = format!("cannot read {path}: {error}; it is left out");
+                self.notes.note(&note);
+                continue;
+            }
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(content),
                 Err(error) if error.kind == ErrorKind::Binary => left_out.push(error.message),
@@ -113,8 +123,9 @@ impl InputReader {
                 reasons.len()
             )),
         }
+        self.note_empty();
         if self.files.len() == count_before {
-            return Err(nothing_named(name, named.ignored, left_out.is_empty()));
+            return Err(nothing_named(name, named.ignored, named.files.is_empty()));
         }
         match named.ignored {
             0 => {}
@@ -124,6 +135,17 @@ impl InputReader {
                 .note(&format!("{count} ignored files were skipped")),
         }
         Ok(())
+    }
+
+    /// Notes which files were empty: a command before may have failed.
+    fn note_empty(&mut self) {
+        match &std::mem::take(&mut self.empty)[..] {
+            [] => {}
+            [name] => self.notes.note(&format!("{name} was empty")),
+            names => self
+                .notes
+                .note(&format!("{} files were empty", names.len())),
+        }
     }
 
     /// Checks that standard input can be one of the files.
@@ -158,6 +180,7 @@ impl InputReader {
         // White space alone counts as no input, here too.
         let is_blank = bytes.trim_ascii().is_empty();
         let content = self.content(STDIN, bytes, &source)?;
+        self.note_empty();
         if !is_blank {
             self.files.insert(place, content);
         }
@@ -245,7 +268,7 @@ impl InputReader {
     ) -> Result<FileContent, Error> {
         let Some((media, bytes)) = file_format::media_of(&bytes) else {
             if bytes.is_empty() && !is_device(name) {
-                self.notes.note(&format!("{} was empty", source.name));
+                self.empty.push(source.name.clone());
             }
             let mut text = self.text(file_format::without_mark(bytes), source)?;
             if name.ends_with(NOTEBOOK)
@@ -280,7 +303,11 @@ impl InputReader {
     /// Bytes as text, within the limit.
     fn text(&mut self, bytes: Vec<u8>, source: &InputSource) -> Result<String, Error> {
         if media_type(&bytes).is_some() || bytes.contains(&0) {
-            return Err(source.binary());
+            let error = source.binary();
+            if file_format::is_utf_16(&bytes) {
+                return Err(error.advise("-a - sends it, as it is text in UTF-16"));
+            }
+            return Err(error);
         }
         if bytes.len() > self.text_left {
             let name = &source.name;
