@@ -38,10 +38,15 @@ pub fn advice(asked: Option<Duration>) -> Option<String> {
     Some(format!("the server asks to try again in {seconds:.0} s"))
 }
 
+/// A longer wait counts as this one, in seconds: some servers write as many digits as they like.
+const LONGEST: f64 = 1e9;
+
 /// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
 pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     let text = text.trim();
-    if let Ok(seconds) = text.parse() {
+    if let Ok(seconds) = text.parse::<f64>() {
+        // Of what is no number, the other would be the smaller one.
+        let seconds = if seconds > LONGEST { LONGEST } else { seconds };
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
@@ -80,6 +85,7 @@ mod tests {
             (" 0 ", Some(0)),
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(37)),
             ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("99999999999999999999", Some(1_000_000_000)),
             ("-3", None),
             ("soon", None),
             ("", None),

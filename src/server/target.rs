@@ -145,15 +145,22 @@ impl Target {
     fn address_elsewhere(&self) -> Option<Address> {
         let [usual, other] = self.provider().places()?;
         let address = other.address().ok()?.clone();
-        let is_there = |provider: Provider| {
+        let probe = |provider: Provider| {
             let choice = Choice {
                 provider: Arc::new(provider),
                 model: Model::First,
             };
-            let target = Target::bare(choice, Some(PROBE_TIMEOUT), 0, &self.environment);
-            !matches!(target.probe(), Probe::IsNone)
+            Target::bare(choice, Some(PROBE_TIMEOUT), 0, &self.environment).probe()
         };
-        (!is_there(usual) && is_there(other)).then_some(address)
+        let is_certain = |found: &Probe| matches!(found, Probe::Lists(_) | Probe::Loads);
+        let usual = probe(usual);
+        if is_certain(&usual) {
+            return None;
+        }
+        let other = probe(other);
+        // What wants a key may be another program's server.
+        let is_better = matches!(usual, Probe::IsNone) && !matches!(other, Probe::IsNone);
+        (is_certain(&other) || is_better).then_some(address)
     }
 
     /// Looks what is at the address.

@@ -184,6 +184,9 @@ const UNKNOWN_FIELD: &[&str] = &[
     "cannot find field",
 ];
 
+/// What servers say of an earlier response that the field `store` has kept them from keeping.
+const OBEYED: &[&str] = &["store is false", "store is set to false", "store=false"];
+
 /// What may stand before or after the name of a field.
 const FIELD_NOUNS: &[&str] = &[
     "parameter",
@@ -214,6 +217,11 @@ pub(super) fn refuses(extra: Extra, words: &str, error: &ServerError, status: Op
     let Some(row) = ROWS.iter().find(|row| row.extra == extra) else {
         return false;
     };
+    // A server that does without an earlier response obeys the field.
+    let plain = words.replace(['"', '\'', '`'], "");
+    if extra == Extra::Store && OBEYED.iter().any(|phrase| plain.contains(phrase)) {
+        return false;
+    }
     let has_status = status.is_some_and(|status| row.statuses.contains(&status));
     let field = error.field.to_lowercase();
     has_status
@@ -385,6 +393,8 @@ mod tests {
     fn a_word_or_a_part_of_a_name_refuses_nothing() {
         let table = r##"
             400 | there is nothing in store for you
+            400 | Previous response cannot be used because 'store' is false
+            400 | Items are not persisted when `store` is set to false. Try again with `store` set to true
             400 | the vector store is empty
             400 | {"error":{"message":"Unknown parameter: 'vector_store'."}}
             400 | please include a question
