@@ -35,6 +35,8 @@ pub enum ErrorKind {
     Session,
     /// What the user asked for does not exist, or was not done.
     Nothing,
+    /// The last call of a tool has no result. What JSON there is of it was printed.
+    NoResult,
     /// The answer has no code block that can be printed. Everything else went well.
     NoCode,
     /// The answer is not JSON of the requested shape. Everything else went well.

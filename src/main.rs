@@ -85,8 +85,9 @@ fn main() -> ExitCode {
 /// Reports the error that ends q. Nothing else does.
 fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     notes.spinner().stop();
-    // The JSON of an incomplete answer has been printed already.
-    if json && error.kind != ErrorKind::Incomplete {
+    // The JSON of an incomplete answer, or of calls, has been printed already.
+    let is_printed = matches!(error.kind, ErrorKind::Incomplete | ErrorKind::NoResult);
+    if json && !is_printed {
         // If this cannot be printed, the message on standard error and the exit status still report the failure.
         let _ = output::print(&error.to_json(), notes.terminal());
     }

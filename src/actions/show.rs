@@ -201,7 +201,7 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             "the last call, {}, has no result: {reason}",
             on_one_line(&last.name)
         );
-        return Err(Error::nothing(message));
+        return Err(Error::new(ErrorKind::NoResult, message));
     }
     if runs.iter().any(|run| run.changed) {
         let message = "this is not all that the tool gave, or not as it gave it: q cuts long results, hides keys, and replaces what is not UTF-8";

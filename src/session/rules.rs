@@ -45,7 +45,7 @@ pub enum Swept {
     Never,
     /// Once it was not used for longer than `keep`.
     AfterKeep,
-    /// Once it is a day old, whatever `keep` is.
+    /// Once it is a day old, unless conversations are kept for ever.
     AfterADay,
 }
 

@@ -24,10 +24,12 @@ const AT_ONCE: usize = 100;
 /// How long to wait for the lock before the rest is left for the next day.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Sweeps at most once a day. If the settings keep conversations for ever, only what killed runs have left goes, and links that
-/// lead nowhere.
+/// Sweeps at most once a day. If the settings keep conversations for ever, it removes nothing, also not what killed runs have
+/// left.
 pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules) {
-    let keep = rules.keep.unwrap_or(Duration::MAX);
+    let Some(keep) = rules.keep else {
+        return;
+    };
     let now = SystemTime::now();
     let marker = directory.root.join("swept");
     let since = age(&marker, now);
