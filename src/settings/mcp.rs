@@ -281,6 +281,7 @@ impl SectionReader<'_> {
         }
         check_program(&argv[0]).map_err(|reason| command.explain(reason))?;
         let mut program = LocalProgram::new(argv);
+        program.is_shared = true;
         // opencode calls it environment.
         if let Some(variables) = section.first_of(&["env", "environment"]) {
             for (name, field) in variables.entries()? {

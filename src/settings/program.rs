@@ -38,6 +38,8 @@ pub struct LocalProgram {
     pub env: Vec<(String, Secret)>,
     /// Variables that it does not get even if they are passed on.
     pub env_without: Vec<String>,
+    /// A file of other programs has it.
+    pub is_shared: bool,
     /// Patterns for more variables to pass on from q's own environment.
     pub env_from: Vec<String>,
     /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
@@ -78,13 +80,19 @@ impl LocalProgram {
         ])
     }
 
-    /// The keys among its variables: those that `env_from` passes on as keys, and the credentials in all URLs.
+    /// The keys among its variables: those that `env_from` passes on as keys, those of `env` that are named like keys in a file
+    /// of other programs, which has no other place for them, and the credentials in all URLs.
     pub fn keys(&self, own: &Environment) -> Vec<Secret> {
         let mut keys = Vec::new();
         for (name, value) in self.environment(own) {
             let text = value.to_string_lossy();
             let is_set_here = self.env.iter().any(|(other, _)| *other == name);
-            if !is_set_here && self.is_key(&name) {
+            let is_key = if is_set_here {
+                self.is_shared && has_word_of(KEYS, &name)
+            } else {
+                self.is_key(&name)
+            };
+            if is_key {
                 keys.push(Secret::new(text.clone()));
             }
             if name.to_ascii_lowercase().ends_with("_proxy") {

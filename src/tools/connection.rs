@@ -20,6 +20,9 @@ use crate::threads::lock;
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The most bytes of lines in a row that ask and answer nothing.
+const MAX_IGNORED: usize = 100_000_000;
+
 /// The most tools of a server. More are left out.
 const MAX_TOOLS: usize = 1_000;
 
@@ -136,21 +139,31 @@ impl Connection {
         let transport = match callee {
             Callee::Local(program) => {
                 // A thread runs this, so that the server's own requests are answered while q does something else.
+                let mut ignored = 0;
                 let read = move |input: &Input, line: &[u8]| {
                     let event = lock(&shared).receive(line);
-                    let is_flood = match event {
-                        Some(ServerEvent::Reply(answer)) => !input.send(format!("{answer}\n")),
-                        Some(ServerEvent::Flood) => true,
+                    ignored = if event.is_none() {
+                        ignored + line.len()
+                    } else {
+                        0
+                    };
+                    let failure = match event {
+                        Some(ServerEvent::Reply(answer)) => {
+                            let is_taken = input.send(format!("{answer}\n"));
+                            (!is_taken).then(Failure::flood)
+                        }
+                        Some(ServerEvent::Flood) => Some(Failure::flood()),
                         Some(event) => {
                             sender.pass(event);
-                            false
+                            None
                         }
-                        None => false,
+                        None => (ignored > MAX_IGNORED).then(Failure::noise),
                     };
-                    if is_flood {
-                        sender.fail(Failure::flood());
+                    let goes_on = failure.is_none();
+                    if let Some(failure) = failure {
+                        sender.fail(failure);
                     }
-                    !is_flood
+                    goes_on
                 };
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {

@@ -183,6 +183,14 @@ impl Failure {
         }
     }
 
+    /// The failure of a server that writes without an end, and answers nothing.
+    pub fn noise() -> Failure {
+        Failure {
+            has_ended_server: true,
+            ..Failure::new("writes without an end what answers nothing, so it was ended")
+        }
+    }
+
     /// The failure of a server that sends more requests than q answers.
     pub fn flood() -> Failure {
         Failure {

@@ -68,6 +68,9 @@ fn first_signal(steps: EndSteps) -> Signal {
     signals.next().unwrap_or(Signal::TERM)
 }
 
+/// How much of a line is passed over after what is read of it.
+const MAX_REST: u64 = 100_000_000;
+
 /// How often q looks whether a process has ended: first and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -292,7 +295,7 @@ impl Process {
     ) -> io::Result<Process> {
         let mut command = Command::new(&program.file);
         // Its name as it is configured, but with the home folder in place of `~`: a Python of its own looks beside it.
-        command.arg0(&program.command[0]);
+        command.arg0(program.command.first().unwrap_or(&argv[0]));
         command.args(&argv[1..]);
         command.current_dir(&program.folder);
         command.env_clear();
@@ -434,7 +437,12 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
     if line.ends_with(b"\n") {
         line.pop();
     } else if count == limit {
-        from.skip_until(b'\n').ok()?;
+        let mut rest = from.take(MAX_REST);
+        rest.skip_until(b'\n').ok()?;
+        // A line without an end is the last one.
+        if rest.limit() == 0 {
+            return None;
+        }
     }
     (count > 0).then_some(line)
 }
