@@ -101,12 +101,11 @@ impl InputReader {
     /// are left out, with a note.
     fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
         let count_before = self.files.len();
-        let mut left_out = Vec::new();
+        let (mut left_out, mut unreadable) = (Vec::new(), Vec::new());
         for path in &named.files {
             if let Err(error) = File::open(path) {
                 let path = on_one_line(&path.to_string_lossy());
-                let note = format!("cannot read {path}: {error}; it is left out");
-                self.notes.note(&note);
+                unreadable.push(format!("cannot read {path}: {error}"));
                 continue;
             }
             match self.read_file(path.as_os_str()) {
@@ -114,6 +113,14 @@ impl InputReader {
                 Err(error) if error.kind == ErrorKind::Binary => left_out.push(error.message),
                 Err(error) => return Err(error),
             }
+        }
+        match &unreadable[..] {
+            [] => {}
+            [reason] => self.notes.note(&format!("{reason}; it is left out")),
+            [first, others @ ..] => self.notes.note(&format!(
+                "{first}, and {} others neither; they are left out",
+                others.len()
+            )),
         }
         match &left_out[..] {
             [] => {}

@@ -536,6 +536,12 @@ mod tests {
     }
 
     #[test]
+    fn a_line_without_an_end_is_not_read_for_ever() {
+        let mut from = BufReader::with_capacity(1 << 20, io::repeat(b'x'));
+        assert_eq!(read_line(&mut from, 4), None);
+    }
+
+    #[test]
     fn a_process_that_ends_with_its_input_is_not_signalled() {
         let script = "trap 'exit 7' TERM; while read -r line; do :; done; exit 3";
         let (process, _lines) = shell(script, &Groups::default());
