@@ -1,4 +1,4 @@
-//! How fast q is beside others, side by side in one run. Prints medians and ratios as the table of AGENTS.md, and judges
+//! How fast q is beside others, side by side in one run. Prints medians and ratios as the table of README.md beside it, and judges
 //! nothing.
 //!
 //! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on
