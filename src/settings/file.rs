@@ -92,10 +92,30 @@ pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
     })
 }
 
+/// The key of a line such as `provider = fake`, if the parser stopped in its value. The value is not shown: it may be a key.
+fn key_of_bare_text(text: &str, at: usize) -> Option<&str> {
+    let before = text.get(..at)?;
+    let line = text.get(before.rfind('\n').map_or(0, |end| end + 1)..)?;
+    let (key, value) = line.lines().next()?.split_once('=')?;
+    let key = key.trim();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let value = value.trim_start();
+    let is_bool = ["true", "false"]
+        .iter()
+        .any(|word| value.trim_end().eq_ignore_ascii_case(word));
+    let is_text = value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '~' || c == '/');
+    (!key.is_empty() && key.chars().all(is_plain) && is_text && !is_bool).then_some(key)
+}
+
 fn read_entries(text: &str, lines: &Lines) -> Result<File, ConfigError> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map(|span| span.start);
-        ConfigError::syntax(at, error.message())
+        let bare = at.and_then(|at| key_of_bare_text(text, at));
+        let message = match bare {
+            Some(key) => format!("the text after {key} = must be in quotes"),
+            None => error.message().to_owned(),
+        };
+        ConfigError::syntax(at, &message)
     })?;
     let table = DeValue::Table(table.into_inner());
     let mut file = File::default();
@@ -268,6 +288,27 @@ mod tests {
 
     fn read(text: &str) -> Result<File, Error> {
         super::read_config(text, Path::new("F"))
+    }
+
+    #[test]
+    fn text_without_quotes_is_named_and_its_value_is_not_shown() {
+        let table = [
+            ("provider = fake", Some("provider")),
+            ("save = true\nanswers = ~/answers # mine", Some("answers")),
+            ("[providers.x]\nkey_env=sk-secret", Some("key_env")),
+            ("save = True", None),
+            ("provider = \"fake", None),
+            ("[providers.work", None),
+        ];
+        for (text, key) in table {
+            let error = read(text).expect_err(text).message;
+            let wanted = key.map(|key| format!("the text after {key} = must be in quotes"));
+            assert!(!error.contains("secret"), "{text}: {error}");
+            match wanted {
+                Some(wanted) => assert!(error.ends_with(&wanted), "{text}: {error}"),
+                None => assert!(!error.contains("in quotes"), "{text}: {error}"),
+            }
+        }
     }
 
     #[test]
