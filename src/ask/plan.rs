@@ -86,10 +86,15 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     if !arguments.words_follow_attach || !Path::new(word).is_file() {
         return Ok(());
     }
+    let mut pattern = Path::new(word).with_file_name("*");
+    if let Some(ending) = Path::new(word).extension() {
+        pattern.set_extension(ending);
+    }
+    let pattern = pattern.display();
     let word = word.display();
     let error = format!("-a takes one file, so {word} would be a word of the question");
     Err(Error::usage(error).advise(format!(
-        "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
+        "put -a before each file, or a pattern in quotes: -a '{pattern}'\nif it is a word, put -- before it: -- {word}"
     )))
 }
 
