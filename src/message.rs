@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::Add;
 use std::sync::Arc;
 
+use serde::ser::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -423,11 +424,16 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Option::deserialize(field).map(Option::unwrap_or_default)
 }
 
+/// Writes JSON as the model wrote it, but without line ends: a file has each message on a line of its own.
 fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    match RawValue::from_string(arguments.to_owned()) {
-        Ok(json) => json.serialize(serializer),
-        Err(_) => arguments.serialize(serializer),
+    let Ok(json) = serde_json::from_str::<&RawValue>(arguments) else {
+        return arguments.serialize(serializer);
+    };
+    if !json.get().contains(['\n', '\r']) {
+        return json.serialize(serializer);
     }
+    let on_one_line = RawValue::from_string(json::compact(json.get()));
+    on_one_line.map_err(S::Error::custom)?.serialize(serializer)
 }
 
 /// Reads the field raw, because the parser limits the depth of what it parses at once.
@@ -538,6 +544,34 @@ pub mod tests {
                 prop_assert!(head.len() + tail.len() + 6 >= limit);
                 prop_assert_eq!(head.len() + left_out + tail.len(), text.len());
             }
+        }
+    }
+
+    #[test]
+    fn arguments_are_saved_as_the_model_wrote_them_on_one_line() {
+        for (arguments, saved) in [
+            ("{ \"n\": 1 }", "{ \"n\": 1 }"),
+            (
+                "{\n  \"n\": 1,\r\n  \"t\": \"a b\"\n}",
+                "{\"n\":1,\"t\":\"a b\"}",
+            ),
+            ("{}\n", "{}"),
+            ("{\"t\": \"a\\nb\"}", "{\"t\": \"a\\nb\"}"),
+            ("{no\n", "\"{no\\n\""),
+            ("", "\"\""),
+        ] {
+            let run = ToolRun {
+                arguments: arguments.into(),
+                ..ToolRun::default()
+            };
+            let written = serde_json::to_string(&run).expect(arguments);
+            assert!(
+                written.contains(&format!("\"arguments\":{saved},")),
+                "{written}"
+            );
+            let read: ToolRun = serde_json::from_str(&written).expect(&written);
+            let value = |text: &str| json_or_text(text);
+            assert_eq!(value(&read.arguments), value(arguments), "{written}");
         }
     }
 
