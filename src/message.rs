@@ -290,6 +290,8 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them: perhaps not an object, or not even JSON.
     pub arguments: String,
+    /// What the API has sent beside it, such as a signature, and wants back with it; null if that is nothing.
+    pub extra: Value,
 }
 
 /// A call that is over, with its result.
@@ -330,6 +332,9 @@ pub struct ToolRun {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub no_result: bool,
+    /// See [`ToolCall::extra`]. It is not stored.
+    #[serde(skip)]
+    pub extra: Value,
     /// The images in the result. Its text names them. They are not stored.
     #[serde(skip)]
     pub images: Vec<Attachment>,
@@ -343,6 +348,7 @@ impl ToolRun {
             id: call.id.clone(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
+            extra: call.extra.clone(),
             result: result.into(),
             is_error,
             ..ToolRun::default()

@@ -1,7 +1,5 @@
 //! What goes back to an API with the results of its calls: the model's turn as it came (pure).
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 /// The model's turn in the API's own form, for the APIs that want it back unchanged, because it has signatures and reasoning.
@@ -20,8 +18,6 @@ pub struct EchoFields {
     pub reasoning: String,
     pub plain: String,
     pub details: RawList,
-    /// What Google sends with a call, by the call's position.
-    pub of_calls: BTreeMap<usize, Value>,
 }
 
 /// A list of JSON that is kept as text, which takes less memory than a tree.
@@ -70,8 +66,7 @@ impl Echo {
             Echo::Fields(fields) => {
                 let words = [&fields.reasoning, &fields.plain, &fields.details.elements];
                 let words = words.map(|words| Value::from(words.as_str()).to_string());
-                let of_calls = fields.of_calls.values().map(Value::to_string);
-                Box::new(words.into_iter().chain(of_calls))
+                Box::new(words.into_iter())
             }
         }
     }
@@ -80,9 +75,7 @@ impl Echo {
 impl EchoFields {
     pub fn is_empty(&self) -> bool {
         let texts = [&self.reasoning, &self.plain];
-        texts.iter().all(|text| text.is_empty())
-            && self.details.is_empty()
-            && self.of_calls.is_empty()
+        texts.iter().all(|text| text.is_empty()) && self.details.is_empty()
     }
 }
 

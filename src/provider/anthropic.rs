@@ -523,6 +523,7 @@ fn read_calls(reply: &mut Reply) {
             id: text_field(block, "id").to_owned(),
             name: text_field(block, "name").to_owned(),
             arguments: input.clone(),
+            extra: Value::Null,
         };
         if block["type"] == TOOL_USE
             && let Some(place) = reply.add_call(None, asked)

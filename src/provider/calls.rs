@@ -108,6 +108,13 @@ impl Calls {
         position
     }
 
+    /// Sets what has come with the call at this place. A later value replaces an earlier one.
+    pub fn set_extra(&mut self, place: usize, extra: Value) {
+        if let Some(call) = self.calls.get_mut(place) {
+            call.extra = extra;
+        }
+    }
+
     /// The call that a fragment may belong to: an earlier one with this index if it has the fragment's id, because some servers
     /// give several calls one index, else the latest.
     fn open_call(&self, index: u64, id: &str) -> Option<&usize> {
@@ -355,6 +362,7 @@ mod tests {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
+            ..ToolCall::default()
         }
     }
 

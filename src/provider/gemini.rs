@@ -344,6 +344,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
             id: call.id.to_string(),
             name: call.name.to_string(),
             arguments: call.args.as_text(),
+            extra: Value::Null,
         };
         reply.add_call(None, call);
     }

@@ -194,11 +194,7 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
 /// The model's turn, with the fields that came with its calls.
 fn answer_of(step: &Step, quirks: Quirks) -> Value {
     let fields = step.echo.fields();
-    let mut calls = Vec::new();
-    for (position, run) in step.calls.iter().enumerate() {
-        let extra = fields.and_then(|fields| fields.of_calls.get(&position));
-        calls.push(call_of(run, extra));
-    }
+    let calls = Vec::from_iter(step.calls.iter().map(call_of));
     let mut turn = json!({
         "role": "assistant",
         "content": step.text,
@@ -223,14 +219,14 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
     turn
 }
 
-fn call_of(run: &ToolRun, extra: Option<&Value>) -> Value {
+fn call_of(run: &ToolRun) -> Value {
     let arguments = calls::text(&run.arguments);
     let function = json!({"name": run.name, "arguments": arguments});
     request::without_empty(json!({
         "id": run.id,
         "type": "function",
         "function": function,
-        (EXTRA): extra,
+        (EXTRA): run.extra,
     }))
 }
 
@@ -371,14 +367,11 @@ fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
             id: fragment.id.to_string(),
             name: function.name.to_string(),
             arguments: function.arguments.as_text(),
+            extra: Value::Null,
         };
-        let call = reply.add_call(Some(index), call);
-        let extra = fragment.extra_content;
-        if let Some(call) = call
-            && !extra.is_null()
-            && reply.turn.has_room_for(extra.get())
-        {
-            reply.turn.fields.of_calls.insert(call, extra.value());
+        let place = reply.add_call(Some(index), call);
+        if let Some(place) = place {
+            reply.turn.add_extra(place, fragment.extra_content);
         }
     }
     Ok(())
@@ -523,6 +516,34 @@ mod tests {
             .chain(["[DONE]"])
             .collect();
         replied_with_tools(&DIALECT, &events)
+    }
+
+    #[test]
+    fn what_comes_with_a_call_stays_with_it_where_another_call_has_no_name() {
+        let signed = |id: &str, name: &str, signature: &str| {
+            let function = json!({"name": name, "arguments": "{}"});
+            let extra = json!({"google": {"thought_signature": signature}});
+            json!({"id": id, "function": function, "extra_content": extra})
+        };
+        let calls = json!([
+            signed("x", "", "of none"),
+            signed("y", "a", "s"),
+            {"id": "z", "function": {"name": "a", "arguments": "{}"}},
+        ]);
+        let reply = reply_of(&[event(&calls)], "tool_calls");
+        let runs = reply.turn.calls().iter();
+        let step = Step {
+            calls: runs.map(|call| ToolRun::new(call, "done", false)).collect(),
+            echo: reply.turn.echo(),
+            ..Step::default()
+        };
+        let sent = &answer_of(&step, table::OPENAI_LIKE.quirks)["tool_calls"];
+        let signature = &sent[0]["extra_content"]["google"]["thought_signature"];
+        assert_eq!((&sent[0]["id"], signature), (&json!("y"), &json!("s")));
+        assert_eq!(
+            (&sent[1]["id"], sent[1].get("extra_content")),
+            (&json!("z"), None)
+        );
     }
 
     proptest! {

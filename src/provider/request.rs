@@ -46,6 +46,10 @@ impl Prompt<'_> {
         for part in turns.chain([self.paused_turn]).flat_map(Echo::texts) {
             kept.add(kept::weight(&part));
         }
+        let runs = self.steps.iter().flat_map(|step| &step.calls);
+        for run in runs.filter(|run| !run.extra.is_null()) {
+            kept.add(kept::weight(&run.extra.to_string()));
+        }
         kept
     }
 

@@ -391,6 +391,7 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
         id: id.to_owned(),
         name: text_field(item, "name").to_owned(),
         arguments: lenient::arguments(&item["arguments"]),
+        extra: Value::Null,
     };
     if let Some(place) = reply.add_call(None, call) {
         item["call_id"] = reply.turn.calls()[place].id.as_str().into();

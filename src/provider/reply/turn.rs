@@ -63,6 +63,13 @@ impl ModelTurn {
         Some(place)
     }
 
+    /// Adds what has come with the call at this place, if there is room for it.
+    pub fn add_extra(&mut self, place: usize, extra: Json) {
+        if !extra.is_null() && self.has_room_for(extra.get()) {
+            self.calls.set_extra(place, extra.value());
+        }
+    }
+
     /// Counts a value that the next request needs. Returns whether there is room for it.
     pub fn has_room_for(&mut self, json: &str) -> bool {
         self.kept.add(kept::weight(json))
