@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use crate::message::or_default;
 use crate::text::media::{PDF, before_pdf, media_type};
 
 /// What begins a text in UTF-8, or in UTF-16 of either byte order.
@@ -75,7 +76,7 @@ struct Cell<'a> {
     #[serde(borrow)]
     cell_type: Cow<'a, str>,
     source: CellSource,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     outputs: Vec<CellOutput>,
 }
 
@@ -93,11 +94,16 @@ enum CellSource {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct CellOutput {
+    #[serde(deserialize_with = "or_default")]
     text: CellSource,
+    #[serde(deserialize_with = "or_default")]
     data: CellData,
+    #[serde(deserialize_with = "or_default")]
     ename: String,
+    #[serde(deserialize_with = "or_default")]
     evalue: String,
     /// With escape sequences for a terminal.
+    #[serde(deserialize_with = "or_default")]
     traceback: Vec<String>,
 }
 
@@ -105,7 +111,7 @@ struct CellOutput {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct CellData {
-    #[serde(rename = "text/plain")]
+    #[serde(rename = "text/plain", deserialize_with = "or_default")]
     plain: CellSource,
 }
 
@@ -190,6 +196,27 @@ mod tests {
         }
         let utf_32 = b"\xFF\xFE\0\0a\0\0\0".to_vec();
         assert_eq!(without_mark(utf_32.clone()), utf_32);
+    }
+
+    #[test]
+    fn a_field_of_an_output_that_is_null_is_missing() {
+        let output = |fields: &str| {
+            format!(
+                r#"{{"cells":[{{"cell_type":"code","source":"1","outputs":[{{"text":["2"],{fields}}}]}}],"nbformat":4}}"#
+            )
+        };
+        let expected = Some("# %%\n1\n# %% [output]\n2\n".to_owned());
+        for fields in [
+            r#""data":null"#,
+            r#""data":{"text/plain":null}"#,
+            r#""ename":null,"evalue":null"#,
+            r#""traceback":null"#,
+        ] {
+            assert_eq!(notebook_text(&output(fields)), expected, "{fields}");
+        }
+        let without =
+            r#"{"cells":[{"cell_type":"code","source":"1","outputs":null}],"nbformat":4}"#;
+        assert_eq!(notebook_text(without).as_deref(), Some("# %%\n1\n"));
     }
 
     #[test]
