@@ -8,8 +8,10 @@ use toml::de::DeValue;
 use super::origin::Environment;
 use super::paths::check_folder;
 use super::pattern;
+use super::sections::unknown_key;
 use super::value::{self, ConfigError};
 use crate::secret::{self, Secret};
+use crate::text::habits::WordPlace;
 
 /// The variables that every program gets, unless they may be keys; a star matches any characters. npm and uv start many tool
 /// servers.
@@ -60,11 +62,12 @@ impl LocalProgram {
         match key {
             "env" => self.env.extend(value::pairs(value)?),
             "env_from" => self.env_from.extend(value::strings(value)?),
-            _ => {
+            "cwd" => {
                 let folder = value::string(value)?;
                 check_folder(&folder)?;
                 self.cwd = Some(folder);
             }
+            _ => return Err(unknown_key(WordPlace::Server, key)),
         }
         Ok(())
     }
