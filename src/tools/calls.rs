@@ -16,7 +16,7 @@ use super::toolbox::Toolbox;
 use crate::message::{LEFT_OUT, ToolCall, ToolRun};
 use crate::output::Notes;
 use crate::text::json;
-use crate::text::one_line::on_one_line;
+use crate::text::one_line::{beginning, on_one_line};
 use crate::threads::lock;
 
 /// The most calls of one reply that run.
@@ -26,6 +26,9 @@ pub const MAX_CALLS: usize = 32;
 /// that run side by side may take.
 pub const MAX_ARGUMENTS: usize = 4_000_000;
 const MAX_ARGUMENTS_WEIGHT: usize = 8_000_000;
+
+/// The most characters of the line that shows a call.
+const MAX_LINE: usize = 201;
 
 /// Keeps what has come of calls while they run.
 pub trait Observer: Sync {
@@ -166,7 +169,7 @@ impl Toolbox {
             if watched {
                 let line = format!("{name} did not run: {reason}");
                 let shown = self.secrets.redact_for_user(&line);
-                notes.note(&shortened_line(&shown));
+                notes.note(&beginning(&on_one_line(&shown), MAX_LINE));
             }
         })?;
         let section = &ready.server.section;
@@ -176,7 +179,7 @@ impl Toolbox {
         let line = format!("{name} {arguments}");
         let line = self.secrets.redact_for_user(&line);
         if watched && !is_on_screen {
-            notes.note(&shortened_line(&line));
+            notes.note(&beginning(&on_one_line(&line), MAX_LINE));
         } else if !is_on_screen {
             notes.detail(|| line);
         }
@@ -199,16 +202,6 @@ fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>,
     *room -= weight;
     serde_json::from_str(text)
         .map_err(|error| format!("The arguments are not a JSON object: {error}."))
-}
-
-/// The beginning of a text, on one line.
-fn shortened_line(text: &str) -> String {
-    const MAX_LINE: usize = 200;
-    let line = on_one_line(text);
-    match line.char_indices().nth(MAX_LINE) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
 }
 
 /// Runs calls side by side; those that may not run fail with the reason. A server runs its calls one after another. `on_end`

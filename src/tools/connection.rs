@@ -294,7 +294,7 @@ impl Connection {
         let (id, request) = self.protocol().request(method, parameters);
         self.send(request)?;
         while let Some(arrival) = self.next()? {
-            if arrival == Arrival::RpcMessage(ServerEvent::Progress) && method == "tools/call" {
+            if arrival == Arrival::Event(ServerEvent::Progress) && method == "tools/call" {
                 self.deadline = after(self.patience);
             }
             if let Some(outcome) = outcome_of(id, arrival) {
@@ -401,9 +401,7 @@ impl Drop for Connection {
 /// What has come of a request. What came of others, which q has given up, says nothing about it.
 fn outcome_of(request: Id, arrival: Arrival) -> Option<Result<RpcAnswer, Failure>> {
     match arrival {
-        Arrival::RpcMessage(ServerEvent::RpcAnswer(id, answer)) if id == request => {
-            Some(Ok(answer))
-        }
+        Arrival::Event(ServerEvent::RpcAnswer(id, answer)) if id == request => Some(Ok(answer)),
         Arrival::Failed(id, failure) if id == request => Some(Err(failure)),
         _ => None,
     }
@@ -419,14 +417,14 @@ mod tests {
 
     #[test]
     fn what_came_of_an_earlier_request_says_nothing_about_this_one() {
-        let answer = |id| Arrival::RpcMessage(ServerEvent::RpcAnswer(id, Ok("1".to_owned())));
+        let answer = |id| Arrival::Event(ServerEvent::RpcAnswer(id, Ok("1".to_owned())));
         let failed = |id| Arrival::Failed(id, Failure::new("broken"));
         for (arrival, expected) in [
             (answer(2), Some(Ok(Ok("1".to_owned())))),
             (failed(2), Some(Err(Failure::new("broken")))),
             (answer(1), None),
             (failed(1), None),
-            (Arrival::RpcMessage(ServerEvent::Progress), None),
+            (Arrival::Event(ServerEvent::Progress), None),
         ] {
             assert_eq!(outcome_of(2, arrival), expected);
         }

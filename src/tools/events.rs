@@ -14,8 +14,8 @@ const MAX_EVENTS: usize = 64;
 /// What comes of a server.
 #[derive(Debug, PartialEq)]
 pub enum Arrival {
-    /// A message of its own.
-    RpcMessage(ServerEvent),
+    /// What a message of its means.
+    Event(ServerEvent),
     /// The request with this number has failed. It may be one that q has given up since.
     Failed(Id, Failure),
 }
@@ -53,9 +53,9 @@ impl Events {
     /// Passes an event on. Where many wait already, progress says nothing new.
     pub fn pass(&self, event: ServerEvent) {
         if event == ServerEvent::Progress {
-            let _ = self.queue.try_send(Arrival::RpcMessage(event));
+            let _ = self.queue.try_send(Arrival::Event(event));
         } else {
-            let _ = self.queue.send(Arrival::RpcMessage(event));
+            let _ = self.queue.send(Arrival::Event(event));
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
         events.fail(Failure::flood());
         events.fail(Failure::new("a later one"));
         for _ in 0..MAX_EVENTS {
-            let passed = Arrival::RpcMessage(ServerEvent::Progress);
+            let passed = Arrival::Event(ServerEvent::Progress);
             assert_eq!(received.next(Duration::ZERO), Ok(Ok(passed)));
         }
         let failed = received.next(Duration::ZERO);

@@ -8,7 +8,7 @@ use super::names::{self, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
 use crate::settings::{ServerKind, ToolServer};
-use crate::text::nearest::did_you_mean;
+use crate::text::nearest::choices;
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,11 +92,8 @@ pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer
     let without = selection.without_tools(&all_names);
     if let Some(first) = without.first() {
         let names = Vec::from_iter(offers.iter().map(|offer| offer.shown.name.as_str()));
-        let meant = did_you_mean(first, &names);
-        let without = without.join(", ");
-        let names = names.join(", ");
-        return Err(Error::settings(format!("no tool has the name {without}"))
-            .advise(format!("{meant}the tools are {names}")));
+        let error = Error::settings(format!("no tool has the name {}", without.join(", ")));
+        return Err(error.advise(choices(first, &names, "the tools are")));
     }
     offers.retain(|offer| selection.has(&offer.full_name) || selection.has(&offer.shown.name));
     Ok(offers)

@@ -20,9 +20,10 @@ use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, expand_home, short_name,
+    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, expand_home,
+    short_name,
 };
-use crate::text::nearest::did_you_mean;
+use crate::text::nearest::choices;
 
 /// Prepares the servers and commands of a question.
 pub struct Preparation<'a> {
@@ -191,20 +192,16 @@ impl Preparation<'_> {
 
 fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
-    let file = settings.file.display();
-    let mut advice = format!("a section [tools.NAME] in {file} adds one");
+    let mut advice = adds_one("tools", &settings.file);
     let servers = configured.iter();
     let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
     if !names.is_empty() {
         let short = short_name(name);
         // The name in a file of other programs may be longer.
-        let meant = if names.contains(&short.as_str()) {
-            format!("did you mean {short}? ")
-        } else {
-            did_you_mean(name, &names)
-        };
-        let names = names.join(", ");
-        advice.insert_str(0, &format!("{meant}there are {names}\n"));
+        let is_longer = names.contains(&short.as_str());
+        let meant = if is_longer { &short } else { name };
+        let there_are = choices(meant, &names, "there are");
+        advice.insert_str(0, &format!("{there_are}\n"));
     }
     error.advise(advice)
 }
