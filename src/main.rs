@@ -19,6 +19,7 @@ mod manual;
 mod message;
 mod output;
 mod provider;
+mod scratch;
 mod secret;
 mod server;
 mod session;
@@ -45,6 +46,7 @@ use crate::settings::Environment;
 use crate::tools::Groups;
 
 fn main() -> ExitCode {
+    unix::close_on_exec();
     unix::reset_signals();
     interrupt::survive_size_limit();
     // rustls-native-certs reads these variables, and takes an empty value for a path.

@@ -41,6 +41,35 @@ pub fn give_memory_back() {
     }
 }
 
+/// Keeps the descriptors that q was started with, but for its standard ones, from every program that q starts. All that q opens
+/// itself is kept from them anyway. Only for the beginning of the program.
+pub fn close_on_exec() {
+    // SAFETY: the call only sets a flag of descriptors, which nobody uses yet.
+    #[cfg(target_os = "linux")]
+    if unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    } == 0
+    {
+        return;
+    }
+    let Ok(open) = std::fs::read_dir("/dev/fd") else {
+        return;
+    };
+    for entry in open.flatten() {
+        if let Ok(number) = entry.file_name().to_string_lossy().parse()
+            && number > 2
+        {
+            // SAFETY: the call only sets a flag of a descriptor; for a number that is none it fails.
+            unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
 /// How many seconds local time is ahead of UTC at a moment, which is in seconds since 1970. `TZ` may set the time zone.
 pub fn utc_offset(moment: i64) -> i32 {
     // SAFETY: `tm` is plain data, for which zeroes are a value; both pointers outlive the call, which only fills it. No

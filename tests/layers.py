@@ -21,7 +21,7 @@ FLOORS = [
     ["session"],
     ["provider"],
     ["output", "flags", "address"],
-    ["message"],
+    ["message", "scratch"],
     ["shape", "threads", "error", "whole_file"],
     ["secret"],
     ["text", "unix"],

@@ -1,7 +1,7 @@
 //! `q --status`: version, paths, settings with their origins, providers, tools, roles, and the conversation.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::answers::AnswersSize;
 use crate::context::Context;
@@ -232,9 +232,11 @@ impl Report {
     fn add_names(&mut self, settings: &Settings) {
         let mut tools = Vec::new();
         let mut faults = Vec::new();
+        let mut confined = Vec::new();
         match settings.tool_servers() {
             Ok(servers) => {
                 faults = faults::find_all(&servers, &settings.environment);
+                confined = faults::confined(&servers, &settings.environment);
                 tools.extend(servers.into_iter().map(|server| server.name));
             }
             Err(error) => tools.push(error.message),
@@ -245,6 +247,12 @@ impl Report {
             }
             self.json[what] = names.into();
         }
+        let mut held = Map::new();
+        for (name, bounds) in confined {
+            self.line(&format!("  {name} is {}", bounds.full_summary()));
+            held.insert(name, bounds.to_json());
+        }
+        self.json["confined"] = held.into();
         let mut rows = Vec::new();
         for Error {
             message, advice, ..

@@ -8,7 +8,7 @@ use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::settings::adds_one;
 use crate::text::escape::is_line_break;
-use crate::tools::{Groups, Selection, Toolbox};
+use crate::tools::{Bounds, Groups, Selection, Toolbox};
 
 /// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
 /// started in `groups`.
@@ -24,19 +24,25 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let offers = toolbox.list(notes)?;
     let mut listed = Vec::new();
     let mut lines = String::new();
-    for offer in offers {
+    for (offer, bounds) in offers {
         let tool = &offer.shown;
         let does = if offer.reads { "reads" } else { "writes" };
         let asks = if offer.allowed { "runs" } else { "asks" };
         let first_line = tool.description.trim().split(is_line_break).next();
         let about = first_line.unwrap_or_default().replace('\t', " ");
-        lines += &format!("{}\t{does}\t{asks}\t{about}\n", tool.name);
+        lines += &format!("{}\t{does}\t{asks}\t{about}", tool.name);
+        if let Some(bounds) = &bounds {
+            let confined = bounds.full_summary().replace('\t', " ");
+            lines += &format!("\t{confined}");
+        }
+        lines.push('\n');
         listed.push(json!({
             "name": tool.name,
             "description": tool.description,
             "reads": offer.reads,
             "asks": !offer.allowed,
             "schema": tool.schema,
+            "confined": bounds.as_ref().map(Bounds::to_json),
         }));
     }
     print_report(arguments.json, &listed.into(), &lines, notes.terminal())

@@ -433,6 +433,7 @@ impl Place {
             system: plan.system.clone(),
             tools: plan.selection.as_ref().map(Selection::names),
             rules,
+            cache: context.cache.clone(),
             handle,
         })
     }

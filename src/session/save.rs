@@ -27,6 +27,8 @@ pub struct Saver {
     /// The tools that come with this exchange and stay with the conversation; an empty list removes the earlier ones.
     pub tools: Option<Vec<String>>,
     pub rules: Rules,
+    /// The folder of what can be had again, where killed runs may have left temporary directories.
+    pub cache: Option<PathBuf>,
 }
 
 /// What became of an exchange: where it was saved, or why it was not.
@@ -62,7 +64,7 @@ impl Saver {
         drop(lock);
         // A file elsewhere can be saved without the directory.
         if directory.prepare().is_ok() {
-            sweep::sweep_if_due(directory, &self.rules);
+            sweep::sweep_if_due(directory, &self.rules, self.cache.as_deref());
         }
         saved.unwrap_or_else(|error| Saved::unsaved(&error))
     }

@@ -11,6 +11,7 @@ use super::directory::{self, StateDirectory};
 use super::name::CURRENT;
 use super::rules::{FileKind, Rules, Shelter, Swept, of_file, shelter_of};
 use super::{disk, lock};
+use crate::scratch;
 
 /// How often q sweeps.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -24,16 +25,19 @@ const AT_ONCE: usize = 100;
 /// How long to wait for the lock before the rest is left for the next day.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Sweeps at most once a day. If the settings keep conversations for ever, it removes nothing, also not what killed runs have
-/// left.
-pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules) {
-    let Some(keep) = rules.keep else {
-        return;
-    };
+/// Sweeps at most once a day, also the temporary directories in `cache`. If the settings keep conversations for ever, it removes
+/// none of their files, also not what killed runs have left.
+pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, cache: Option<&Path>) {
     let now = SystemTime::now();
     let marker = directory.root.join("swept");
     let since = age(&marker, now);
     let is_due = since.is_none_or(|since| since >= INTERVAL);
+    if let Some(cache) = cache.filter(|_| is_due) {
+        scratch::sweep(&cache.join("tmp"));
+    }
+    let Some(keep) = rules.keep else {
+        return;
+    };
     // Without the mark, every run would sweep.
     if !is_due || mark(&marker, now).is_err() {
         return;

@@ -63,7 +63,7 @@ impl Command {
             "reads" => self.reads = switch(value)?,
             "dashes" => self.argv.dashes = switch(value)?,
             "timeout" => self.timeout = duration::patience(&string(value)?)?,
-            "env" | "env_from" | "cwd" => self.program.set(key, value)?,
+            "env" | "env_from" | "cwd" | "confine" => self.program.set(key, value)?,
             _ => return Err(unknown_key(WordPlace::Command, key)),
         }
         Ok(())

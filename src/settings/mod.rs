@@ -1,6 +1,7 @@
 //! Settings, from the lowest layer to the highest: built-in defaults, the configuration file, the environment and options.
 
 mod commands;
+mod confinement;
 mod duration;
 mod file;
 mod key;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use commands::Command;
+pub use confinement::Confinement;
 pub use key::{Key, check_key};
 pub use mcp::short_name;
 pub use origin::{Environment, Origin, Sourced};

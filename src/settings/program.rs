@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 use toml::de::DeValue;
 
+use super::confinement::Confinement;
 use super::origin::Environment;
 use super::paths::check_folder;
 use super::pattern;
@@ -46,6 +47,8 @@ pub struct LocalProgram {
     pub env_from: Vec<String>,
     /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
     pub cwd: Option<String>,
+    /// What the kernel lets it do; `None` if that is everything that the user may do.
+    pub confine: Option<Confinement>,
 }
 
 impl LocalProgram {
@@ -57,11 +60,12 @@ impl LocalProgram {
         }
     }
 
-    /// Sets `env`, `env_from` or `cwd`.
+    /// Sets `env`, `env_from`, `cwd` or `confine`.
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         match key {
             "env" => self.env.extend(value::pairs(value)?),
             "env_from" => self.env_from.extend(value::strings(value)?),
+            "confine" => self.confine = Some(Confinement::parse(value)?),
             "cwd" => {
                 let folder = value::string(value)?;
                 check_folder(&folder)?;
@@ -79,7 +83,8 @@ impl LocalProgram {
             exposed(&self.env),
             self.env_without,
             self.env_from,
-            self.cwd
+            self.cwd,
+            self.confine.as_ref().map(Confinement::identity),
         ])
     }
 

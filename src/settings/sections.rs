@@ -22,7 +22,7 @@ struct SectionKind {
 }
 
 /// A key that two kinds have is said to belong to the first of them.
-static KINDS: [SectionKind; 4] = [
+static KINDS: [SectionKind; 5] = [
     SectionKind {
         place: WordPlace::Provider,
         example: "[providers.work]",
@@ -47,6 +47,7 @@ static KINDS: [SectionKind; 4] = [
             "timeout",
             "start",
             "about_run",
+            "confine",
         ],
     },
     SectionKind {
@@ -54,8 +55,13 @@ static KINDS: [SectionKind; 4] = [
         example: "[tools.date.calendar]",
         keys: &[
             "run", "about", "stdin", "input", "reads", "dashes", "timeout", "env", "env_from",
-            "cwd",
+            "cwd", "confine",
         ],
+    },
+    SectionKind {
+        place: WordPlace::Confinement,
+        example: "confine = { read = [\"/path\"] }",
+        keys: &["read", "write", "network"],
     },
     SectionKind {
         place: WordPlace::Role,

@@ -121,7 +121,7 @@ impl ToolServer {
         keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
-                "env" | "env_from" | "cwd" => program.set(key, value)?,
+                "env" | "env_from" | "cwd" | "confine" => program.set(key, value)?,
                 _ => self.set(key, value)?,
             }
             Ok(())
@@ -136,7 +136,7 @@ impl ToolServer {
         keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
-                "env" | "env_from" | "cwd" => shared.set(key, value)?,
+                "env" | "env_from" | "cwd" | "confine" => shared.set(key, value)?,
                 "about_run" => about = Some(value::tool_command(value)?),
                 _ => self.set(key, value)?,
             }
@@ -238,7 +238,7 @@ impl RemoteServer {
 
 /// Whether an entry of a section is a command.
 fn is_command(entry: &TableEntry) -> bool {
-    entry.value.is_table() && !matches!(entry.key, "env" | "headers")
+    entry.value.is_table() && !matches!(entry.key, "env" | "headers" | "confine")
 }
 
 /// Checks the name of a server or a command.

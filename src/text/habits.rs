@@ -13,11 +13,13 @@ pub enum WordPlace {
     Server,
     Command,
     Role,
+    /// What a confined program may do.
+    Confinement,
     /// The kind of a section, such as `tools` in `[tools.time]`.
     Section,
 }
 
-use WordPlace::{Command, CommandLine, Provider, Role, Section, Server, Settings};
+use WordPlace::{Command, CommandLine, Confinement, Provider, Role, Section, Server, Settings};
 
 /// Words with blanks between them, and what somebody who writes them means. A word that begins with `_` is the end of one.
 const HABITS: &[(WordPlace, &str, &str)] = &[
@@ -95,6 +97,11 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (Command, "description", "about"),
     (Command, "parameters arguments schema input_schema", "input"),
     (Command, "readonly read_only", "reads"),
+    (Server, "sandbox confined", "confine"),
+    (Command, "sandbox confined", "confine"),
+    (Confinement, "ro readonly read_only paths files", "read"),
+    (Confinement, "rw", "write"),
+    (Confinement, "net internet", "network"),
     (Role, "system_prompt instructions", "system"),
     (Role, "prompt", "system or question"),
     (Role, "prompt_file", "system_file"),

@@ -174,7 +174,8 @@ impl Toolbox {
         })?;
         let section = &ready.server.section;
         let consent = &mut self.consent;
-        let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
+        let bounds = ready.server.callee.bounds(&ready.offer.tool);
+        let is_on_screen = consent.ask(&ready.offer, section, bounds, &ready.arguments, notes)?;
         let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
         let line = format!("{name} {arguments}");
         let line = self.secrets.redact_for_user(&line);
@@ -182,6 +183,9 @@ impl Toolbox {
             notes.note(&beginning(&on_one_line(&line), MAX_LINE));
         } else if !is_on_screen {
             notes.detail(|| line);
+        }
+        if let Some(bounds) = bounds {
+            notes.detail(|| format!("{name} is {}", bounds.full_summary()));
         }
         Ok(ready)
     }

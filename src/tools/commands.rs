@@ -74,6 +74,13 @@ impl Commands {
         })
     }
 
+    /// The program that a command runs.
+    pub fn program(&self, tool: &str) -> Option<&Program> {
+        let mut runnable = self.runnable.iter();
+        let (_, program) = runnable.find(|(command, _)| command.name == tool)?;
+        Some(program)
+    }
+
     /// A command with the arguments of a call. The error is for the model.
     pub fn fill(
         &self,
@@ -313,6 +320,7 @@ mod tests {
             command: Vec::new(),
             environment,
             folder: "/".into(),
+            confined: None,
         };
         execute(&program, &argv, stdin, Some(patience), groups).expect("a command")
     }

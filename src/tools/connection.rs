@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::about::{About, ListedTool};
+use super::bounds::Bounds;
 use super::commands::Commands;
 use super::events::{Arrival, Events, Received};
 use super::http::{Http, Site};
@@ -43,6 +44,16 @@ impl Callee {
     /// Whether there is nothing to wait for until its tools are known.
     pub fn is_known(&self) -> bool {
         matches!(self, Callee::Commands(commands) if commands.about.is_none())
+    }
+
+    /// What the kernel lets a tool do; `None` if it is not confined.
+    pub fn bounds(&self, tool: &str) -> Option<&Bounds> {
+        let program = match self {
+            Callee::Local(program) => program,
+            Callee::Remote(_) => return None,
+            Callee::Commands(commands) => commands.program(tool)?,
+        };
+        program.confined.as_ref().map(|confined| &confined.bounds)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::bounds::Bounds;
 use super::offers::Offer;
 use super::{faults, layout};
 use crate::interrupt::Interrupts;
@@ -43,12 +44,14 @@ impl Consent {
         }
     }
 
-    /// Asks whether a call of a section's tool may run, unless that is decided already. Returns whether a person has read it.
+    /// Asks whether a call of a section's tool may run, unless that is decided already. Whoever is asked reads to what `bounds`
+    /// hold it. Returns whether a person has read it.
     /// The error says to the model why the call does not run.
     pub fn ask(
         &mut self,
         offer: &Offer,
         section: &ToolServer,
+        bounds: Option<&Bounds>,
         arguments: &Map<String, Value>,
         notes: &Notes,
     ) -> Result<bool, &'static str> {
@@ -81,7 +84,7 @@ impl Consent {
             notes,
             interrupts: &self.interrupts,
         }
-        .ask(name, arguments);
+        .ask(name, arguments, bounds.map(Bounds::summary).as_deref());
         drop(held);
         match answer {
             Decision::Yes => Ok(true),
@@ -125,7 +128,12 @@ struct Question<'q> {
 impl Question<'_> {
     /// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
     /// cannot allow it.
-    fn ask(&mut self, name: &str, arguments: &Map<String, Value>) -> Decision {
+    fn ask(
+        &mut self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        confined: Option<&str>,
+    ) -> Decision {
         let charset = self.notes.terminal().charset_of_questions();
         let mut size = unix::terminal_size(&self.terminal);
         let mut shown = 0;
@@ -135,7 +143,7 @@ impl Question<'_> {
             if !unix::is_in_foreground(&self.terminal) {
                 return Decision::Nobody;
             }
-            let Some(screens) = layout::screens(name, arguments, size, charset) else {
+            let Some(screens) = layout::screens(name, arguments, confined, size, charset) else {
                 return Decision::NoRoom;
             };
             // A terminal that fails gives no consent.

@@ -5,9 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use super::bounds::Bounds;
+use super::{kernel, names};
 use crate::error::Error;
-use crate::settings::{Command, Environment, READS, ServerKind, ToolServer, expand_home};
+use crate::settings::{
+    Command, Environment, LocalProgram, READS, ServerKind, ToolServer, expand_home,
+};
 use crate::text::runners::runner;
 
 /// Where the system looks for programs if PATH is not set.
@@ -23,15 +28,75 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
                 faults.push(unusable(section, reason));
                 continue;
             }
-            ServerKind::Local(_) | ServerKind::Remote(_) => continue,
+            ServerKind::Local(local) => {
+                faults.extend(bounds(&section.name, local, own).err());
+                continue;
+            }
+            ServerKind::Remote(_) => continue,
         };
         for command in commands {
             if section.offers(&command.name) {
+                let name = format!("{}.{}", section.name, command.name);
                 faults.extend(find_fault(section, command, own));
+                faults.extend(bounds(&name, &command.program, own).err());
             }
         }
     }
     faults
+}
+
+/// The confined tools and servers that these sections offer, where they can be held to their bounds.
+pub fn confined(sections: &[ToolServer], own: &Environment) -> Vec<(String, Bounds)> {
+    let mut confined = Vec::new();
+    for section in sections {
+        let server = &section.name;
+        let mut add = |name: String, local: &LocalProgram| {
+            if let Ok(Some(bounds)) = bounds(server, local, own) {
+                confined.push((name, bounds));
+            }
+        };
+        match &section.kind {
+            ServerKind::Local(local) => add(server.clone(), local),
+            ServerKind::Commands(commands) => {
+                for command in commands {
+                    if section.offers(&command.name) {
+                        add(names::full_name(server, &command.name), &command.program);
+                    }
+                }
+            }
+            ServerKind::Remote(_) | ServerKind::Wrong(_) => (),
+        }
+    }
+    confined
+}
+
+/// What the kernel lets a program do; `None` if it is not confined. The error says why it cannot be held to that.
+pub fn bounds(
+    name: &str,
+    local: &LocalProgram,
+    own: &Environment,
+) -> Result<Option<Bounds>, Error> {
+    let Some(found) = Bounds::find(local, own) else {
+        return Ok(None);
+    };
+    let wrong = |reason: &str| Error::settings(format!("tools.{name}: {reason}"));
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    if let Some(missing) = MISSING.get_or_init(kernel::what_is_missing) {
+        let error = wrong(&format!(
+            "it cannot be confined, so it does not run: {missing}"
+        ));
+        return Err(error);
+    }
+    let bounds = found.map_err(|reason| wrong(&reason))?;
+    if let Some(cwd) = &local.cwd {
+        let folder = expand_home(cwd, own).map_err(|reason| wrong(&reason))?;
+        if !bounds.has_folder(Path::new(&folder)) {
+            return Err(wrong(&format!(
+                "cwd = {cwd:?} is neither below a path of confine.read nor of confine.write"
+            )));
+        }
+    }
+    Ok(Some(bounds))
 }
 
 /// The error for a server that q cannot use.
@@ -62,7 +127,7 @@ pub fn find_fault(section: &ToolServer, command: &Command, own: &Environment) ->
         written.join("} and {")
     );
     let advice = format!(
-        "remove {}\nor give --yes, and the calls of this question run without asking",
+        "confine = {{ read = [...] }} in [tools.{server}.{name}] lets the kernel hold it\nor remove {}\nor give --yes, and the calls of this question run without asking",
         causes.join(" and ")
     );
     Some(Error::settings(message).advise(advice))
@@ -82,7 +147,7 @@ pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bo
 /// The program by which a command may run as code what a model writes.
 fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     let argv = &command.argv;
-    if argv.free_texts().is_empty() {
+    if argv.free_texts().is_empty() || command.program.confine.is_some() {
         return None;
     }
     let variables = command.program.environment(own);

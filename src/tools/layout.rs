@@ -18,10 +18,11 @@ const BLANK: &str = "\\u{20}";
 const MIN_COLUMNS: usize = 12;
 
 /// A call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
-/// whether to go on. `None` if the screen has no room for a part of the call beside the question.
+/// whether to go on. `confined` is said above the last question: to what the kernel holds the call. `None` if the screen has no room for a part of the call beside the question.
 pub fn screens(
     name: &str,
     arguments: &Map<String, Value>,
+    confined: Option<&str>,
     size: TerminalSize,
     charset: Charset,
 ) -> Option<Vec<String>> {
@@ -33,12 +34,18 @@ pub fn screens(
     let name = escape_all(name, charset);
     let rows = rows(&name, arguments, width, charset);
     let question = |left: usize| {
+        let mut rows = Vec::new();
         let question = if left == 0 {
+            if let Some(confined) = confined {
+                let line = format!("q: {}", escape_all(confined, charset));
+                rows = folded(&line, INDENT, width);
+            }
             format!("q: run {name}? [y]es, [N]o, [a]lways in this run ")
         } else {
             format!("q: run {name}? {left} more lines: [v]iew, [N]o ")
         };
-        folded(&question, INDENT, width)
+        rows.extend(folded(&question, INDENT, width));
+        rows
     };
     let rows_of_question = question(0).len().max(question(rows.len()).len());
     let room = size.rows.checked_sub(rows_of_question)?;
@@ -132,7 +139,14 @@ mod tests {
 
     fn screens_of(arguments: &Value, columns: usize, rows: usize) -> Vec<String> {
         let size = TerminalSize { columns, rows };
-        screens("db__write", &object(arguments), size, Charset::Unicode).expect("room")
+        screens(
+            "db__write",
+            &object(arguments),
+            None,
+            size,
+            Charset::Unicode,
+        )
+        .expect("room")
     }
 
     const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run ";
@@ -197,7 +211,13 @@ mod tests {
         for (columns, rows) in [(80, 1), (30, 2), (11, 24)] {
             let size = TerminalSize { columns, rows };
             assert_eq!(
-                screens("db__write", &object(&arguments), size, Charset::Unicode),
+                screens(
+                    "db__write",
+                    &object(&arguments),
+                    None,
+                    size,
+                    Charset::Unicode
+                ),
                 None,
                 "{columns} by {rows}"
             );
@@ -282,7 +302,7 @@ mod tests {
             let text = String::from_iter(text);
             let arguments = object(&json!({name: text.clone(), "z": "END"}));
             let size = TerminalSize { columns, rows };
-            let Some(screens) = screens("db__write", &arguments, size, Charset::Unicode) else {
+            let Some(screens) = screens("db__write", &arguments, None, size, Charset::Unicode) else {
                 return Ok(());
             };
             let widest = |character: char| if character.is_ascii() { 1 } else { 2 };

@@ -30,14 +30,24 @@
 //! how each kind of process is asked to end is a table in `process`. A conversation is saved before its servers end.
 
 mod about;
+mod bounds;
 mod calls;
 mod commands;
+mod confined;
 mod connection;
 mod consent;
 mod events;
 pub mod faults;
 mod headers;
 mod http;
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    path = "no_kernel.rs"
+)]
+mod kernel;
 mod known;
 mod layout;
 mod names;
@@ -51,6 +61,7 @@ mod server;
 mod source;
 mod toolbox;
 
+pub use bounds::Bounds;
 pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};
 pub use names::Selection;
 pub use process::Groups;

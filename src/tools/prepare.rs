@@ -2,10 +2,11 @@
 //! programs, folders and keys.
 
 use std::ffi::OsString;
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use super::commands::Commands;
+use super::confined::{Confined, keep_variables};
 use super::connection::Callee;
 use super::faults;
 use super::http::Site;
@@ -35,6 +36,8 @@ pub struct Preparation<'a> {
     pub groups: &'a Groups,
     /// Gets those of the sections.
     pub secrets: &'a ToolSecrets,
+    /// Where temporary directories are made; `None` without a home.
+    pub cache: Option<&'a Path>,
 }
 
 impl Preparation<'_> {
@@ -123,11 +126,12 @@ impl Preparation<'_> {
     /// A program that can be started, and the folder that it starts in.
     fn program(&mut self, name: &str, local: &LocalProgram) -> Result<Program, Error> {
         let own = &self.settings.environment;
-        let environment = local.environment(own);
+        let mut environment = local.environment(own);
         let mut command = local.command.clone();
         command[0] = expand_home(&command[0], own)
             .map_err(|reason| Error::settings(format!("tools.{name}: {reason}")))?;
         let file = find_program(name, &command[0], &environment)?;
+        let bounds = faults::bounds(name, local, own)?;
         let cwd = local.cwd.as_deref().unwrap_or("~");
         let folder = expand_home(cwd, own).ok();
         // The model reads its name if a path leads out of it.
@@ -137,6 +141,22 @@ impl Preparation<'_> {
                 "tools.{name}: {cwd} is not a folder, so nothing can start there"
             )));
         };
+        let mut confined = None;
+        if let Some(bounds) = bounds {
+            keep_variables(&mut environment, |name| {
+                local.env.iter().any(|(set, _)| set == name)
+            });
+            let Some(cache) = self.cache else {
+                return Err(Error::settings(format!(
+                    "tools.{name}: there is no home folder, so there is no place for its temporary directory"
+                )));
+            };
+            confined = Some(Confined {
+                bounds,
+                scratch_folder: cache.join("tmp"),
+                starts_in_scratch: local.cwd.is_none(),
+            });
+        }
         self.secrets.add_keys(&local.keys(own));
         for (_, value) in &local.env {
             self.secrets.add_hidden(&value.parts_to_hide());
@@ -146,6 +166,7 @@ impl Preparation<'_> {
             command,
             environment,
             folder,
+            confined,
         })
     }
 

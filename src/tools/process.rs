@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::confined::Confined;
 use super::protocol::MAX_MESSAGE;
+use crate::scratch::Scratch;
 use crate::threads::{self, lock};
 use crate::unix::{self, Signal};
 
@@ -20,6 +22,9 @@ const MAX_KEPT_LINE: usize = 500;
 
 /// How long a group may take to end after each step.
 const MOMENT: Duration = Duration::from_millis(300);
+
+/// How long what has been killed may take to end, and its temporary directory to be removed, when q ends.
+const LAST_MOMENT: Duration = Duration::from_millis(50);
 
 /// How long a server may take after the end of its input if a call may have changed something.
 const AFTER_CHANGES: Duration = Duration::from_secs(2);
@@ -94,7 +99,7 @@ struct Running {
     closed: Option<Instant>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Group {
     /// That of the process that leads it.
     id: u32,
@@ -102,6 +107,8 @@ struct Group {
     stop: Signal,
     /// A server that has not listed its tools yet, or a command.
     is_starting: bool,
+    /// The temporary directory of its program, which is removed once nothing of the group is left.
+    scratch: Option<Scratch>,
 }
 
 impl Running {
@@ -109,8 +116,11 @@ impl Running {
         self.groups.iter().any(|group| group.id == id)
     }
 
-    fn forget(&mut self, id: u32) {
-        self.groups.retain(|group| group.id != id);
+    /// Returns the temporary directory of the group, which the caller drops without the lock: to remove it may take long.
+    #[must_use]
+    fn forget(&mut self, id: u32) -> Option<Scratch> {
+        let index = self.groups.iter().position(|group| group.id == id)?;
+        self.groups.swap_remove(index).scratch
     }
 }
 
@@ -150,6 +160,28 @@ impl Groups {
             !lock(&self.0).groups.iter().any(is_left)
         });
         self.signal_all(|_| Signal::KILL);
+        self.remove_scratch(is_left);
+    }
+
+    /// Removes the temporary directories of groups that have been killed, which takes a moment.
+    fn remove_scratch(&self, is_left: impl Fn(&Group) -> bool) {
+        let has_scratch = |group: &Group| group.scratch.is_some() && is_left(group);
+        if lock(&self.0)
+            .groups
+            .iter()
+            .any(|group| group.scratch.is_some())
+        {
+            wait_until(LAST_MOMENT, || {
+                !lock(&self.0).groups.iter().any(has_scratch)
+            });
+        }
+        let mut left = Vec::new();
+        for group in &mut lock(&self.0).groups {
+            left.extend(group.scratch.take());
+        }
+        for scratch in left {
+            scratch.remove_within(LAST_MOMENT);
+        }
     }
 
     fn signal_all(&self, signal: impl Fn(&Group) -> Signal) {
@@ -229,6 +261,8 @@ pub struct Program {
     /// Its environment; it gets no other variables.
     pub environment: Vec<(String, OsString)>,
     pub folder: PathBuf,
+    /// `None` if it may do all that the user may do.
+    pub confined: Option<Confined>,
 }
 
 /// A running process with its own process group. It is among the groups until nothing of it is left, or nothing more can be
@@ -308,12 +342,21 @@ impl Process {
         if running.closed.is_some() {
             return Err(io::Error::other("q is about to end"));
         }
-        let leader = unix::in_own_session(&mut command).spawn()?;
+        unix::in_own_session(&mut command);
+        let (leader, scratch) = match &program.confined {
+            Some(confined) => {
+                let variables = &program.environment;
+                let (leader, scratch) = confined.spawn(command, program.file.clone(), variables)?;
+                (leader, Some(scratch))
+            }
+            None => (command.spawn()?, None),
+        };
         let id = leader.id();
         running.groups.push(Group {
             id,
             stop: first_signal(steps),
             is_starting: true,
+            scratch,
         });
         Ok(Process {
             leader,
@@ -379,7 +422,8 @@ impl Process {
             wait_until(*patience, || self.is_gone());
         }
         // All of the group were killed, but some may still be listed: not every system reaps orphans.
-        lock(&self.groups.0).forget(self.id);
+        let scratch = lock(&self.groups.0).forget(self.id);
+        drop(scratch);
     }
 
     /// The last lines of standard error; of a process that still runs, those written so far.
@@ -397,7 +441,10 @@ impl Process {
         let mut running = lock(&self.groups.0);
         let has_ended = !matches!(self.leader.try_wait(), Ok(None));
         if running.has(self.id) && has_ended && !unix::is_group_left(self.id) {
-            running.forget(self.id);
+            let scratch = running.forget(self.id);
+            drop(running);
+            drop(scratch);
+            return true;
         }
         !running.has(self.id)
     }
@@ -479,6 +526,7 @@ mod tests {
             command,
             environment,
             folder: "/".into(),
+            confined: None,
         };
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line: &[u8]| {
@@ -630,6 +678,7 @@ mod tests {
             command,
             environment,
             folder: "/".into(),
+            confined: None,
         };
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: &[u8]| {
@@ -698,6 +747,7 @@ mod tests {
             command: ["sleep", "1000"].map(str::to_owned).to_vec(),
             environment: Vec::new(),
             folder: "/".into(),
+            confined: None,
         };
         let spawned = Process::spawn(&program, &program.command, Stdio::null(), COMMAND, &groups);
         let mut process = spawned.expect("a process");

@@ -148,6 +148,7 @@ mod tests {
             command,
             environment,
             folder: "/".into(),
+            confined: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::about::About;
+use super::bounds::Bounds;
 use super::consent::Consent;
 use super::names::Selection;
 use super::offers::{self, Offer};
@@ -66,6 +67,7 @@ impl Toolbox {
             notes,
             groups,
             secrets: &secrets,
+            cache: context.cache.as_deref(),
         }
         .prepare_all()?;
         let interrupts = &context.interrupts;
@@ -120,13 +122,19 @@ impl Toolbox {
         collected
     }
 
-    /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
-    pub fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    /// The tools, or the selected ones, sorted by name, and to what each is confined. Without a selection, a note names each server that fails.
+    pub fn list(mut self, notes: &Notes) -> Result<Vec<(Offer, Option<Bounds>)>, Error> {
         if self.is_starting() {
             self.wait_and_collect(|_| true, notes)?;
         }
+        let mut listed = Vec::new();
+        for offer in std::mem::take(&mut self.offers) {
+            let server = self.sources[offer.source].server();
+            let bounds = server.and_then(|server| server.callee.bounds(&offer.tool));
+            listed.push((offer, bounds.cloned()));
+        }
         self.end_servers(|server| server.end());
-        Ok(std::mem::take(&mut self.offers))
+        Ok(listed)
     }
 
     fn wait_and_collect(

@@ -1,0 +1,192 @@
+//! Temporary directories of confined programs: each is locked as long as its program may run, and removed whatever that has
+//! made of it.
+
+use std::ffi::CStr;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use crate::whole_file::{PRIVATE, make_directory};
+
+/// How long removing one may take. What is left then is removed by the daily sweep.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often to look for a name that no other process takes.
+const ATTEMPTS: usize = 100;
+
+/// How many of these directories, and of those moved out of them, this process has named.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// A temporary directory. Dropping it removes it.
+#[derive(Debug)]
+pub struct Scratch {
+    pub path: PathBuf,
+    /// The directory itself. It is locked, so that another q does not sweep it.
+    directory: File,
+}
+
+impl Scratch {
+    /// Makes a directory in this folder, which is made, too.
+    pub fn create(folder: &Path) -> io::Result<Scratch> {
+        make_directory(folder, PRIVATE)?;
+        for _ in 0..ATTEMPTS {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("{}-{number}", process::id()));
+            match DirBuilder::new().mode(PRIVATE).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
+            }
+            // Until it is locked, another q may sweep it.
+            let Ok(directory) = File::open(&path) else {
+                continue;
+            };
+            match directory.try_lock() {
+                Err(fs::TryLockError::WouldBlock) => continue,
+                // Where there are no locks, no q sweeps it.
+                Ok(()) | Err(fs::TryLockError::Error(_)) => (),
+            }
+            if is_at(&directory, &path) {
+                return Ok(Scratch { path, directory });
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Removes it as far as this time allows.
+    pub fn remove_within(self, patience: Duration) {
+        remove(&self.path, &self.directory, patience);
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.path, &self.directory, PATIENCE);
+    }
+}
+
+/// Removes the directories in a folder that no running q has locked.
+pub fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_own = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+        if !name.as_encoded_bytes().iter().all(is_own) {
+            continue;
+        }
+        let path = entry.path();
+        let opened = openat(CWD, &path, FOUND, Mode::empty());
+        let Ok(directory) = opened.and_then(|found| readable(&found)) else {
+            continue;
+        };
+        let directory = File::from(directory);
+        if directory.try_lock().is_ok() {
+            remove(&path, &directory, PATIENCE);
+        }
+    }
+}
+
+/// Whether a directory that is open is the one at a path.
+fn is_at(directory: &File, path: &Path) -> bool {
+    let (Ok(open), Ok(there)) = (directory.metadata(), fs::symlink_metadata(path)) else {
+        return false;
+    };
+    (open.dev(), open.ino()) == (there.dev(), there.ino())
+}
+
+/// Finds a directory that cannot be read perhaps.
+#[cfg(target_os = "linux")]
+const FOUND: OFlags = FOLDER.union(OFlags::PATH);
+#[cfg(not(target_os = "linux"))]
+const FOUND: OFlags = FOLDER;
+
+/// Opens a directory, and never what a link leads to.
+const FOLDER: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Opens a directory for reading that was found. Its program may have taken the right to do so.
+fn readable(found: &OwnedFd) -> Result<OwnedFd, Errno> {
+    // The number leads to the directory itself, whatever has its name now.
+    let own = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
+    let _ = fs::set_permissions(own, fs::Permissions::from_mode(PRIVATE));
+    openat(found, c".", FOLDER | OFlags::RDONLY, Mode::empty())
+}
+
+/// Removes a directory with all that is in it, as far as this time allows. What cannot be removed stays.
+fn remove(path: &Path, directory: &File, patience: Duration) {
+    if !is_at(directory, path) {
+        return;
+    }
+    let _ = directory.set_permissions(fs::Permissions::from_mode(PRIVATE));
+    let deadline = Instant::now() + patience;
+    while let Ok(true) = remove_entries(directory, deadline) {}
+    let _ = unlinkat(CWD, path, AtFlags::REMOVEDIR);
+}
+
+/// Removes what is in a directory. What is in directories below it moves up, so that no depth takes more memory or open files.
+/// Returns whether there was anything.
+fn remove_entries(directory: &File, deadline: Instant) -> io::Result<bool> {
+    let mut had_any = false;
+    let mut has_removed_any = false;
+    for name in entries_of(directory)? {
+        let name = name?;
+        let name = name.as_c_str();
+        if Instant::now() > deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        had_any = true;
+        has_removed_any |= unlinkat(directory, name, AtFlags::empty()).is_ok()
+            || remove_folder(directory, name, deadline).is_ok();
+    }
+    if had_any && !has_removed_any {
+        return Err(io::ErrorKind::DirectoryNotEmpty.into());
+    }
+    Ok(had_any)
+}
+
+/// Removes a directory in another one, after removing its files and moving its directories up.
+fn remove_folder(parent: &File, name: &CStr, deadline: Instant) -> io::Result<()> {
+    let found = openat(parent, name, FOUND, Mode::empty())?;
+    let folder = readable(&found)?;
+    for entry in entries_of(&folder)? {
+        let entry = entry?;
+        let entry = entry.as_c_str();
+        if Instant::now() > deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if unlinkat(&folder, entry, AtFlags::empty()).is_ok() {
+            continue;
+        }
+        let inner = openat(&folder, entry, FOUND, Mode::empty())?;
+        // A directory that cannot be written cannot move either.
+        let _ = readable(&inner);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let new_name = format!(".q-{}-{number}", process::id());
+        renameat(&folder, entry, parent, new_name)?;
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR)?;
+    Ok(())
+}
+
+/// The names in a directory.
+fn entries_of(
+    directory: impl AsFd,
+) -> io::Result<impl Iterator<Item = io::Result<std::ffi::CString>>> {
+    let entries = Dir::read_from(directory)?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_owned()));
+    Ok(names.filter(|name| !name.as_ref().is_ok_and(|name| is_dots(name))))
+}
+
+fn is_dots(name: &CStr) -> bool {
+    name == c"." || name == c".."
+}

@@ -1,0 +1,77 @@
+//! Starts a confined program: on a thread that the kernel holds from then on, with a temporary directory of its own.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::mpsc;
+
+use super::bounds::Bounds;
+use super::kernel;
+use crate::scratch::Scratch;
+use crate::threads;
+
+/// The variables that lead a program to its own files, and where they lead below its temporary directory. It gets no others of
+/// XDG.
+const OWN_FOLDERS: &[(&str, &str)] = &[
+    ("HOME", ""),
+    ("TMPDIR", ""),
+    ("XDG_CACHE_HOME", ".cache"),
+    ("XDG_CONFIG_HOME", ".config"),
+    ("XDG_DATA_HOME", ".local/share"),
+    ("XDG_STATE_HOME", ".local/state"),
+];
+
+/// How a program is confined.
+#[derive(Debug, Clone)]
+pub struct Confined {
+    pub bounds: Bounds,
+    /// Its temporary directory is made in it.
+    pub scratch_folder: PathBuf,
+    /// It starts in its temporary directory.
+    pub starts_in_scratch: bool,
+}
+
+/// Removes the variables that lead elsewhere, unless the section sets them itself.
+pub fn keep_variables(variables: &mut Vec<(String, OsString)>, is_set: impl Fn(&str) -> bool) {
+    variables.retain(|(name, _)| {
+        let leads_elsewhere = name.starts_with("XDG_") || matches!(&**name, "HOME" | "TMPDIR");
+        !leads_elsewhere || is_set(name)
+    });
+}
+
+impl Confined {
+    /// Starts a program with its variables set. The thread that the kernel holds ends as soon as the program has started.
+    pub fn spawn(
+        &self,
+        mut command: Command,
+        program: PathBuf,
+        variables: &[(String, OsString)],
+    ) -> io::Result<(Child, Scratch)> {
+        let scratch = Scratch::create(&self.scratch_folder)?;
+        for (name, below) in OWN_FOLDERS {
+            if !variables.iter().any(|(set, _)| set == name) {
+                // Without a slash at its end.
+                let mut folder = scratch.path.clone();
+                folder.extend(below.split('/').filter(|part| !part.is_empty()));
+                command.env(name, folder);
+            }
+        }
+        if self.starts_in_scratch {
+            command.current_dir(&scratch.path);
+        }
+        let bounds = self.bounds.clone();
+        let path = scratch.path.clone();
+        let (sender, started) = mpsc::channel();
+        threads::start(move || {
+            let held = kernel::confine(&bounds, &program, Some(&path));
+            let spawned = held
+                .map_err(io::Error::other)
+                .and_then(|()| command.spawn());
+            let _ = sender.send(spawned);
+        })?;
+        let spawned = started.recv();
+        let spawned = spawned.map_err(|_| io::Error::other("it could not be confined"))?;
+        Ok((spawned?, scratch))
+    }
+}

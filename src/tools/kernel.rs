@@ -1,0 +1,404 @@
+//! Lets the kernel hold the thread that calls this, and all that it starts: Landlock for files, seccomp for system calls.
+
+use std::env::consts::ARCH;
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter, sock_filter,
+};
+
+use super::bounds::Bounds;
+
+/// What q needs of Landlock: the sixth revision, of Linux 6.12, holds signals and abstract sockets, too.
+const NEEDED: ABI = ABI::V6;
+
+/// Where programs and libraries are. What a system lacks of it is passed over.
+const PROGRAMS: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+];
+
+/// What programs need of the system's settings, and nothing that may be private.
+const SETTINGS: &[&str] = &[
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/localtime",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/locale.gen",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/gitconfig",
+    "/etc/terminfo",
+    "/etc/fonts",
+    "/etc/manpath.config",
+];
+
+/// Devices and facts about the machine that can be read; none is about a process.
+const FACTS: &[&str] = &[
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/proc/meminfo",
+    "/proc/cpuinfo",
+    "/proc/stat",
+    "/proc/loadavg",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/random",
+];
+
+/// Why the kernel cannot hold a program; `None` if it can. It is tried out on a thread of its own, which ends.
+pub fn what_is_missing() -> Option<String> {
+    let tried = std::thread::scope(|scope| {
+        let try_out = || confine(&Bounds::default(), Path::new("/dev/null"), None);
+        let thread = std::thread::Builder::new().spawn_scoped(scope, try_out);
+        let ended = thread.map(std::thread::ScopedJoinHandle::join);
+        ended
+            .map_err(|error| error.to_string())?
+            .unwrap_or_else(|_| Err("it failed".to_owned()))
+    });
+    tried.err()
+}
+
+/// From now on, this thread and what it starts can reach the files and the network that the bounds name, their own program and
+/// temporary directory, and the system's programs. The error says what is missing.
+pub fn confine(bounds: &Bounds, program: &Path, scratch: Option<&Path>) -> Result<(), String> {
+    let status = rules(bounds, program, scratch)?
+        .restrict_self()
+        .map_err(|error| format!("Landlock cannot hold it: {error}"))?;
+    if status.ruleset != RulesetStatus::FullyEnforced || !status.no_new_privs {
+        return Err("Landlock holds it in part only".to_owned());
+    }
+    let refused = |error: seccompiler::Error| match error {
+        seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error) => {
+            format!("the kernel takes no seccomp filter: {error}")
+        }
+        error => format!("the seccomp filter is wrong: {error}"),
+    };
+    apply_filter(&numbers()).map_err(refused)?;
+    apply_filter(&filter(bounds.network).map_err(|error| refused(error.into()))?).map_err(refused)
+}
+
+/// What Landlock lets happen to files.
+fn rules(
+    bounds: &Bounds,
+    program: &Path,
+    scratch: Option<&Path>,
+) -> Result<RulesetCreated, String> {
+    let all = AccessFs::from_all(NEEDED);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(all)
+        .and_then(|rules| rules.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .and_then(Ruleset::create)
+        .map_err(|error| lacking(&error))?;
+    let reads = AccessFs::from_read(NEEDED);
+    // A device that root makes would lead around all of this.
+    let writes = all & !(AccessFs::IoctlDev | AccessFs::MakeChar | AccessFs::MakeBlock);
+    let mut allow = |path: &Path, access: BitFlags<AccessFs>, must_exist: bool| {
+        let Ok(file) = PathFd::new(path) else {
+            if must_exist {
+                let error = std::fs::metadata(path).err();
+                let error = error.unwrap_or_else(|| io::ErrorKind::PermissionDenied.into());
+                return Err(format!("{}: {error}", path.display()));
+            }
+            return Ok(());
+        };
+        let mut access = access;
+        if !path.is_dir() {
+            access &= AccessFs::from_file(NEEDED);
+        }
+        let added = (&mut rules).add_rule(PathBeneath::new(file, access));
+        added.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(())
+    };
+    for path in PROGRAMS.iter().chain(SETTINGS) {
+        allow(Path::new(path), reads, false)?;
+    }
+    for path in FACTS {
+        allow(Path::new(path), reads & !AccessFs::Execute, false)?;
+    }
+    allow(
+        Path::new("/dev/null"),
+        AccessFs::ReadFile | AccessFs::WriteFile,
+        false,
+    )?;
+    allow(program, AccessFs::ReadFile | AccessFs::Execute, true)?;
+    for path in &bounds.read {
+        allow(path, reads, true)?;
+    }
+    for path in bounds.write.iter().map(PathBuf::as_path).chain(scratch) {
+        allow(path, writes, true)?;
+    }
+    Ok(rules)
+}
+
+/// What the kernel lacks of Landlock. This thread is no use after that: only a thread that has tried learns why it failed.
+fn lacking(error: &dyn Display) -> String {
+    let tried = Ruleset::default()
+        .handle_access(AccessFs::Execute)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    let Ok(status) = tried else {
+        return format!("Landlock refused: {error}");
+    };
+    match status.landlock {
+        LandlockStatus::NotImplemented => "this kernel has no Landlock".to_owned(),
+        LandlockStatus::NotEnabled => {
+            "Landlock is disabled; “landlock” belongs in the kernel's parameter lsm=".to_owned()
+        }
+        LandlockStatus::Available { effective_abi, .. } if effective_abi < NEEDED => format!(
+            "this kernel has revision {} of Landlock, and Linux 6.12 has the revision {} that is needed",
+            effective_abi as i32, NEEDED as i32
+        ),
+        _ => format!("Landlock refused: {error}"),
+    }
+}
+
+/// System calls that are refused whatever their arguments are. Most have no number of another name on some machine.
+const REFUSED: &[c_long] = &[
+    // Modes, owners, times and attributes by path.
+    libc::SYS_fchmodat,
+    SYS_FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    SYS_SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    SYS_REMOVEXATTRAT,
+    SYS_FILE_SETATTR,
+    // System calls around this filter.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    // Keys.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // What others share by numbers and names that are no files.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    // File systems and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    SYS_OPEN_TREE_ATTR,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_quotactl,
+    SYS_QUOTACTL_FD,
+    // What only root may do, and what would lead root around all of this.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    SYS_KEXEC_FILE_LOAD,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_fanotify_init,
+];
+
+/// Those that only x86-64 has.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[c_long] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+];
+
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[c_long] = &[];
+
+// Numbers that not every C library names yet. Newer system calls have the same on all machines.
+const SYS_FCHMODAT2: c_long = 452;
+const SYS_SETXATTRAT: c_long = 463;
+const SYS_REMOVEXATTRAT: c_long = 466;
+const SYS_OPEN_TREE_ATTR: c_long = 467;
+const SYS_FILE_SETATTR: c_long = 469;
+const SYS_QUOTACTL_FD: c_long = 443;
+#[cfg(target_arch = "x86_64")]
+const SYS_KEXEC_FILE_LOAD: c_long = 320;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_KEXEC_FILE_LOAD: c_long = 294;
+
+/// The bits of `clone` that make namespaces.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Refuses system calls by their numbers and arguments, with the error EPERM. The rules of one are alternatives.
+fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
+    let mut rules = Vec::new();
+    for number in REFUSED.iter().chain(REFUSED_HERE) {
+        rules.push((*number, Vec::new()));
+    }
+    rules.push((libc::SYS_socket, sockets(network)?));
+    // A pair of the kinds that keep a connection cannot be addressed anew. The kernel takes a raw one for one of datagrams.
+    let mut pairs = vec![SeccompRule::new(vec![is_not(0, libc::AF_UNIX)?])?];
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+        pairs.push(SeccompRule::new(vec![has_bits(1, 0xf, kind)?])?);
+    }
+    rules.push((libc::SYS_socketpair, pairs));
+    let mut clones = Vec::new();
+    for bit in NAMESPACES {
+        clones.push(SeccompRule::new(vec![has_bits(0, bit, bit)?])?);
+    }
+    rules.push((libc::SYS_clone, clones));
+    // Without a path it sets the times of an open file.
+    let by_path = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    rules.push((libc::SYS_utimensat, vec![SeccompRule::new(vec![by_path])?]));
+    // A limit on the processor time of another process would end it.
+    let new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    let of_others = SeccompRule::new(vec![is_not(0, 0)?, new_limit])?;
+    rules.push((libc::SYS_prlimit64, vec![of_others]));
+    let filter = SeccompFilter::new(
+        rules.into_iter().collect(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+        ARCH.try_into()?,
+    )?;
+    filter.try_into()
+}
+
+/// When a socket is refused; without rules always.
+fn sockets(network: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    if !network {
+        return Ok(Vec::new());
+    }
+    let mut others = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
+        others.push(is_not(0, family)?);
+    }
+    Ok(vec![SeccompRule::new(others)?])
+}
+
+fn is_not(argument: u8, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
+    let value = u64::from(value.unsigned_abs());
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+/// Whether an argument has this value within a mask.
+fn has_bits(
+    argument: u8,
+    mask: i32,
+    value: i32,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    let mask = SeccompCmpOp::MaskedEq(u64::from(mask.unsigned_abs()));
+    let value = u64::from(value.unsigned_abs());
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, mask, value)
+}
+
+/// The second set of numbers that x86-64 has for its system calls (x32).
+const X32: u32 = 0x4000_0000;
+
+/// Refuses what depends on the number alone and is no list: those of x32, and `clone3`, whose flags no filter can read. A
+/// program that is told that there is no `clone3` takes `clone`. Other machines' system calls end the program by the other
+/// filter.
+fn numbers() -> BpfProgram {
+    let instruction = |code: u32, jt: u8, jf: u8, k: u32| sock_filter {
+        code: u16::try_from(code).unwrap_or_default(),
+        jt,
+        jf,
+        k,
+    };
+    let jump = libc::BPF_JMP | libc::BPF_K;
+    let end = libc::BPF_RET | libc::BPF_K;
+    let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or_default();
+    let error = |number: i32| libc::SECCOMP_RET_ERRNO | number.unsigned_abs();
+    let mut program = vec![
+        // The number is the first word of what the kernel shows.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(jump | libc::BPF_JEQ, 0, 1, clone3),
+        instruction(end, 0, 0, error(libc::ENOSYS)),
+    ];
+    if cfg!(target_arch = "x86_64") {
+        program.push(instruction(jump | libc::BPF_JSET, 0, 1, X32));
+        program.push(instruction(end, 0, 0, error(libc::EPERM)));
+    }
+    program.push(instruction(end, 0, 0, libc::SECCOMP_RET_ALLOW));
+    program
+}
