@@ -26,8 +26,11 @@ class Scripted(Model):
 
     script = []
     results = []
+    # The last request.
+    asked = {}
 
     def calls(self, request):
+        Scripted.asked = request
         last = request["messages"][-1]["content"]
         if isinstance(last, list) and last[0]["type"] == "tool_result":
             Scripted.results = [(text_of(block["content"]), block.get("is_error", False)) for block in last]
@@ -41,6 +44,9 @@ def text_of(content):
 
 class Trial:
     """A user with the recipes of the manual, a private file, and traps that leave a trace in `marks`."""
+
+    # Whether its recipes are other ones than the manual's, so that only the attempts count.
+    is_naive = False
 
     def __init__(self, q, home, results):
         self.q, self.home, self.results = q, home, results
@@ -82,6 +88,7 @@ class Trial:
         section = recipe[len("[tools."):].split(".")[0].split("]")[0]
         Scripted.script = [(f"{section}__{command}", arguments) for command, arguments in calls]
         Scripted.results = []
+        Scripted.asked = {}
         return subprocess.Popen([self.q, *options, "-t", section, "go"], env=self.environment, cwd=folder or self.home,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
