@@ -543,6 +543,19 @@ pub fn lacks(program: &str, trial: &str) -> bool {
     lacks
 }
 
+/// Whether this kernel cannot hold a confined command, by what q says of one. Then the test is skipped.
+#[track_caller]
+pub fn cannot_confine() -> bool {
+    let sandbox = Sandbox::new();
+    sandbox.config("[tools.x]\nconfine = {}\n[tools.x.ls]\nrun = [\"ls\"]\n");
+    let listed = sandbox.q(&["--list-tools"]).run();
+    let lacks = listed.stderr_text().contains("cannot be confined");
+    if lacks {
+        skip(&listed.stderr_text());
+    }
+    lacks
+}
+
 /// Says why a test is skipped. With `SKIP_NO_TEST` in the environment that is a failure.
 #[track_caller]
 pub fn skip(why: &str) {
