@@ -107,7 +107,9 @@ pub fn confine(bounds: &Bounds, program: &Path, scratch: Option<&Path>) -> Resul
         error => format!("the seccomp filter is wrong: {error}"),
     };
     apply_filter(&numbers()).map_err(refused)?;
-    apply_filter(&filter(bounds.network).map_err(|error| refused(error.into()))?).map_err(refused)
+    let starter = rustix::thread::gettid().as_raw_nonzero().get();
+    let filter = filter(bounds.network, starter).map_err(|error| refused(error.into()))?;
+    apply_filter(&filter).map_err(refused)
 }
 
 /// What Landlock lets happen to files.
@@ -209,7 +211,12 @@ const REFUSED: &[c_long] = &[
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
     libc::SYS_kcmp,
+    // The names of files that are made in directories that cannot be read.
+    libc::SYS_inotify_add_watch,
     // Keys.
     libc::SYS_keyctl,
     libc::SYS_add_key,
@@ -299,6 +306,10 @@ const SYS_KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_KEXEC_FILE_LOAD: c_long = 294;
 
+// Constants of the kernel's headers (linux/ioprio.h, asm-generic/fcntl.h) that the crate libc does not name.
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+const F_SETOWN_EX: libc::c_int = 15;
+
 /// The bits of `clone` that make namespaces.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
@@ -310,8 +321,9 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Refuses system calls by their numbers and arguments, with the error EPERM. The rules of one are alternatives.
-fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
+/// Refuses system calls by their numbers and arguments, with the error EPERM. The rules of one are alternatives. `starter` is the
+/// thread that starts the program.
+fn filter(network: bool, starter: i32) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules = Vec::new();
     for number in REFUSED.iter().chain(REFUSED_HERE) {
         rules.push((*number, Vec::new()));
@@ -335,6 +347,8 @@ fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
     let new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_others = SeccompRule::new(vec![is_not(0, 0)?, new_limit])?;
     rules.push((libc::SYS_prlimit64, vec![of_others]));
+    rules.extend(of_other_processes()?);
+    rules.extend(signals_to(starter)?);
     let filter = SeccompFilter::new(
         rules.into_iter().collect(),
         SeccompAction::Allow,
@@ -342,6 +356,50 @@ fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
         ARCH.try_into()?,
     )?;
     filter.try_into()
+}
+
+/// Priorities and processors of others, which no other rule protects. Zero is the process that calls.
+fn of_other_processes() -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompiler::BackendError> {
+    let mut rules = Vec::new();
+    for number in [
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setaffinity,
+    ] {
+        rules.push((number, vec![SeccompRule::new(vec![is_not(0, 0)?])?]));
+    }
+    // The first argument says whether the second is a process, a group or a user.
+    for (number, process) in [
+        (libc::SYS_setpriority, 0),
+        (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS),
+    ] {
+        let no_process = SeccompRule::new(vec![is_not(0, process)?])?;
+        let another = SeccompRule::new(vec![is_not(1, 0)?])?;
+        rules.push((number, vec![no_process, another]));
+    }
+    Ok(rules)
+}
+
+/// Signals to a thread of q. The thread that starts the program is held by the same rules until it has ended, so Landlock lets
+/// the program signal it, and that would end q.
+fn signals_to(thread: i32) -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompiler::BackendError> {
+    let mut rules = Vec::new();
+    for (number, argument) in [
+        (libc::SYS_kill, 0),
+        (libc::SYS_tkill, 0),
+        (libc::SYS_tgkill, 1),
+        (libc::SYS_rt_sigqueueinfo, 0),
+        (libc::SYS_rt_tgsigqueueinfo, 1),
+        (libc::SYS_pidfd_open, 0),
+    ] {
+        rules.push((number, vec![SeccompRule::new(vec![is(argument, thread)?])?]));
+    }
+    // The owner of a file gets its signals.
+    let owner = SeccompRule::new(vec![is(1, libc::F_SETOWN)?, is(2, thread)?])?;
+    let any_owner = SeccompRule::new(vec![is(1, F_SETOWN_EX)?])?;
+    rules.push((libc::SYS_fcntl, vec![owner, any_owner]));
+    Ok(rules)
 }
 
 /// When a socket is refused; without rules always.
@@ -354,6 +412,11 @@ fn sockets(network: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError>
         others.push(is_not(0, family)?);
     }
     Ok(vec![SeccompRule::new(others)?])
+}
+
+fn is(argument: u8, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
+    let value = u64::from(value.unsigned_abs());
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
 fn is_not(argument: u8, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {

@@ -2,6 +2,7 @@
 
 import glob
 import json
+import pathlib
 import re
 import shlex
 
@@ -70,7 +71,9 @@ class Naive(Trial):
     def call(self, recipe, calls, **more):
         before = self.snapshot()
         results = super().call(recipe, calls, **more)
-        if len(results) != len(calls):
+        if self.confined and not all(pathlib.Path(path).exists() for path in read_in(recipe)):
+            check(f"{self.name}: where there is nothing to read, nothing runs", not results, self.results)
+        elif len(results) != len(calls):
             check(f"{self.name}: q runs all calls ({len(results)} of {len(calls)})", False, self.results)
         told = [attempt for attempt, (text, _) in zip(calls, results) if SECRET in text]
         changed = sorted(path for path in before.keys() | self.snapshot().keys() if before.get(path) != self.snapshot().get(path))
@@ -117,6 +120,11 @@ class Naive(Trial):
                 content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
                 found[str(path)] = (about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns if path.is_file() else 0, hash(content))
         return found
+
+
+def read_in(recipe):
+    """The paths that a recipe may read."""
+    return [path for paths in re.findall(r"read = (\[.*?\])", recipe) for path in json.loads(paths)]
 
 
 def try_recipes(q, folder, results, duckdb):
