@@ -41,6 +41,10 @@ pub enum ErrorKind {
     NoCode,
     /// The answer is not JSON of the requested shape. Everything else went well.
     Misshapen,
+    /// The answer says that the statement of `--is` is not true. Nothing failed, so nothing is printed about it.
+    Untrue,
+    /// The answer says that the model cannot tell whether the statement of `--is` is true. Everything else went well.
+    Undecided,
     /// The answer is incomplete: it reached the token limit, or ended for a reason that q does not recognize.
     Incomplete,
     /// The answer is incomplete, and nothing of it was printed.
@@ -124,6 +128,19 @@ impl Error {
         json!({"error": error}).to_string()
     }
 
+    /// Whether the answer came as it should have, and the error is only what it says or lacks.
+    pub fn is_about_content(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::NoCode | ErrorKind::Untrue | ErrorKind::Undecided
+        )
+    }
+
+    /// The exit status where the exit status is the answer, as grep has it: only a no is 1.
+    pub fn exit_status_of_condition(&self) -> u8 {
+        if self.kind == ErrorKind::Untrue { 1 } else { 2 }
+    }
+
     /// The exit status for this kind of failure: 1, 2 or 3.
     pub fn exit_status(&self) -> u8 {
         match self.kind {
@@ -131,7 +148,8 @@ impl Error {
             | ErrorKind::Settings
             | ErrorKind::Input
             | ErrorKind::Binary
-            | ErrorKind::Session => 2,
+            | ErrorKind::Session
+            | ErrorKind::Undecided => 2,
             ErrorKind::Incomplete | ErrorKind::Withheld => 3,
             _ => 1,
         }

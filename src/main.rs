@@ -63,7 +63,8 @@ fn main() -> ExitCode {
             let json = flags::asks_for_json(&typed);
             let spinner = Spinner::default();
             let notes = Notes::new(false, false, spinner, terminal);
-            return failure(&error, json, &notes);
+            report(&error, json, &notes);
+            return ExitCode::from(error.exit_status());
         }
     };
     let mut spinner = Spinner::default();
@@ -77,7 +78,15 @@ fn main() -> ExitCode {
             notes.explain_encoding();
             ExitCode::SUCCESS
         }
-        Err(error) => failure(&error, arguments.json, &notes),
+        Err(error) => {
+            report(&error, arguments.json, &notes);
+            let status = if arguments.is {
+                error.exit_status_of_condition()
+            } else {
+                error.exit_status()
+            };
+            ExitCode::from(status)
+        }
     };
     // The failure is reported first, because the servers may take a while to end.
     servers.kill();
@@ -85,17 +94,23 @@ fn main() -> ExitCode {
 }
 
 /// Reports the error that ends q. Nothing else does.
-fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
+fn report(error: &Error, json: bool, notes: &Notes) {
     notes.spinner().stop();
-    // The JSON of an incomplete answer, or of calls, has been printed already.
-    let is_printed = matches!(error.kind, ErrorKind::Incomplete | ErrorKind::NoResult);
+    if error.kind == ErrorKind::Untrue {
+        notes.explain_encoding();
+        return;
+    }
+    // The JSON of an incomplete or undecided answer, or of calls, has been printed already.
+    let is_printed = matches!(
+        error.kind,
+        ErrorKind::Incomplete | ErrorKind::Undecided | ErrorKind::NoResult
+    );
     if json && !is_printed {
         // If this cannot be printed, the message on standard error and the exit status still report the failure.
         let _ = output::print(&error.to_json(), notes.terminal());
     }
     notes.error(error);
     notes.explain_encoding();
-    ExitCode::from(error.exit_status())
 }
 
 fn run(

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use comparison::{MAX_STEPS, Misfit, compare};
+pub use comparison::Misfit;
+use comparison::{MAX_STEPS, compare};
 pub use keywords::{elements, is_of_object, named, referred};
 use keywords::{has_any, required, types_in};
 

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::verdict::{self, Verdict};
 use crate::error::{Error, ErrorKind};
 use crate::output::Terminal;
 use crate::output::code::{self, Audience};
 use crate::session::save::Saved;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
-use crate::shape::Shape;
+use crate::shape::{Misfit, Shape};
 use crate::text::escape;
 
 /// The forms of SPEC, for errors.
@@ -34,12 +35,15 @@ pub enum Form {
     Code,
     /// JSON of this shape.
     Shaped(Shape),
+    /// JSON of this shape, which says whether a statement is true. The exit status shows it.
+    Verdict(Shape),
 }
 
 impl Output {
     pub fn new(settings: &Settings) -> Result<Output, Error> {
         let arguments = &settings.typed;
         let form = match &arguments.schema {
+            _ if arguments.is => Form::Verdict(verdict::shape()),
             Some(spec) => Form::Shaped(read_shape(spec)?),
             None if arguments.extract => Form::Code,
             None => Form::Prose,
@@ -61,9 +65,14 @@ impl Output {
     /// The shape that the answer must have.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.form {
-            Form::Shaped(shape) => Some(shape),
-            _ => None,
+            Form::Shaped(shape) | Form::Verdict(shape) => Some(shape),
+            Form::Prose | Form::Code => None,
         }
+    }
+
+    /// What a printed part of the answer says about the statement, if it was asked about one.
+    pub fn verdict(&self, excerpt: &str) -> Option<Verdict> {
+        matches!(self.form, Form::Verdict(_)).then(|| Verdict::read(excerpt))
     }
 
     /// Whether the answer is printed as it is, and not a part of it or JSON about it.
@@ -76,7 +85,7 @@ impl Output {
         match self.form {
             Form::Prose => false,
             Form::Code => !is_terminal,
-            Form::Shaped(_) => true,
+            Form::Shaped(_) | Form::Verdict(_) => true,
         }
     }
 
@@ -91,15 +100,20 @@ impl Output {
         match &self.form {
             Form::Prose => Ok(answer.into()),
             Form::Code => Ok(to.code_in(answer)?.into()),
-            Form::Shaped(shape) => {
+            Form::Shaped(shape) | Form::Verdict(shape) => {
                 let mut json = shape.find_in(answer);
                 if json.is_err() {
                     // Before a search, or in an earlier message, the model may say what it looks for.
                     json = shape.find_in(last_part);
                 }
                 json.map(Cow::Borrowed).map_err(|misfit| {
-                    let error = Error::new(ErrorKind::Misshapen, misfit.to_string());
-                    advise_last(error, to.saved)
+                    let message = match (&self.form, misfit) {
+                        (Form::Verdict(_), Misfit::Differs(reason)) => {
+                            format!("the answer is neither yes nor no: {reason}")
+                        }
+                        (_, misfit) => misfit.to_string(),
+                    };
+                    advise_last(Error::new(ErrorKind::Misshapen, message), to.saved)
                 })
             }
         }

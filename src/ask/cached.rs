@@ -7,7 +7,7 @@ use super::printer::Printer;
 use super::run::Run;
 use crate::answers::{self, AnswerFile, KnownAnswer};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::message::Sources;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply};
@@ -89,7 +89,7 @@ impl Run<'_> {
     pub fn keep(&self, file: &AnswerFile, reply: &Reply, result: &Result<(), Error>) {
         let is_whole = matches!(reply.end.finish(), None | Some(Finish::Complete(_)));
         let failure = result.as_ref().err();
-        let is_delivered = failure.is_none_or(|failure| failure.kind == ErrorKind::NoCode);
+        let is_delivered = failure.is_none_or(Error::is_about_content);
         if !is_whole || !is_delivered || !self.settings.keeps_answer() {
             return;
         }

@@ -16,6 +16,7 @@ mod request;
 mod run;
 mod tools;
 mod turn;
+mod verdict;
 mod window;
 
 use crate::context::Context;
@@ -52,12 +53,13 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     if let Some(schema) = place.schema_to_repeat() {
         plan.output.repeat_shape(schema);
     }
-    let question = draft.into_question(place.question_to_repeat().as_ref());
+    let question = draft.into_question(place.question_to_repeat().as_ref())?;
     tools.start_remembered(&place)?;
     let toolbox = tools.wait(&target)?;
 
     let (run, mut dialogue) = Run::new(plan, question, &place, target, toolbox, context)?;
     let result = run.answer(&mut dialogue, context);
-    dialogue.end_servers(result.is_ok());
+    let failure = result.as_ref().err();
+    dialogue.end_servers(failure.is_none_or(Error::is_about_content));
     result
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use super::answer_form::Output;
 use super::input::{self, InputReader};
 use super::question::{QuestionDraft, non_blank};
+use super::verdict::no_statement;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::manual;
@@ -37,6 +38,9 @@ impl Plan<'_> {
         check_cached(settings)?;
         let words = text(arguments.words.join(OsStr::new(" ")), "the command line");
         let words = non_blank(words);
+        if arguments.is && words.is_none() && !arguments.again {
+            return Err(no_statement());
+        }
         let reads_stdin = reads_stdin(settings, words.is_some(), notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
         let output = Output::new(settings)?;
@@ -70,7 +74,7 @@ impl Plan<'_> {
         {
             notes.note("standard input was empty");
         }
-        let draft = QuestionDraft::new(files, input, self.words.clone());
+        let draft = QuestionDraft::new(files, input, self.words.clone(), self.settings.typed.is);
         if !draft.says_something() && !self.settings.typed.again {
             return Err(no_question());
         }

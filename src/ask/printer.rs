@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer_form::{Recipient, advise_last};
 use super::dialogue::Dialogue;
 use super::record::{Answer, Record};
 use super::run::Run;
+use super::verdict::Verdict;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::output::code::Audience;
@@ -15,6 +16,7 @@ use crate::output::{Notes, OutputError, Screen, Stdout, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
+use crate::secret::{self, Secrets};
 use crate::server::call::CallEnd;
 use crate::session::save::Saved;
 
@@ -27,6 +29,14 @@ enum Printing {
     Whole,
     /// What is made of it once it is complete: code, JSON, or JSON about it.
     Excerpt,
+}
+
+/// What is made of a complete answer.
+struct Excerpt {
+    /// What is printed.
+    text: String,
+    /// What it says about a statement, if it was asked about one.
+    verdict: Option<Verdict>,
 }
 
 /// Standard output, and the record of what comes.
@@ -154,7 +164,16 @@ impl Printer {
             let answer = self.record.take_answer();
             let excerpt = self.excerpt(&answer, reply, run, dialogue, &saved);
             self.record.put_back(answer);
-            printed = self.screen.print(&excerpt?);
+            let Excerpt { text, verdict } = excerpt?;
+            printed = self.screen.print(&text);
+            if let Some(verdict) = verdict {
+                unless_reader_gone(printed)?;
+                self.report(&verdict, run);
+                return verdict.to_result().map_err(|mut error| {
+                    error.redact(&Secrets::from_iter(run.target.key()));
+                    error
+                });
+            }
         }
         match printed {
             Ok(()) => complete,
@@ -170,7 +189,7 @@ impl Printer {
         run: &Run,
         dialogue: &Dialogue,
         saved: &Saved,
-    ) -> Result<String, Error> {
+    ) -> Result<Excerpt, Error> {
         let recipient = Recipient {
             audience: Audience::of_stdout(self.screen.is_terminal),
             terminal: self.notes.terminal(),
@@ -178,10 +197,28 @@ impl Printer {
         };
         let last_part = reply.answer.last_part(&answer.text);
         let excerpt = run.output.excerpt(&answer.text, last_part, &recipient)?;
-        if run.output.json {
-            return Ok(as_json(&excerpt, answer, reply, run, dialogue, saved));
+        let verdict = run.output.verdict(&excerpt);
+        let text = if run.output.json {
+            let mut object = as_json(&excerpt, answer, reply, run, dialogue, saved);
+            if let Some(verdict) = &verdict {
+                object["is"] = verdict.is_true.into();
+                object["reason"] = verdict.reason.as_str().into();
+            }
+            object.to_string()
+        } else if verdict.is_some() {
+            String::new()
+        } else {
+            excerpt.into_owned()
+        };
+        Ok(Excerpt { text, verdict })
+    }
+
+    /// Reports the reason of a verdict, for users who gave `-v`.
+    fn report(&self, verdict: &Verdict, run: &Run) {
+        if let Some(words) = verdict.in_words() {
+            let secrets = Secrets::from_iter(run.target.key());
+            self.notes.detail(|| secret::redact(&words, &secrets));
         }
-        Ok(excerpt.into_owned())
     }
 }
 
@@ -193,7 +230,7 @@ fn as_json(
     run: &Run,
     dialogue: &Dialogue,
     saved: &Saved,
-) -> String {
+) -> Value {
     let sources = &answer.sources.list;
     let mut object = json!({
         "answer": excerpt,
@@ -223,7 +260,7 @@ fn as_json(
         object["rounds"] = answer.steps.len().into();
         object["tool_calls"] = calls.into();
     }
-    object.to_string()
+    object
 }
 
 /// An error for an answer that is or may be incomplete.

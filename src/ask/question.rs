@@ -1,6 +1,8 @@
 //! Makes the question from the words of the command line, standard input and files (pure).
 
 use super::input::FileContent;
+use super::verdict::{self, no_statement};
+use crate::error::Error;
 use crate::message::{Message, Role};
 use crate::text::fence;
 
@@ -9,6 +11,8 @@ pub struct QuestionDraft {
     files: Vec<FileContent>,
     input: Option<String>,
     words: Option<String>,
+    /// The words are a statement.
+    is_statement: bool,
 }
 
 impl QuestionDraft {
@@ -16,11 +20,13 @@ impl QuestionDraft {
         files: Vec<FileContent>,
         input: Option<String>,
         words: Option<String>,
+        is_statement: bool,
     ) -> QuestionDraft {
         QuestionDraft {
             files,
             input: input.and_then(non_blank),
             words,
+            is_statement,
         }
     }
 
@@ -31,7 +37,11 @@ impl QuestionDraft {
 
     /// The question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets
     /// no fence. With a `last` one to ask again, it has the parts of that one that are not given anew.
-    pub fn into_question(self, last: Option<&Message>) -> Message {
+    ///
+    /// # Errors
+    ///
+    /// There is no statement where there must be one.
+    pub fn into_question(self, last: Option<&Message>) -> Result<Message, Error> {
         let empty = Message::text(Role::User, "");
         let last = last.unwrap_or(&empty);
         let (last_files, last_rest) = fence::split_files(&last.text);
@@ -56,7 +66,14 @@ impl QuestionDraft {
         } else {
             (last_input, last_words) = fence::split_input(last_rest);
         }
-        let words = self.words.or_else(|| non_blank(last_words.to_owned()));
+        let mut words = self.words;
+        if self.is_statement {
+            words = words.map(|statement| verdict::question_about(&statement));
+            let earlier = non_blank(last_words.to_owned());
+            let again = || earlier.map(|statement| verdict::question_again(&statement));
+            words = Some(words.or_else(again).ok_or_else(no_statement)?);
+        }
+        let words = words.or_else(|| non_blank(last_words.to_owned()));
         let input_alone = words.is_none() && input.is_some();
         parts.push(match input {
             Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
@@ -65,10 +82,10 @@ impl QuestionDraft {
         });
         parts.extend(words);
         let text = fence::join(parts.iter().map(String::as_str));
-        Message {
+        Ok(Message {
             input_alone,
             ..Message::with_attachments(Role::User, attachments, text)
-        }
+        })
     }
 }
 
@@ -100,7 +117,8 @@ mod tests {
         }
         let input = Some(text(input));
         let words = non_blank(words.to_owned());
-        QuestionDraft::new(new, input, words).into_question(Some(last))
+        let draft = QuestionDraft::new(new, input, words, false);
+        draft.into_question(Some(last)).expect("a question")
     }
 
     #[test]

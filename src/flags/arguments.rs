@@ -70,6 +70,8 @@ pub struct Arguments {
     pub words_follow_attach: bool,
     /// JSON, a path or the short form.
     pub schema: Option<String>,
+    /// The words are a statement, and the exit status says whether it is true.
+    pub is: bool,
     pub no_stdin: bool,
     pub no_save: bool,
     pub cached: bool,

@@ -143,13 +143,31 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
             return Err(Error::usage(format!("{action} cannot use {name}")));
         }
     }
-    if arguments.extract && arguments.schema.is_some() {
-        let error = Error::usage("--extract and --schema cannot be used together");
-        return Err(error.advise("an answer in JSON has no code blocks"));
-    }
+    refuse_forms(arguments)?;
     if arguments.all && arguments.session.is_some() {
         let error = Error::usage("--all and --session cannot be used together");
         return Err(error.advise("choose one conversation, or all of them"));
+    }
+    Ok(())
+}
+
+/// Refuses options that ask for different forms of the answer.
+fn refuse_forms(arguments: &Arguments) -> Result<(), Error> {
+    let extract = (arguments.extract, "--extract");
+    let schema = (arguments.schema.is_some(), "--schema");
+    let dry_run = (arguments.dry_run, "--dry-run");
+    let is = (arguments.is, "--is");
+    let prints_nothing = "--is prints nothing: its answer is the exit status";
+    for (one, other, reason) in [
+        (extract, schema, "an answer in JSON has no code blocks"),
+        (is, extract, prints_nothing),
+        (is, schema, prints_nothing),
+        (is, dry_run, "a dry run has no answer"),
+    ] {
+        if one.0 && other.0 {
+            let message = format!("{} and {} cannot be used together", one.1, other.1);
+            return Err(Error::usage(message).advise(reason));
+        }
     }
     Ok(())
 }

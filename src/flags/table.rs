@@ -323,6 +323,14 @@ pub const FLAGS: &[Flag] = &[
               as 'name, age int'. See FILES AND SHAPES.",
     },
     Flag {
+        names: "--is",
+        group: OptionGroup::Output,
+        effect: Switch(&[Ask], |a| &mut a.is),
+        help: "exit 0 if the statement is true, 1 if not, else 2",
+        doc: "The words are a statement about the input and the files. Print nothing; the exit status is 0 if the statement is \
+              true, 1 if it is not, and 2 if the model cannot tell or anything fails. See CONDITIONS.",
+    },
+    Flag {
         names: "-t, --tools",
         group: OptionGroup::Tools,
         effect: Takes(

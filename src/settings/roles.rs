@@ -107,8 +107,8 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     all.effort = all.effort.or(role.effort);
     all.messages = all.messages.or(role.messages);
     all.system = all.system.or(role.system);
-    // --extract and --schema exclude each other.
-    if !typed.extract {
+    // --extract and --is exclude a schema.
+    if !typed.extract && !typed.is {
         all.schema = all.schema.or(role.schema);
     }
     all.web |= role.web;

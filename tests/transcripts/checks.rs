@@ -61,7 +61,8 @@ const USUAL_HEADERS: &[(&str, &str)] = &[
 ];
 
 impl Stage {
-    /// What holds for every command: the key comes out nowhere, and after 2 nothing was sent or written.
+    /// What holds for every command: the key comes out nowhere, and after 2 nothing was sent or written. A
+    /// condition is 2 whatever failed.
     pub fn check_always(&self, case: &Case, run: &Run) -> Result<(), String> {
         let mut texts = run.output();
         // A case that names the key may have it in what the model says, which is saved as it came.
@@ -71,7 +72,7 @@ impl Stage {
         if texts.contains(API_KEY) {
             return Err("the key came out".to_owned());
         }
-        if run.outcome.status.code() != Some(2) {
+        if run.outcome.status.code() != Some(2) || case.text().contains(" --is ") {
             return Ok(());
         }
         let changes = run.before.changes();
