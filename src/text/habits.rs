@@ -99,7 +99,11 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (Command, "readonly read_only", "reads"),
     (Server, "sandbox confined", "confine"),
     (Command, "sandbox confined", "confine"),
-    (Confinement, "ro reads readonly read_only paths files", "read"),
+    (
+        Confinement,
+        "ro reads readonly read_only paths files",
+        "read",
+    ),
     (Confinement, "rw writes", "write"),
     (Confinement, "net internet", "network"),
     (Role, "system_prompt instructions", "system"),

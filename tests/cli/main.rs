@@ -7,6 +7,7 @@ mod asking;
 mod attach;
 mod commands;
 mod commit;
+mod confined;
 mod connections;
 mod conversation;
 mod documents;
