@@ -101,6 +101,11 @@ impl Context {
         Ok(handle)
     }
 
+    /// Finds this run's conversation without a note, to look at it.
+    pub fn find_unnoted(&self) -> Result<Handle, Error> {
+        store::find(self.directory()?, self.which()?, Purpose::Look)
+    }
+
     /// Opens this run's conversation, which must exist.
     pub fn open_existing(&self, purpose: Purpose) -> Result<(Handle, Conversation), Error> {
         let handle = self.find(purpose)?;

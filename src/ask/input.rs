@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -13,11 +12,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::file_format;
 use super::pattern::{self, NamedFiles};
+use super::plan::{Plan, Relation, no_question};
+use super::stdin::{self, STDIN, STDIN_PATH};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::output::Notes;
 use crate::text::fence;
 use crate::text::media::media_type;
+use crate::text::non_blank;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::threads;
 
@@ -33,20 +35,21 @@ const NOTE_AFTER: Duration = Duration::from_secs(10);
 /// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// The name of standard input for `-a`.
-const STDIN: &str = "-";
-
 /// The end of the names of notebooks.
 const NOTEBOOK: &str = ".ipynb";
-
-/// Where the system shows what standard input is.
-pub const STDIN_PATH: &str = "/dev/stdin";
 
 /// The content of a file, as the model gets it.
 pub enum FileContent {
     /// In its fence.
     Text(String),
     Attachment(Attachment),
+}
+
+/// What was read for a question.
+pub struct QuestionInput {
+    pub files: Vec<FileContent>,
+    /// Standard input, unless it is one of the files or blank.
+    pub text: Option<String>,
 }
 
 /// Reads standard input and files, which share their limits.
@@ -85,7 +88,7 @@ impl InputReader {
         for name in names {
             if let Some(named) = pattern::named_files(name, notes)? {
                 reader.read_named(name, named)?;
-            } else if is_stdin(name) {
+            } else if stdin::is_named(name) {
                 reader.check_stdin()?;
                 reader.stdin = Some(reader.files.len());
             } else {
@@ -168,35 +171,55 @@ impl InputReader {
         Ok(())
     }
 
-    /// Reads standard input as one of the files or, if `reads`, as input. Returns files and input.
-    pub fn finish(mut self, reads: bool) -> Result<(Vec<FileContent>, Option<String>), Error> {
-        let place = self.stdin;
-        if place.is_none() && !reads {
-            return Ok((self.files, None));
+    /// Reads standard input, as one of the files or on its own. It is an error if there is no question then.
+    pub fn read_stdin(mut self, plan: &Plan) -> Result<QuestionInput, Error> {
+        let mut text = None;
+        if let Some(place) = self.stdin {
+            self.read_stdin_as_file(place)?;
+        } else if plan.reads_stdin {
+            text = non_blank(self.read_stdin_as_text()?);
+            // A command that failed may be the reason.
+            if text.is_none() && plan.words.is_some() && stdin::is_from_command() {
+                self.notes.note("standard input was empty");
+            }
         }
-        let source = InputSource {
-            name: "standard input".to_owned(),
-            is_attached: place.is_some(),
-        };
-        let came = self.wait_for(&source, STDIN_PATH.as_ref());
-        let bytes = self.read(io::stdin().lock(), &source, &came)?;
-        let Some(place) = place else {
-            let input = self.text(bytes, &source)?;
-            return Ok((self.files, Some(input)));
-        };
-        // White space alone counts as no input, here too.
+        let has_question = plan.words.is_some() || text.is_some() || !self.files.is_empty();
+        if !has_question && plan.relation != Relation::Again {
+            return Err(no_question());
+        }
+        Ok(QuestionInput {
+            files: self.files,
+            text,
+        })
+    }
+
+    /// Puts standard input in its place among the files. White space alone counts as no input, here too.
+    fn read_stdin_as_file(&mut self, place: usize) -> Result<(), Error> {
+        let source = InputSource::stdin(true);
+        let bytes = self.read_all_of_stdin(&source)?;
         let is_blank = bytes.trim_ascii().is_empty();
         let content = self.content(STDIN, bytes, &source)?;
         self.note_empty();
         if !is_blank {
             self.files.insert(place, content);
         }
-        Ok((self.files, None))
+        Ok(())
+    }
+
+    fn read_stdin_as_text(&mut self) -> Result<String, Error> {
+        let source = InputSource::stdin(false);
+        let bytes = self.read_all_of_stdin(&source)?;
+        self.text(bytes, &source)
+    }
+
+    fn read_all_of_stdin(&self, source: &InputSource) -> Result<Vec<u8>, Error> {
+        let came = self.wait_for(source, STDIN_PATH.as_ref());
+        self.read(io::stdin().lock(), source, &came)
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<FileContent, Error> {
         if path.to_str().is_none() {
-            note_replaced("the name of a file", &self.notes);
+            self.notes.note_replaced("the name of a file");
         }
         let name = path.to_string_lossy();
         let source = InputSource {
@@ -219,7 +242,7 @@ impl InputReader {
         let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
         spinner.wait_for(&note);
-        if may_wait(path) && !spinner.is_active() {
+        if stdin::may_wait(path) && !spinner.is_active() {
             let notes = self.notes.clone();
             if !source.is_attached {
                 note.push_str("; -n or Q_STDIN=none leaves it alone");
@@ -274,7 +297,7 @@ impl InputReader {
         source: &InputSource,
     ) -> Result<FileContent, Error> {
         let Some((media, bytes)) = file_format::media_of(&bytes) else {
-            if bytes.is_empty() && !is_device(name) {
+            if bytes.is_empty() && !stdin::is_device(name) {
                 self.empty.push(source.name.clone());
             }
             let mut text = self.text(file_format::without_mark(bytes), source)?;
@@ -325,7 +348,7 @@ impl InputReader {
             return Err(Error::new(ErrorKind::Input, error).advise(advice));
         }
         self.text_left -= bytes.len();
-        Ok(text(bytes, &source.name, &self.notes))
+        Ok(self.notes.text_of(bytes, &source.name))
     }
 }
 
@@ -360,6 +383,13 @@ fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
 }
 
 impl InputSource {
+    fn stdin(is_attached: bool) -> InputSource {
+        InputSource {
+            name: "standard input".to_owned(),
+            is_attached,
+        }
+    }
+
     /// The error for a source that cannot be read. Its kind is `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
         let name = &self.name;
@@ -385,44 +415,6 @@ impl InputSource {
         Error::new(ErrorKind::Binary, format!("{name} is binary"))
             .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
     }
-}
-
-/// Notes that bytes have been replaced.
-pub fn note_replaced(source: &str, notes: &Notes) {
-    notes.note(&format!(
-        "{source} is not all UTF-8: its other bytes are sent as U+FFFD"
-    ));
-}
-
-/// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
-pub fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
-    match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            note_replaced(source, notes);
-            String::from_utf8_lossy(error.as_bytes()).into_owned()
-        }
-    }
-}
-
-/// Whether this file is standard input.
-pub fn is_stdin(file: &OsStr) -> bool {
-    file == STDIN
-}
-
-/// Whether a file is a device. /dev/null is meant to be empty, whatever its name is.
-fn is_device(name: &str) -> bool {
-    let path = if name == STDIN { STDIN_PATH } else { name };
-    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device())
-}
-
-/// Whether q may have to wait for what comes from a file, as from a pipe.
-pub fn may_wait(path: &OsStr) -> bool {
-    let Ok(metadata) = fs::metadata(path) else {
-        return false;
-    };
-    let is_device = metadata.file_type().is_char_device();
-    !metadata.is_file() && !metadata.is_dir() && !is_device
 }
 
 #[cfg(test)]

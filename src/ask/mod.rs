@@ -14,6 +14,9 @@ mod question;
 mod record;
 mod request;
 mod run;
+mod saving;
+mod server;
+mod stdin;
 mod tools;
 mod turn;
 mod verdict;
@@ -33,27 +36,23 @@ use tools::Tools;
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let settings = context.settings(command_line)?;
-    let mut plan = Plan::new(&settings, notes)?;
-    place::check_name(&settings, context)?;
-    let early = place::early_target(&plan, context)?;
-    if let Some(early) = &early
-        && plan.waits_for_input()
-    {
-        early.open_ahead(&settings);
-    }
+    let mut plan = Plan::new(&settings, context)?;
+    let early = server::choose_early(&plan, context)?;
 
     let files = InputReader::read_files(&settings.typed.attach, notes)?;
     // Servers start while input is read.
     let mut tools = Tools::start_typed(&plan, context, groups)?;
-    let draft = plan.read_input(files, notes)?;
+    let input = files.read_stdin(&plan)?;
 
-    let opened = Opened::read(&settings, context)?;
-    let target = opened.target(early, &settings, notes)?;
-    let place = opened.decide(&target, &settings, command_line, notes);
-    if let Some(schema) = place.schema_to_repeat() {
-        plan.output.repeat_shape(schema);
+    let opened = Opened::read(&plan, context)?;
+    let target = server::choose(&plan, early, &opened.found, opened.at, notes)?;
+    let place = opened.decide(&plan, &target, command_line, notes);
+    if let Some(schema) = &place.schema_to_repeat {
+        plan.output.repeat_shape(schema.clone());
     }
-    let question = draft.into_question(place.question_to_repeat().as_ref())?;
+    let words = plan.words.take();
+    let last = place.question_to_repeat.as_ref();
+    let question = question::compose(words, input, last, settings.typed.is)?;
     tools.start_remembered(&place)?;
     let toolbox = tools.wait(&target)?;
 

@@ -1,28 +1,30 @@
 //! Plans a question: checks what was typed as far as that needs no waiting, and decides what follows from it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io::{self, IsTerminal};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use super::answer_form::Output;
-use super::input::{self, InputReader};
-use super::question::{QuestionDraft, non_blank};
+use super::stdin;
 use super::verdict::no_statement;
+use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::manual;
-use crate::output::Notes;
+use crate::session::rules::Rules;
 use crate::settings::{Cached, Settings};
+use crate::text::non_blank;
 use crate::tools::Selection;
-use crate::unix;
 
 /// What is decided about a question before its input is read.
 pub struct Plan<'a> {
     pub settings: &'a Settings,
-    words: Option<String>,
-    reads_stdin: bool,
+    pub words: Option<String>,
+    pub reads_stdin: bool,
+    /// Whether q may have to wait for standard input or a file.
+    pub waits_for_input: bool,
+    pub relation: Relation,
+    /// The settings' rules for conversations, loosened by `-ff`.
+    pub rules: Rules,
     /// The tools of `-t`, if it is given.
     pub selection: Option<Selection>,
     /// A system prompt that stays with the conversation.
@@ -30,9 +32,23 @@ pub struct Plan<'a> {
     pub output: Output,
 }
 
+/// How a question relates to a conversation.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Relation {
+    /// It begins one.
+    New,
+    /// It continues the current one.
+    Follow,
+    /// It belongs to one that was chosen by its name, id or path, which may be new.
+    Chosen,
+    /// It repeats the last question.
+    Again,
+}
+
 impl Plan<'_> {
-    pub fn new<'a>(settings: &'a Settings, notes: &Notes) -> Result<Plan<'a>, Error> {
-        let text = |typed: OsString, name| input::text(typed.into_encoded_bytes(), name, notes);
+    pub fn new<'a>(settings: &'a Settings, context: &Context) -> Result<Plan<'a>, Error> {
+        let notes = &context.notes;
+        let text = |typed: OsString, name| notes.text_of(typed.into_encoded_bytes(), name);
         let arguments = &settings.typed;
         refuse_file_as_word(arguments)?;
         check_cached(settings)?;
@@ -41,45 +57,65 @@ impl Plan<'_> {
         if arguments.is && words.is_none() && !arguments.again {
             return Err(no_statement());
         }
-        let reads_stdin = reads_stdin(settings, words.is_some(), notes)?;
+        let reads_stdin = stdin::is_read(settings, words.is_some(), notes)?;
+        let has_question = words.is_some() || reads_stdin || !arguments.attach.is_empty();
+        if !has_question && !arguments.again {
+            return Err(no_question());
+        }
         let selection = Selection::from_option(&arguments.tools)?;
         let output = Output::new(settings)?;
         let system = arguments.system.clone();
+        let system = system.map(|system| text(system, "the system prompt"));
+        let relation = Relation::new(arguments, context)?;
+        check_name(arguments, context)?;
         Ok(Plan {
             settings,
             words,
             reads_stdin,
+            waits_for_input: stdin::is_awaited(reads_stdin, &arguments.attach),
+            system,
+            relation,
+            rules: rules_of(settings),
             selection,
-            system: system.map(|system| text(system, "the system prompt")),
             output,
         })
     }
+}
 
-    /// Whether q may have to wait for standard input or a file.
-    pub fn waits_for_input(&self) -> bool {
-        let mut files = self.settings.typed.attach.iter();
-        let reads_pipe = self.reads_stdin && input::may_wait(input::STDIN_PATH.as_ref());
-        reads_pipe || files.any(|file| input::may_wait(file))
+impl Relation {
+    fn new(arguments: &Arguments, context: &Context) -> Result<Relation, Error> {
+        let is_current = context.which()?.is_current();
+        Ok(if arguments.again {
+            Relation::Again
+        } else if !is_current {
+            Relation::Chosen
+        } else if arguments.follow {
+            Relation::Follow
+        } else {
+            Relation::New
+        })
     }
+}
 
-    /// Reads standard input, after the files, and puts the question together.
-    pub fn read_input(&self, files: InputReader, notes: &Notes) -> Result<QuestionDraft, Error> {
-        let (files, input) = files.finish(self.reads_stdin)?;
-        // A command that failed may be the reason.
-        if let Some(input) = &input
-            && input.trim().is_empty()
-            && self.words.is_some()
-            && let Ok(stdin) = fs::metadata(input::STDIN_PATH)
-            && (stdin.is_file() || stdin.file_type().is_fifo())
-        {
-            notes.note("standard input was empty");
-        }
-        let draft = QuestionDraft::new(files, input, self.words.clone(), self.settings.typed.is);
-        if !draft.says_something() && !self.settings.typed.again {
-            return Err(no_question());
-        }
-        Ok(draft)
+/// Refuses a new name that looks like a number of the list. A conversation that was named so before is continued.
+fn check_name(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let must_exist = arguments.follow || arguments.again;
+    if must_exist || context.which()?.like_number().is_none() {
+        return Ok(());
     }
+    // What is wrong with the directory is told once the conversation is opened.
+    context
+        .find_unnoted()
+        .map_or(Ok(()), |handle| handle.refuse_new())
+}
+
+fn rules_of(settings: &Settings) -> Rules {
+    let mut rules = settings.values.rules;
+    if settings.typed.follow_anyway {
+        rules.expire = None;
+        rules.continue_on_mismatch = true;
+    }
+    rules
 }
 
 /// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
@@ -120,40 +156,8 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether standard input is read. It is an error if nothing can have the question.
-fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bool, Error> {
-    let arguments = &settings.typed;
-    let is_spared = match settings.environment.get("Q_STDIN") {
-        None => false,
-        Some("none") => true,
-        Some(other) => {
-            return Err(Error::settings(format!(
-                "Q_STDIN: the only value is none, not “{other}”"
-            )));
-        }
-    };
-    let has_nothing_else = !has_words && arguments.attach.is_empty();
-    // The last question is asked again unchanged, with its own input.
-    if arguments.again && has_nothing_else {
-        return Ok(false);
-    }
-    let mut reads_stdin = !arguments.no_stdin && !io::stdin().is_terminal();
-    if reads_stdin && is_spared {
-        reads_stdin = false;
-        // One of the files may be standard input.
-        if unix::stdin_has_bytes() && !arguments.attach.iter().any(|file| input::is_stdin(file)) {
-            notes.note(
-                "Q_STDIN=none leaves standard input alone, where bytes are waiting; -a - reads them",
-            );
-        }
-    }
-    if has_nothing_else && !reads_stdin {
-        return Err(no_question());
-    }
-    Ok(reads_stdin)
-}
-
-fn no_question() -> Error {
+/// The error where neither words nor input have a question.
+pub fn no_question() -> Error {
     let synopsis = manual::SYNOPSIS;
     let advice = format!("usage:\n{synopsis}q -h lists the options");
     Error::usage("there is no question").advise(advice)

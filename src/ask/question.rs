@@ -1,97 +1,68 @@
 //! Makes the question from the words of the command line, standard input and files (pure).
 
-use super::input::FileContent;
+use super::input::{FileContent, QuestionInput};
 use super::verdict::{self, no_statement};
 use crate::error::Error;
 use crate::message::{Message, Role};
-use crate::text::fence;
+use crate::text::{fence, non_blank};
 
-/// What a question is made of. Input and words are not blank.
-pub struct QuestionDraft {
-    files: Vec<FileContent>,
-    input: Option<String>,
+/// The question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets no
+/// fence. With a `last` one to ask again, it has those parts of that one that are not given this time. Words are not blank;
+/// with `is_statement` they are a statement, and the question is whether it is true.
+///
+/// # Errors
+///
+/// There is no statement where there must be one.
+pub fn compose(
     words: Option<String>,
-    /// The words are a statement.
+    input: QuestionInput,
+    last: Option<&Message>,
     is_statement: bool,
-}
-
-impl QuestionDraft {
-    pub fn new(
-        files: Vec<FileContent>,
-        input: Option<String>,
-        words: Option<String>,
-        is_statement: bool,
-    ) -> QuestionDraft {
-        QuestionDraft {
-            files,
-            input: input.and_then(non_blank),
-            words,
-            is_statement,
+) -> Result<Message, Error> {
+    let empty = Message::text(Role::User, "");
+    let last = last.unwrap_or(&empty);
+    let (last_files, last_rest) = fence::split_files(&last.text);
+    let mut parts = vec![last_files.to_owned()];
+    let mut attachments = last.attachments.clone();
+    if !input.files.is_empty() {
+        parts.clear();
+        attachments.clear();
+    }
+    for file in input.files {
+        match file {
+            FileContent::Text(fence) => parts.push(fence),
+            FileContent::Attachment(attachment) => attachments.push(attachment),
         }
     }
 
-    /// Whether there is something to ask.
-    pub fn says_something(&self) -> bool {
-        self.words.is_some() || self.input.is_some() || !self.files.is_empty()
+    let mut input = input.text;
+    // The last input keeps its fence, if it has one.
+    let (mut last_input, mut last_words) = ("", "");
+    if last.input_alone {
+        input = input.or_else(|| non_blank(last_rest.to_owned()));
+    } else {
+        (last_input, last_words) = fence::split_input(last_rest);
     }
-
-    /// The question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets
-    /// no fence. With a `last` one to ask again, it has the parts of that one that are not given anew.
-    ///
-    /// # Errors
-    ///
-    /// There is no statement where there must be one.
-    pub fn into_question(self, last: Option<&Message>) -> Result<Message, Error> {
-        let empty = Message::text(Role::User, "");
-        let last = last.unwrap_or(&empty);
-        let (last_files, last_rest) = fence::split_files(&last.text);
-        let mut parts = vec![last_files.to_owned()];
-        let mut attachments = last.attachments.clone();
-        if !self.files.is_empty() {
-            parts.clear();
-            attachments.clear();
-        }
-        for file in self.files {
-            match file {
-                FileContent::Text(fence) => parts.push(fence),
-                FileContent::Attachment(attachment) => attachments.push(attachment),
-            }
-        }
-
-        let mut input = self.input;
-        // The last input keeps its fence, if it has one.
-        let (mut last_input, mut last_words) = ("", "");
-        if last.input_alone {
-            input = input.or_else(|| non_blank(last_rest.to_owned()));
-        } else {
-            (last_input, last_words) = fence::split_input(last_rest);
-        }
-        let mut words = self.words;
-        if self.is_statement {
-            words = words.map(|statement| verdict::question_about(&statement));
-            let earlier = non_blank(last_words.to_owned());
-            let again = || earlier.map(|statement| verdict::question_again(&statement));
-            words = Some(words.or_else(again).ok_or_else(no_statement)?);
-        }
-        let words = words.or_else(|| non_blank(last_words.to_owned()));
-        let input_alone = words.is_none() && input.is_some();
-        parts.push(match input {
-            Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
-            Some(input) => fence::around_input(&input),
-            None => last_input.to_owned(),
-        });
-        parts.extend(words);
-        let text = fence::join(parts.iter().map(String::as_str));
-        Ok(Message {
-            input_alone,
-            ..Message::with_attachments(Role::User, attachments, text)
-        })
+    let mut words = words;
+    if is_statement {
+        words = words.map(|statement| verdict::question_about(&statement));
+        let earlier = non_blank(last_words.to_owned());
+        let again = || earlier.map(|statement| verdict::question_again(&statement));
+        words = Some(words.or_else(again).ok_or_else(no_statement)?);
     }
-}
-
-/// The text, unless it is nothing but white space.
-pub fn non_blank(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.trim().is_empty())
+    let words = words.or_else(|| non_blank(last_words.to_owned()));
+    let input_alone = words.is_none() && input.is_some();
+    parts.push(match input {
+        Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
+        Some(input) => fence::around_input(&input),
+        None => last_input.to_owned(),
+    });
+    parts.extend(words);
+    let text = fence::join(parts.iter().map(String::as_str));
+    Ok(Message {
+        input_alone,
+        ..Message::with_attachments(Role::User, attachments, text)
+    })
 }
 
 #[cfg(test)]
@@ -115,10 +86,11 @@ mod tests {
         if files == "b" {
             new.push(FileContent::Text(text("OTHER")));
         }
-        let input = Some(text(input));
-        let words = non_blank(words.to_owned());
-        let draft = QuestionDraft::new(new, input, words, false);
-        draft.into_question(Some(last)).expect("a question")
+        let input = QuestionInput {
+            files: new,
+            text: non_blank(text(input)),
+        };
+        compose(non_blank(words.to_owned()), input, Some(last), false).expect("a question")
     }
 
     #[test]
@@ -149,7 +121,7 @@ mod tests {
 
     #[test]
     fn input_that_was_the_question_stays_when_words_or_files_come() {
-        // Input may look as if q had made it.
+        // QuestionInput may look as if q had made it.
         let table = r##"
             log | - | - | - | log | alone
             log | - | how | - | LOG␊␊how | -

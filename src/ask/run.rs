@@ -10,6 +10,7 @@ use super::dialogue::Dialogue;
 use super::place::Place;
 use super::plan::Plan;
 use super::record::Record;
+use super::saving;
 use super::window::Window;
 use crate::context::Context;
 use crate::error::Error;
@@ -17,7 +18,7 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
-use crate::session::rules::Responder;
+use crate::session::rules::{Intent, Responder};
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, Settings};
 use crate::text::fence;
@@ -49,7 +50,7 @@ impl<'a> Run<'a> {
         let model = choose_model(&target, settings, notes)?;
         let provider = &target.provider().name;
         let window = Window::new(place.intent.earlier(), settings);
-        if let Some(to) = place.handed_to(provider, &model) {
+        if let Some(to) = handed_to(place, provider, &model) {
             window.report_hand_over(&to, notes);
         }
         let system = system_prompt(&plan, place);
@@ -59,7 +60,7 @@ impl<'a> Run<'a> {
             model: Some(model.clone()),
             at: Timestamp::now(),
         };
-        let saver = place.saver(responder, &plan, context);
+        let saver = saving::saver(&plan, place, responder, context);
         let schema = plan.output.shape().map(|shape| shape.schema.clone());
         let record = Record::new(question.clone(), schema, model, saver, context);
         let run = Run {
@@ -88,6 +89,20 @@ fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<S
     }
     target.fetch_key(notes)?;
     target.first_model(notes)
+}
+
+/// The provider, perhaps with its model, that continues the current conversation after another one.
+fn handed_to(place: &Place, provider: &str, model: &str) -> Option<String> {
+    let is_current = place.handle.as_ref()?.which.is_current();
+    match &place.intent {
+        Intent::Follow(read) if is_current && provider != read.provider => {
+            Some(provider.to_owned())
+        }
+        Intent::Follow(read) if is_current && model != read.model => {
+            Some(format!("{provider}, model {model}"))
+        }
+        _ => None,
+    }
 }
 
 /// The system prompt: the one that was typed, the conversation's own, that of the settings, or the built-in one.

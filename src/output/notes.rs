@@ -70,6 +70,24 @@ impl Notes {
         }
     }
 
+    /// Notes that bytes of a text have been replaced.
+    pub fn note_replaced(&self, source: &str) {
+        self.note(&format!(
+            "{source} is not all UTF-8: its other bytes are sent as U+FFFD"
+        ));
+    }
+
+    /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
+    pub fn text_of(&self, bytes: Vec<u8>, source: &str) -> String {
+        match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                self.note_replaced(source);
+                String::from_utf8_lossy(error.as_bytes()).into_owned()
+            }
+        }
+    }
+
     /// Prints an error that does not end q as a note.
     pub fn note_error(&self, error: &Error) {
         if !self.quiet {

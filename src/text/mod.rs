@@ -18,3 +18,8 @@ pub mod search;
 pub mod short_form;
 pub mod surrogates;
 pub mod unescape;
+
+/// The text, unless it is nothing but white space.
+pub fn non_blank(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.trim().is_empty())
+}

@@ -1,0 +1,69 @@
+//! Decides what becomes of the exchange: where it is saved, and what that changes in the conversation.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use super::place::Place;
+use super::plan::Plan;
+use crate::context::Context;
+use crate::session::name::ConversationRef;
+use crate::session::rules::{self, Circumstances, Intent, Responder};
+use crate::session::save::Saver;
+use crate::session::store::Handle;
+use crate::tools::Selection;
+
+/// What saves the exchange with the answer of this model; `None` if nothing is saved.
+pub fn saver(plan: &Plan, place: &Place, responder: Responder, context: &Context) -> Option<Saver> {
+    let settings = plan.settings;
+    if !settings.saves() {
+        return None;
+    }
+    let mut handle = place.handle.clone()?;
+    if place.intent == Intent::New {
+        // A new conversation is not in the directory to which a link of the user's may lead.
+        handle.path.clone_from(&handle.link);
+    }
+    let arguments = &settings.typed;
+    let rule = rules::of_question(&handle.which, handle.directory.kind(&handle.path));
+    let circumstances = Circumstances {
+        is_new: matches!(place.intent, Intent::New | Intent::FollowOrNew),
+        is_model_typed: arguments.provider.is_some() || arguments.model.is_some(),
+        is_terminal: io::stdout().is_terminal(),
+    };
+    // -ff meant what was there when the question began, and not what another q has begun since.
+    let mut rules = settings.values.rules;
+    if !rule.is_trimmed {
+        rules.pairs = usize::MAX;
+    }
+    if place.retains_current {
+        rules.keep = None;
+    }
+    let mut becomes_current = None;
+    if rule.becomes_current.applies(circumstances) {
+        becomes_current = current_link(&handle, context);
+    }
+    Some(Saver {
+        intent: place.intent.clone(),
+        becomes_current,
+        responder,
+        pins: rule.pinned.applies(circumstances),
+        system: plan.system.clone(),
+        tools: plan.selection.as_ref().map(Selection::names),
+        rules,
+        cache: context.cache.clone(),
+        handle,
+    })
+}
+
+/// The link to the current conversation: of the question, else the one that `Q_SESSION` may choose; `None` if no current
+/// conversation can have that name.
+fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
+    if handle.which.is_current() {
+        return Some(handle.link.clone());
+    }
+    let which = ConversationRef::find(None, context.environment.get("Q_SESSION"));
+    let Ok(ConversationRef::Current(stem)) = which else {
+        return None;
+    };
+    Some(handle.directory.path_of(&stem))
+}

@@ -1,0 +1,100 @@
+//! Decides which server is asked: before q waits for input where that can be told, and finally once the conversation is read.
+
+use super::plan::{Plan, Relation};
+use crate::context::Context;
+use crate::error::Error;
+use crate::output::Notes;
+use crate::server::discover;
+use crate::server::target::Target;
+use crate::server::whom::{self, Claim, Model, Whom};
+use crate::session;
+use crate::session::rules::Found;
+use crate::session::timestamp::Timestamp;
+use crate::settings::Cached;
+
+/// The server, where that can be told before q waits for input, so that a wrong provider or key is reported at once. While q
+/// waits, the connection is opened. `None`: it is decided once the input is read.
+pub fn choose_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
+    let early = find_early(plan, context)?;
+    if let Some(early) = &early
+        && plan.waits_for_input
+    {
+        early.open_ahead(plan.settings);
+    }
+    Ok(early)
+}
+
+/// The conversation is only peeked at, because it may change while q waits.
+fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
+    let settings = plan.settings;
+    let notes = &context.notes;
+    if plan.relation == Relation::New || settings.typed.provider.is_some() {
+        return discover::find_server(settings, Claim::None, notes).map(Some);
+    }
+    // Without a wait there is nothing to gain by a look ahead.
+    if !plan.waits_for_input {
+        return Ok(None);
+    }
+    let mut peeked = Ok(None);
+    if let Ok(handle) = context.find_unnoted() {
+        peeked = session::read(&handle.path);
+    }
+    match (plan.relation, claim_of(&peeked, Timestamp::now(), plan)) {
+        (Relation::Follow, claim @ (Claim::None | Claim::Suggests(_))) => {
+            discover::find_server(settings, claim, notes).map(Some)
+        }
+        (_, claim @ Claim::Keeps(_)) => {
+            // What is wrong may be right once the input is read.
+            let Ok(Whom::Server(choice)) = whom::decide(settings, claim) else {
+                return Ok(None);
+            };
+            Ok(Target::new(choice, settings).ok())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The server to ask, by what the conversation says that was found at this time: the early one, with its connection, if it is
+/// the same.
+pub fn choose(
+    plan: &Plan,
+    early: Option<Target>,
+    found: &Found,
+    at: Timestamp,
+    notes: &Notes,
+) -> Result<Target, Error> {
+    let settings = plan.settings;
+    let claim = claim_of(found, at, plan);
+    let Some(early) = early else {
+        return discover::find_server(settings, claim, notes);
+    };
+    match whom::decide(settings, claim)? {
+        Whom::Server(choice) if choice.provider.name != early.provider().name => {
+            Target::new(choice, settings)
+        }
+        Whom::Server(choice) => Ok(early.with_model(choice.model)),
+        Whom::FirstRunning => match whom::model_of(early.provider(), settings, claim) {
+            // It has been asked for its list.
+            Model::First => Ok(early),
+            model => Ok(early.with_model(model)),
+        },
+    }
+}
+
+/// What a conversation says about who answers.
+fn claim_of<'a>(found: &'a Found, at: Timestamp, plan: &Plan) -> Claim<'a> {
+    let Ok(Some(conversation)) = found else {
+        return Claim::None;
+    };
+    let settings = plan.settings;
+    // No server may be asked, and nothing but the conversation names one.
+    let is_only_name =
+        settings.cached == Cached::Only && settings.provider.is_none() && settings.model.is_none();
+    match plan.relation {
+        Relation::New => Claim::None,
+        Relation::Chosen | Relation::Again => Claim::Keeps(conversation),
+        Relation::Follow if plan.rules.is_idle(conversation, at) => Claim::None,
+        Relation::Follow if conversation.pinned || is_only_name => Claim::Keeps(conversation),
+        Relation::Follow => Claim::Suggests(conversation),
+    }
+}
