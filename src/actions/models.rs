@@ -14,7 +14,6 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let settings = context.settings(arguments)?;
     let target = discover::find_server(&settings, Claim::None, notes)?;
-    target.fetch_key(notes)?;
     let models = target.models(notes)?;
     notes.spinner().stop();
     let names = Vec::from_iter(models.into_iter().map(|model| model.id));

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::dialogue::Dialogue;
-use super::printer::Printer;
 use super::run::Run;
 use crate::answers::{self, AnswerFile, KnownAnswer};
 use crate::context::Context;
@@ -11,7 +10,6 @@ use crate::error::Error;
 use crate::message::Sources;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply};
-use crate::server::call::CallEnd;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Cached;
 use crate::text::fence;
@@ -33,14 +31,14 @@ impl Run<'_> {
         let provider = self.target.provider();
         let base_url = provider.address()?.without_keys();
         let body = self.request(dialogue)?.body.unwrap_or_default();
-        let model = self.record.lock().answer.model.clone();
+        let model = &dialogue.model;
         let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
-        let key = answers::key(&base_url, provider.api.name, &model, body);
+        let key = answers::key(&base_url, provider.api.name, model, body);
         let mut question = String::new();
         if !self.question.input_alone {
             question = fence::split_input(&self.question.text).1.to_owned();
         }
-        Ok(Some(answers.file(&key, question, model)))
+        Ok(Some(answers.file(&key, question, model.clone())))
     }
 
     /// The known answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
@@ -67,12 +65,7 @@ impl Run<'_> {
 
     /// Delivers a known answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
     /// the folder must not choose the next one.
-    pub fn deliver(
-        &self,
-        known: KnownAnswer,
-        dialogue: &mut Dialogue,
-        printer: &Printer,
-    ) -> Result<(), Error> {
+    pub fn deliver(&self, known: KnownAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
         dialogue.cached_from = Some(known.model);
         let reply = Reply::of_known(known.answer.len(), &known.finish);
         let piece = Piece {
@@ -81,19 +74,25 @@ impl Run<'_> {
             sources: Sources::from_json(&known.sources).list,
             ..Piece::default()
         };
-        let end = printer.take(piece).map_err(CallEnd::Output);
-        self.conclude(end, &reply, dialogue, printer)
+        let end = self.printer.take(piece);
+        self.conclude(end, &reply, dialogue)
     }
 
     /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.
-    pub fn keep(&self, file: &AnswerFile, reply: &Reply, result: &Result<(), Error>) {
+    pub fn keep(
+        &self,
+        file: &AnswerFile,
+        reply: &Reply,
+        dialogue: &Dialogue,
+        result: &Result<(), Error>,
+    ) {
         let is_whole = matches!(reply.end.finish(), None | Some(Finish::Complete(_)));
         let failure = result.as_ref().err();
         let is_delivered = failure.is_none_or(Error::is_about_content);
         if !is_whole || !is_delivered || !self.settings.keeps_answer() {
             return;
         }
-        let Some(known) = self.known_answer(file, reply) else {
+        let Some(known) = self.known_answer(file, reply, dialogue) else {
             return;
         };
         if let Err(error) = file.write(&known) {
@@ -103,7 +102,12 @@ impl Run<'_> {
     }
 
     /// What is kept of the answer; `None` if it was too long to be kept, or has not the shape that was asked for.
-    fn known_answer(&self, file: &AnswerFile, reply: &Reply) -> Option<KnownAnswer> {
+    fn known_answer(
+        &self,
+        file: &AnswerFile,
+        reply: &Reply,
+        dialogue: &Dialogue,
+    ) -> Option<KnownAnswer> {
         let state = self.record.lock();
         let answer = &state.answer;
         let shape = self.output.shape();
@@ -116,7 +120,7 @@ impl Run<'_> {
             question: file.question.clone(),
             answer: answer.text.clone(),
             provider: self.target.provider().name.clone(),
-            model: answer.model.clone(),
+            model: dialogue.model.clone(),
             asked: file.asked.clone(),
             finish: reply.end.finish().map_or("stop", Finish::word).to_owned(),
             usage: json!(answer.usage),

@@ -9,6 +9,8 @@ use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
 /// What changes from request to request.
 pub struct Dialogue {
+    /// The model that is asked.
+    pub model: String,
     /// The earlier messages that are sent; fewer once the provider says that they are too many.
     pub window: Window,
     /// The tools that the model may call, and the servers that run them.
@@ -46,8 +48,9 @@ pub enum Next {
 }
 
 impl Dialogue {
-    pub fn new(window: Window, toolbox: Option<Toolbox>) -> Dialogue {
+    pub fn new(model: String, window: Window, toolbox: Option<Toolbox>) -> Dialogue {
         Dialogue {
+            model,
             window,
             toolbox,
             left_out: Vec::new(),

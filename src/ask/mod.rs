@@ -5,6 +5,7 @@ mod answer_form;
 mod cached;
 mod dialogue;
 mod file_format;
+mod finish;
 mod input;
 mod pattern;
 mod place;

@@ -72,8 +72,6 @@ pub struct RecordState {
 /// As much of an answer as has come.
 #[derive(Default)]
 pub struct Answer {
-    /// The model that gives it.
-    pub model: String,
     pub text: String,
     /// What the model said and called before the answer.
     pub steps: Vec<Step>,
@@ -154,19 +152,14 @@ impl Answer {
 }
 
 impl Record {
-    /// `model` is the one that is asked first. `saver` is `None` if nothing is saved.
+    /// `saver` is `None` if nothing is saved.
     pub fn new(
         question: Message,
         schema: Option<Value>,
-        model: String,
         saver: Option<Saver>,
         context: &Context,
     ) -> Record {
         let state = RecordState {
-            answer: Answer {
-                model,
-                ..Answer::default()
-            },
             saver,
             ..RecordState::default()
         };
@@ -185,14 +178,13 @@ impl Record {
         lock(&self.state)
     }
 
-    /// Replaces the model that is asked.
-    pub fn set_model(&self, model: &str) {
-        self.lock().answer.model = model.to_owned();
-    }
-
-    /// Another reply begins.
-    pub fn begin_reply(&self) {
-        let answer = &mut self.lock().answer;
+    /// This model is asked for another reply.
+    pub fn begin_reply(&self, model: &str) {
+        let state = &mut *self.lock();
+        if let Some(saver) = &mut state.saver {
+            saver.responder.model = Some(model.to_owned());
+        }
+        let answer = &mut state.answer;
         answer.reply_begins = answer.text.len();
         answer.has_reasoned = false;
     }
@@ -343,13 +335,12 @@ impl Record {
     }
 
     fn commit(&self, state: &mut RecordState, breaks_off: bool, finish: Option<&str>) -> Saved {
-        let Some(mut saver) = state.saver.take() else {
+        let Some(saver) = state.saver.take() else {
             return Saved::default();
         };
         let answer = &mut state.answer;
         // A signal may have come before the end of the reply.
         answer.take_unopened_reasoning();
-        saver.responder.model = Some(answer.model.clone());
         if answer.kept.is_too_much() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
             return Saved::unsaved(&reason);

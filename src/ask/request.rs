@@ -7,7 +7,7 @@ use super::run::Run;
 use crate::error::Error;
 use crate::provider::failure::{self, Meaning};
 use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
-use crate::server::call::CallError;
+use crate::server::api_client::ApiError;
 use crate::text::fence;
 
 /// Advice for a prompt that cannot be made shorter.
@@ -48,7 +48,7 @@ impl Run<'_> {
         }
         let answer = &self.record.lock().answer;
         let prompt = Prompt {
-            model: &answer.model,
+            model: &dialogue.model,
             system,
             messages,
             lasting: dialogue.window.kept,
@@ -110,7 +110,7 @@ impl Run<'_> {
 
     /// Changes what the provider did not accept, for another request. Returns whether anything can be changed; if not, the
     /// failure may have got advice.
-    pub fn adapt_to(&self, failed: &mut CallError, dialogue: &mut Dialogue) -> bool {
+    pub fn adapt_to(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
             Meaning::TooLong => {
                 let is_shorter = dialogue.window.halve();
@@ -119,7 +119,7 @@ impl Run<'_> {
                 }
                 is_shorter
             }
-            Meaning::UnknownModel => self.heal(failed),
+            Meaning::UnknownModel => self.heal(failed, dialogue),
             Meaning::CannotChat => self.ask_next_model(dialogue),
             Meaning::Refuses(extra) => self.leave_out(extra, failed, dialogue),
             Meaning::RefusesTool(place) => {
@@ -132,7 +132,7 @@ impl Run<'_> {
     }
 
     /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
-    fn leave_out(&self, extra: Extra, failed: &mut CallError, dialogue: &mut Dialogue) -> bool {
+    fn leave_out(&self, extra: Extra, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         let notes = self.notes;
         let provider = &self.target.provider().name;
         let error = &mut failed.error;
@@ -176,20 +176,20 @@ impl Run<'_> {
         if std::mem::replace(&mut dialogue.has_next_model, true) {
             return false;
         }
-        let model = self.record.lock().answer.model.clone();
-        let Some(next) = self.target.next_model(&model, self.notes) else {
+        let model = &dialogue.model;
+        let Some(next) = self.target.next_model(model, self.notes) else {
             return false;
         };
         self.notes
             .detail(|| format!("{model} cannot chat; asking {next}"));
-        self.record.set_model(&next);
+        dialogue.model = next;
         true
     }
 
     /// Replaces a model that the server does not know with the newest one of its family, if that is another one.
-    fn heal(&self, failed: &mut CallError) -> bool {
-        let model = self.record.lock().answer.model.clone();
-        let healed = self.target.heal(&model, failed.error.clone(), self.notes);
+    fn heal(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
+        let model = &dialogue.model;
+        let healed = self.target.heal(model, failed.error.clone(), self.notes);
         let newest = match healed {
             Ok(newest) => newest,
             Err(error) => {
@@ -203,7 +203,7 @@ impl Run<'_> {
             "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
              silences this note"
         ));
-        self.record.set_model(&newest);
+        dialogue.model = newest;
         true
     }
 }

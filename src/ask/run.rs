@@ -1,4 +1,4 @@
-//! What is decided about a question before it is asked.
+//! Brings together what is decided about a question before it is asked.
 
 use std::env::consts::OS;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use super::answer_form::{Form, Output};
 use super::dialogue::Dialogue;
 use super::place::Place;
 use super::plan::Plan;
+use super::printer::Printer;
 use super::record::Record;
 use super::saving;
 use super::window::Window;
@@ -24,7 +25,7 @@ use crate::settings::{Cached, Settings};
 use crate::text::fence;
 use crate::tools::Toolbox;
 
-/// A question to one provider: what is asked of whom, how the answer is printed, and the record of what comes.
+/// A question to one server: what is asked, how the answer is printed, and the record of what comes.
 pub struct Run<'a> {
     pub settings: &'a Settings,
     pub notes: &'a Notes,
@@ -33,6 +34,7 @@ pub struct Run<'a> {
     pub system: String,
     pub question: Message,
     pub record: Arc<Record>,
+    pub printer: Printer,
 }
 
 impl<'a> Run<'a> {
@@ -62,17 +64,20 @@ impl<'a> Run<'a> {
         };
         let saver = saving::saver(&plan, place, responder, context);
         let schema = plan.output.shape().map(|shape| shape.schema.clone());
-        let record = Record::new(question.clone(), schema, model, saver, context);
+        let record = Arc::new(Record::new(question.clone(), schema, saver, context));
+        let look = context.look(&settings.values);
+        let printer = Printer::new(&plan.output, toolbox.is_some(), look, &record, notes)?;
         let run = Run {
             settings,
             notes,
             system: fence::join([system.as_str(), instructions]),
-            record: Arc::new(record),
+            record,
+            printer,
             output: plan.output,
             target,
             question,
         };
-        Ok((run, Dialogue::new(window, toolbox)))
+        Ok((run, Dialogue::new(model, window, toolbox)))
     }
 }
 
@@ -87,7 +92,6 @@ fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<S
     if settings.typed.dry_run {
         return target.first_model_without_key(notes);
     }
-    target.fetch_key(notes)?;
     target.first_model(notes)
 }
 

@@ -3,21 +3,21 @@
 use std::time::Instant;
 
 use super::dialogue::{Dialogue, Next};
-use super::printer::Printer;
+use super::printer::AnswerFailure;
 use super::run::Run;
 use crate::answers::AnswerFile;
 use crate::context::Context;
 use crate::error::Error;
-use crate::output::{print, source_lines};
+use crate::output::print;
 use crate::provider::reply::Reply;
-use crate::server::call::{Call, CallEnd};
-use crate::text::one_line::on_one_line;
+use crate::server::api_client::ApiClient;
+use crate::server::reply_stream::ReplyStream;
 use crate::tools::{MAX_CALLS, Toolbox};
 
 /// A reply, and how it ended.
 struct ReceivedReply {
     reply: Reply,
-    end: Result<(), CallEnd>,
+    end: Result<(), AnswerFailure>,
     /// `None` if no text has come.
     timing: Option<Timing>,
 }
@@ -35,18 +35,17 @@ impl Run<'_> {
         if self.settings.typed.dry_run {
             return self.print_request(dialogue, file.as_ref());
         }
-        let mut cached = None;
-        if let Some(file) = &file {
-            cached = self.look_up(file)?;
+        if let Some(file) = &file
+            && let Some(cached) = self.look_up(file)?
+        {
+            return self.deliver(cached, dialogue);
         }
-        if cached.is_none() {
-            self.target.fetch_key(self.notes)?;
+        let client = self.target.ready(self.notes)?;
+        // The key is known now, and a tool may print it.
+        if let (Some(toolbox), Some(key)) = (&dialogue.toolbox, self.target.key()) {
+            toolbox.hide(key);
         }
-        let printer = Printer::new(self, dialogue.toolbox.is_some(), context)?;
-        match cached {
-            Some(cached) => self.deliver(cached, dialogue, &printer),
-            None => self.ask_until_answered(dialogue, file.as_ref(), &printer),
-        }
+        self.ask_until_answered(dialogue, &client, file.as_ref())
     }
 
     /// Prints the request that would be sent.
@@ -69,36 +68,29 @@ impl Run<'_> {
     fn ask_until_answered(
         &self,
         dialogue: &mut Dialogue,
+        client: &ApiClient,
         file: Option<&AnswerFile>,
-        printer: &Printer,
     ) -> Result<(), Error> {
-        let call = self.target.call(self.notes)?;
-        // The key is known now, and a tool may print it.
-        if let (Some(toolbox), Some(key)) = (&dialogue.toolbox, self.target.key()) {
-            toolbox.hide(key);
-        }
         loop {
-            let mut received = self.ask_once(dialogue, &call, printer)?;
+            let mut received = self.ask_once(dialogue, client)?;
             let mut next = Next::Stop;
             if received.end.is_ok() {
                 next = dialogue.next(&received.reply, self.settings.values.rounds);
             }
             if next == Next::RunCalls
-                && let Err(error) = printer.end_text()
+                && let Err(unprinted) = self.printer.end_text()
             {
-                received.end = Err(CallEnd::Output(error));
+                received.end = Err(unprinted);
                 next = Next::Stop;
             }
             match next {
                 Next::RunCalls => {
-                    let reply = &mut received.reply;
-                    reply
-                        .turn
-                        .leave_out_arguments(&mut dialogue.room_for_arguments);
-                    self.run_calls(reply, dialogue, printer.is_watched());
+                    let turn = &mut received.reply.turn;
+                    turn.leave_out_arguments(&mut dialogue.room_for_arguments);
+                    self.run_calls(&received.reply, dialogue);
                 }
                 Next::ContinuePaused => dialogue.pause(&received.reply),
-                Next::Stop => return self.finish(received, dialogue, &call, file, printer),
+                Next::Stop => return self.finish(received, dialogue, client, file),
             }
             self.report_reply(&received.reply, received.timing.as_ref());
         }
@@ -108,48 +100,64 @@ impl Run<'_> {
     fn ask_once(
         &self,
         dialogue: &mut Dialogue,
-        call: &Call,
-        printer: &Printer,
+        client: &ApiClient,
     ) -> Result<ReceivedReply, Error> {
         loop {
-            self.report_request(dialogue);
-            let began = Instant::now();
-            let mut first_word = None;
-            let mut reply = Reply::default();
-            let request = self.request(dialogue)?;
-            let tail = dialogue.paused.tail;
-            self.record.begin_reply();
-            let mut end = call.stream(&request, tail, &mut reply, &mut |piece| {
-                if !piece.text.is_empty() {
-                    first_word.get_or_insert_with(|| began.elapsed().as_secs_f64());
-                }
-                printer.take(piece)
-            });
-            if first_word.is_none()
-                && let Err(CallEnd::Failed(failed)) = &mut end
+            let mut received = self.receive_reply(dialogue, client)?;
+            if received.timing.is_none()
+                && let Err(AnswerFailure::Failed(failed)) = &mut received.end
                 && self.adapt_to(failed, dialogue)
             {
                 continue;
             }
-            let total = began.elapsed().as_secs_f64();
             if let Some(reasoning) = self.record.end_reply()
-                && !printer.is_live()
+                && !self.printer.is_live()
             {
-                call.show_reasoning(&reasoning);
+                client.show_reasoning(&reasoning);
             }
+            let reply = &received.reply;
             let failed_searches = &reply.activity.failed_searches;
             dialogue.failed_searches.extend_from_slice(failed_searches);
             self.record.add_usage(reply.usage());
-            return Ok(ReceivedReply {
-                reply,
-                end,
-                timing: first_word.map(|first_word| Timing { first_word, total }),
-            });
+            return Ok(received);
         }
     }
 
+    /// Sends the next request, and prints and records its reply as it arrives.
+    fn receive_reply(
+        &self,
+        dialogue: &mut Dialogue,
+        client: &ApiClient,
+    ) -> Result<ReceivedReply, Error> {
+        self.report_request(dialogue);
+        let request = self.request(dialogue)?;
+        self.record.begin_reply(&dialogue.model);
+        let began = Instant::now();
+        let mut first_word = None;
+        let mut stream = ReplyStream::new(client, &request, dialogue.paused.tail);
+        let end = loop {
+            let piece = match stream.next() {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break Ok(()),
+                Err(failed) => break Err(AnswerFailure::Failed(failed)),
+            };
+            if !piece.text.is_empty() {
+                first_word.get_or_insert_with(|| began.elapsed().as_secs_f64());
+            }
+            if let Err(failure) = self.printer.take(piece) {
+                break Err(failure);
+            }
+        };
+        let total = began.elapsed().as_secs_f64();
+        Ok(ReceivedReply {
+            reply: stream.into_reply(),
+            end,
+            timing: first_word.map(|first_word| Timing { first_word, total }),
+        })
+    }
+
     /// Runs the calls of a reply, in their order; neighbours that only read run side by side.
-    fn run_calls(&self, reply: &Reply, dialogue: &mut Dialogue, watched: bool) {
+    fn run_calls(&self, reply: &Reply, dialogue: &mut Dialogue) {
         let turn = dialogue.end_turn(reply);
         let Some(toolbox) = &mut dialogue.toolbox else {
             return;
@@ -159,7 +167,7 @@ impl Run<'_> {
         let (mut waiting, too_many) = calls.split_at(MAX_CALLS.min(calls.len()));
         while !waiting.is_empty() {
             let (batch, later) = waiting.split_at(toolbox.batch_of(waiting, self.notes));
-            let runs = toolbox.run(batch, watched, &*self.record, self.notes);
+            let runs = toolbox.run(batch, self.printer.is_watched(), &*self.record, self.notes);
             self.record.calls_finished(runs);
             waiting = later;
         }
@@ -172,9 +180,8 @@ impl Run<'_> {
         &self,
         received: ReceivedReply,
         dialogue: &mut Dialogue,
-        call: &Call,
+        client: &ApiClient,
         file: Option<&AnswerFile>,
-        printer: &Printer,
     ) -> Result<(), Error> {
         let ReceivedReply { reply, end, timing } = received;
         let mut end = end;
@@ -184,48 +191,17 @@ impl Run<'_> {
         let has_reasoned = state.answer.has_reasoned;
         drop(state);
         if end.is_ok() && is_blank {
-            end = Err(call.no_answer(&reply, has_reasoned).into());
+            end = Err(AnswerFailure::Failed(
+                client.no_answer(&reply, has_reasoned),
+            ));
         }
         let is_answered = end.is_ok();
-        let result = self.conclude(end, &reply, dialogue, printer);
+        let result = self.conclude(end, &reply, dialogue);
         self.report_reply(&reply, timing.as_ref());
         if let Some(file) = file
             && is_answered
         {
-            self.keep(file, &reply, &result);
-        }
-        result
-    }
-
-    /// Prints the rest of the answer and saves it. The notes about it come after its last line.
-    pub fn conclude(
-        &self,
-        end: Result<(), CallEnd>,
-        reply: &Reply,
-        dialogue: &mut Dialogue,
-        printer: &Printer,
-    ) -> Result<(), Error> {
-        if let Some(toolbox) = &mut dialogue.toolbox {
-            toolbox.report_servers(self.notes);
-        }
-        let has_output = !matches!(end, Err(CallEnd::Output(_)));
-        let result = printer.finish(end, reply, self, dialogue);
-
-        let state = self.record.lock();
-        let sources = source_lines(&state.answer.sources.list);
-        let steps = state.answer.steps.len();
-        drop(state);
-        if has_output {
-            let mut lines = failed_search_lines(&dialogue.failed_searches);
-            lines.extend(sources);
-            self.notes.note_lines(lines);
-        }
-        dialogue.window.report_left_out(self.notes);
-        let rounds = self.settings.values.rounds;
-        if dialogue.must_answer(steps, rounds) {
-            self.notes.note(&format!(
-                "the model had to answer, because rounds = {rounds} allows no more calls"
-            ));
+            self.keep(file, &reply, dialogue, &result);
         }
         result
     }
@@ -236,7 +212,7 @@ impl Run<'_> {
         let provider = self.target.provider();
         if let Ok(address) = self.target.known_address() {
             let name = &provider.name;
-            let model = self.record.lock().answer.model.clone();
+            let model = &dialogue.model;
             notes.detail(|| format!("provider {name}, model {model}, at {address}"));
         }
         let messages = dialogue.window.messages.iter().chain([&self.question]);
@@ -257,17 +233,4 @@ impl Run<'_> {
             self.notes.detail(|| format!("usage: {}", usage.in_words()));
         }
     }
-}
-
-/// A line for each of the provider's searches that failed.
-fn failed_search_lines(reasons: &[String]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for reason in reasons {
-        let mut line = "a search of the web failed".to_owned();
-        if !reason.is_empty() {
-            line += &format!(": {}", on_one_line(reason));
-        }
-        lines.push(line);
-    }
-    lines
 }

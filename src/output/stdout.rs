@@ -31,8 +31,6 @@ pub struct Stdout {
 pub enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
     ReaderGone,
-    /// The answer is printed only when it is complete, and this one is longer than what q keeps.
-    TooLong(Error),
     Failed(Error),
 }
 
@@ -169,7 +167,7 @@ pub fn print_exactly(text: &str, terminal: &Terminal) -> Result<(), Error> {
 pub fn unless_reader_gone(written: Result<(), OutputError>) -> Result<(), Error> {
     match written {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
-        Err(OutputError::TooLong(error) | OutputError::Failed(error)) => Err(error),
+        Err(OutputError::Failed(error)) => Err(error),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Servers: which provider q asks, with which key, and each request over HTTP.
 
-pub mod call;
+pub mod api_client;
 pub mod client;
 pub mod discover;
 pub mod key_command;
+pub mod models;
 pub mod reading;
+pub mod reply_stream;
 pub mod retry;
 pub mod stream;
 pub mod target;

@@ -1,11 +1,11 @@
-//! Reads the body of a response as it arrives: hands on the pieces of the answer, and finds out how it ends.
+//! Reads the body of a response as it arrives, piece by piece, and finds out how the answer ends.
 
 use std::io::{self, Read};
+use std::mem;
 use std::time::{Duration, Instant};
 
 use super::client::Response;
 use super::stream::{self, MAX_EVENT, TooLong};
-use crate::output::OutputError;
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
@@ -30,13 +30,6 @@ pub enum ReadError {
     Broken(String),
     /// What is wrong with a body that does not come from an API. The address may be wrong.
     NotFromApi(String),
-    Output(OutputError),
-}
-
-impl From<OutputError> for ReadError {
-    fn from(error: OutputError) -> ReadError {
-        ReadError::Output(error)
-    }
 }
 
 impl<E: Into<ReplyError>> From<E> for ReadError {
@@ -45,49 +38,172 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
     }
 }
 
-/// Takes each piece of the answer as it comes.
-pub type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
+/// A reader of one reply, streamed or in one piece.
+pub struct ReplyReader<'a> {
+    api: &'a Dialect,
+    body: Body,
+    parser: stream::Parser,
+    has_events: bool,
+    stage: ReadingStage,
+}
 
-/// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
-pub fn read_reply(
-    api: &Dialect,
-    response: Response,
-    reply: &mut Reply,
-    take: TakePiece,
-) -> Result<(), ReadError> {
-    let mut body = Body {
-        response,
-        buffer: vec![0; READ_SIZE],
-        filled: 0,
-    };
-    // Servers that are busy send blank lines to keep the connection alive.
-    let mut first = None;
-    while first.is_none() && body.fill(None).map_err(ReadError::Connection)? > 0 {
-        first = body.bytes().trim_ascii_start().first().copied();
+/// How far a reply has been read.
+enum ReadingStage {
+    Beginning,
+    Streaming,
+    /// The body has ended, or the connection is lost: how its last event could be read, and how the body ended.
+    BodyOver(Result<(), ReadError>, io::Result<()>),
+    /// All pieces have been handed on.
+    Ended(Result<(), ReadError>),
+}
+
+impl ReplyReader<'_> {
+    pub fn new(api: &Dialect, response: Response) -> ReplyReader<'_> {
+        ReplyReader {
+            api,
+            body: Body {
+                response,
+                buffer: vec![0; READ_SIZE],
+                filled: 0,
+            },
+            parser: stream::Parser::default(),
+            has_events: false,
+            stage: ReadingStage::Beginning,
+        }
     }
-    // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
-    if matches!(first, Some(b'{' | b'[')) {
-        let text = read_text(body.bytes().to_vec(), body.response, MAX_EVENT)?;
-        let read = api.read_whole(&text, reply);
+
+    /// Waits for the next piece of the answer; `None` once the reply has ended well. `reply` has what was read so far, even on
+    /// failure.
+    pub fn next(&mut self, reply: &mut Reply) -> Result<Option<Piece>, ReadError> {
+        match mem::replace(&mut self.stage, ReadingStage::Ended(Ok(()))) {
+            ReadingStage::Beginning => self.begin(reply).map(Some),
+            ReadingStage::Streaming if reply.end.is_over() => {
+                self.body.read_rest(reply);
+                Ok(None)
+            }
+            ReadingStage::Streaming => {
+                let limit = reply.end.is_finished().then_some(END_SILENCE);
+                let ended = match self.body.fill(limit) {
+                    Ok(0) => Ok(()),
+                    Ok(_) => return Ok(Some(self.feed(reply))),
+                    Err(lost) => Err(lost),
+                };
+                let (piece, read) = self.read_events(None, reply);
+                self.stage = ReadingStage::BodyOver(read, ended);
+                Ok(Some(piece))
+            }
+            ReadingStage::BodyOver(read, ended) => self.finish(read, ended, reply),
+            ReadingStage::Ended(end) => end.map(|()| None),
+        }
+    }
+
+    /// Reads the first piece, which shows whether the reply is a stream.
+    fn begin(&mut self, reply: &mut Reply) -> Result<Piece, ReadError> {
+        // Servers that are busy send blank lines to keep the connection alive.
+        let mut first = None;
+        while first.is_none() && self.body.fill(None).map_err(ReadError::Connection)? > 0 {
+            first = self.body.bytes().trim_ascii_start().first().copied();
+        }
+        // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
+        if matches!(first, Some(b'{' | b'[')) {
+            self.read_whole(reply)
+        } else {
+            Ok(self.feed(reply))
+        }
+    }
+
+    fn read_whole(&mut self, reply: &mut Reply) -> Result<Piece, ReadError> {
+        let bytes = self.body.bytes().to_vec();
+        let text = read_text(bytes, &mut self.body.response, MAX_EVENT)?;
+        let read = self.api.read_whole(&text, reply);
         let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
         if is_empty || read.is_err() {
             failure::check(&text)?;
         }
-        // What follows needs memory, too.
-        drop(text);
-        take(reply.take_piece(read.is_ok()))?;
-        return Ok(read?);
+        let piece = reply.take_piece(read.is_ok());
+        self.stage = ReadingStage::Ended(read.map_err(ReadError::from));
+        Ok(piece)
     }
-    read_stream(api, body, reply, take)
+
+    /// Reads the events that end in the bytes that have come.
+    fn feed(&mut self, reply: &mut Reply) -> Piece {
+        let bytes = mem::take(&mut self.body.buffer);
+        let (piece, mut read) = self.read_events(Some(&bytes[..self.body.filled]), reply);
+        self.body.buffer = bytes;
+        if read.is_ok() && reply.end.is_over() {
+            read = failure::check(self.parser.stray_json()).map_err(ReadError::from);
+        }
+        self.stage = match read {
+            Ok(()) => ReadingStage::Streaming,
+            Err(error) => ReadingStage::Ended(Err(error)),
+        };
+        piece
+    }
+
+    /// Says whether the answer is complete, once the body is over.
+    fn finish(
+        &mut self,
+        read: Result<(), ReadError>,
+        ended: io::Result<()>,
+        reply: &mut Reply,
+    ) -> Result<Option<Piece>, ReadError> {
+        // An event that cannot be read may have been cut off. Why it was is reported below.
+        if !matches!(read, Err(ReadError::Reply(ReplyError::Malformed(_)))) {
+            read?;
+        }
+        failure::check(self.parser.stray_json())?;
+        if reply.end.is_over() {
+            return Ok(None);
+        }
+        // Where text has followed a finish reason, more of it may have been lost.
+        let ended_well = reply.end.finish().is_some() && ended.is_ok();
+        if ended_well || reply.end.is_finished() {
+            reply.close();
+            return Ok(Some(reply.take_piece(true)));
+        }
+        ended.map_err(ReadError::Connection)?;
+        Err(why_incomplete(
+            self.has_events,
+            &self.parser,
+            &self.body.response,
+        ))
+    }
+
+    /// Reads the events that end in these bytes, or without bytes the last one. Returns what they add to the answer, and how
+    /// the events could be read.
+    fn read_events(
+        &mut self,
+        bytes: Option<&[u8]>,
+        reply: &mut Reply,
+    ) -> (Piece, Result<(), ReadError>) {
+        let mut read = Ok(());
+        let mut event = |data: &str| {
+            self.has_events = true;
+            // An event after the end does not belong to the answer.
+            if read.is_ok() && !reply.end.is_over() {
+                read = self.api.read_event(data, reply);
+            }
+        };
+        let parsed = match bytes {
+            Some(bytes) => self.parser.feed(bytes, &mut event),
+            None => self.parser.finish(&mut event),
+        };
+        let piece = reply.take_piece(parsed.is_ok() && read.is_ok());
+        let read = match parsed {
+            Ok(()) => read.map_err(ReadError::Reply),
+            Err(TooLong) => Err(too_long("a line of the stream", MAX_EVENT)),
+        };
+        (piece, read)
+    }
 }
 
 /// Reads a body of at most `limit` bytes to its end, after the bytes that have come of it already.
 pub fn read_text(
     mut bytes: Vec<u8>,
-    response: Response,
+    response: &mut Response,
     limit: usize,
 ) -> Result<String, ReadError> {
-    let mut rest = response.body.take(limit as u64 + 1);
+    let mut rest = (&mut response.body).take(limit as u64 + 1);
     let read = rest.read_to_end(&mut bytes);
     read.map_err(ReadError::Connection)?;
     if bytes.len() > limit {
@@ -104,103 +220,6 @@ pub fn read_text(
 
 fn too_long(what: &str, limit: usize) -> ReadError {
     ReadError::Broken(format!("{what} has more than {limit} bytes"))
-}
-
-fn read_stream(
-    api: &Dialect,
-    mut body: Body,
-    reply: &mut Reply,
-    take: TakePiece,
-) -> Result<(), ReadError> {
-    let mut events = EventStream {
-        api,
-        parser: stream::Parser::default(),
-        has_events: false,
-    };
-    events.feed(body.bytes(), reply, take)?;
-    while !reply.end.is_over() {
-        let mut limit = None;
-        if reply.end.is_finished() {
-            limit = Some(END_SILENCE);
-        }
-        match body.fill(limit) {
-            Ok(0) => return events.finish(Ok(()), &body.response, reply, take),
-            Ok(_) => events.feed(body.bytes(), reply, take)?,
-            Err(lost) => return events.finish(Err(lost), &body.response, reply, take),
-        }
-    }
-    body.read_rest(reply);
-    Ok(())
-}
-
-/// A stream of events that become a reply.
-struct EventStream<'a> {
-    api: &'a Dialect,
-    parser: stream::Parser,
-    has_events: bool,
-}
-
-impl EventStream<'_> {
-    /// Reads the events that end in these bytes.
-    fn feed(&mut self, bytes: &[u8], reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
-        self.read_events(Some(bytes), reply, take)??;
-        if reply.end.is_over() {
-            failure::check(self.parser.stray_json())?;
-        }
-        Ok(())
-    }
-
-    /// Reads what is left once the body has ended, or the connection is lost, and says whether the answer is complete.
-    fn finish(
-        &mut self,
-        end: io::Result<()>,
-        response: &Response,
-        reply: &mut Reply,
-        take: TakePiece,
-    ) -> Result<(), ReadError> {
-        let read = self.read_events(None, reply, take)?;
-        // An event that cannot be read may have been cut off. Why it was is reported below.
-        if !matches!(read, Err(ReplyError::Malformed(_))) {
-            read?;
-        }
-        failure::check(self.parser.stray_json())?;
-        if reply.end.is_over() {
-            return Ok(());
-        }
-        // Where text has followed a finish reason, more of it may have been lost.
-        let ended_well = reply.end.finish().is_some() && end.is_ok();
-        if ended_well || reply.end.is_finished() {
-            reply.close();
-            return Ok(take(reply.take_piece(true))?);
-        }
-        end.map_err(ReadError::Connection)?;
-        Err(why_incomplete(self.has_events, &self.parser, response))
-    }
-
-    /// Reads the events that end in these bytes, or without bytes the last one, and hands on what they add to the answer.
-    /// Returns how the events could be read.
-    fn read_events(
-        &mut self,
-        bytes: Option<&[u8]>,
-        reply: &mut Reply,
-        take: TakePiece,
-    ) -> Result<Result<(), ReplyError>, ReadError> {
-        let mut read = Ok(());
-        let mut event = |data: &str| {
-            self.has_events = true;
-            // An event after the end does not belong to the answer.
-            if read.is_ok() && !reply.end.is_over() {
-                read = self.api.read_event(data, reply);
-            }
-        };
-        let parsed = match bytes {
-            Some(bytes) => self.parser.feed(bytes, &mut event),
-            None => self.parser.finish(&mut event),
-        };
-        take(reply.take_piece(parsed.is_ok() && read.is_ok()))?;
-        parsed.map_err(|TooLong| too_long("a line of the stream", MAX_EVENT))?;
-        Ok(read)
-    }
 }
 
 /// Why a stream that has ended is not a complete answer.
@@ -298,19 +317,20 @@ mod tests {
         let content_type = http::HeaderValue::from_static("text/plain");
         headers.insert("content-type", content_type);
         let mut pieces = Vec::new();
-        let ended = read_reply(
-            OPENAI_LIKE.api,
-            Response {
-                headers,
-                body,
-                connection,
-            },
-            &mut Reply::default(),
-            &mut |piece| {
-                pieces.push((piece.text, piece.is_last));
-                Ok(())
-            },
-        );
+        let response = Response {
+            headers,
+            body,
+            connection,
+        };
+        let mut reader = ReplyReader::new(OPENAI_LIKE.api, response);
+        let mut reply = Reply::default();
+        let ended = loop {
+            match reader.next(&mut reply) {
+                Ok(Some(piece)) => pieces.push((piece.text, piece.is_last)),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
         pieces.retain(|(piece, last)| !piece.is_empty() || *last);
         (pieces, ended)
     }

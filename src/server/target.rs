@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::call::{Call, CallError};
+use super::api_client::{ApiClient, ApiError};
 use super::client::{self, Client};
 use super::key_command;
+use super::models;
 use super::whom::{Choice, Model};
 use crate::address::Address;
 use crate::error::Error;
@@ -15,21 +16,7 @@ use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, read_models, table};
 use crate::secret::{self, Secret, Secrets};
 use crate::settings::{Cached, Environment, Key, Provider, Settings};
-use crate::text::nearest::did_you_mean;
 use crate::text::one_line::on_one_line;
-
-/// How many of the provider's models an error names.
-const NAMED_MODELS: usize = 10;
-
-/// The newest model of a family by the times in the list, else the first.
-fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
-    let of_family = models
-        .iter()
-        .filter(|model| table::is_of_family(&model.id, family));
-    // Of several that are equally new, the last one counts: in this order, the first of the list.
-    let newest = of_family.rev().max_by_key(|model| &model.created)?;
-    Some(newest.id.clone())
-}
 
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -43,16 +30,6 @@ pub enum Probe {
     /// A server that wants a key, and what to do.
     WantsKey(String),
     IsNone,
-}
-
-/// The model to ask of a list: the first that is loaded, where the list says so, else the first. Those that cannot chat do not
-/// count, nor does `refused`.
-fn first_of(models: &[ListedModel], refused: Option<&str>) -> Option<String> {
-    let can_chat = |model: &&ListedModel| !model.cannot_chat && refused != Some(&*model.id);
-    let mut chatting = models.iter().filter(can_chat);
-    let loaded = chatting.clone().find(|model| model.is_loaded);
-    let first = loaded.or_else(|| chatting.next())?;
-    Some(first.id.clone())
 }
 
 /// A server to ask, with everything that a request needs besides its question.
@@ -167,8 +144,9 @@ impl Target {
     pub(super) fn probe(&self) -> Probe {
         let notes = Notes::default();
         let _ = self.fetch_key(&notes);
-        match self.listed(&notes) {
-            Ok(models) => first_of(&models, None).map_or(Probe::IsNone, Probe::Lists),
+        let client = self.api_client(&notes).map_err(ApiError::from);
+        match client.and_then(|client| self.list_models(&client)) {
+            Ok(models) => models::first_of(&models, None).map_or(Probe::IsNone, Probe::Lists),
             Err(failed) => match failed.meaning {
                 Meaning::Loading => Probe::Loads,
                 Meaning::WrongKey => Probe::WantsKey(failed.error.advice.unwrap_or_default()),
@@ -216,9 +194,14 @@ impl Target {
         )))
     }
 
-    /// Gets the key just before the first request is sent, perhaps from the command that prints it. Notes if it leaves this
-    /// machine unencrypted.
-    pub fn fetch_key(&self, notes: &Notes) -> Result<(), Error> {
+    /// Makes the server one that can be asked: fetches the key, just before the first request is sent.
+    pub fn ready<'c>(&'c self, notes: &'c Notes) -> Result<ApiClient<'c>, Error> {
+        self.fetch_key(notes)?;
+        self.api_client(notes)
+    }
+
+    /// Fetches the key, perhaps from the command that prints it. Notes if it leaves this machine unencrypted.
+    fn fetch_key(&self, notes: &Notes) -> Result<(), Error> {
         if self.key.get().is_some() {
             return Ok(());
         }
@@ -244,30 +227,20 @@ impl Target {
 
     /// The model to ask where none is named: the first that the server lists and that can chat.
     pub fn first_model(&self, notes: &Notes) -> Result<String, Error> {
-        let models = self.models(notes)?;
-        if let Some(first) = first_of(&models, None) {
+        let client = self.ready(notes)?;
+        let listed = self.list_models(&client).map_err(|failed| failed.error)?;
+        if let Some(first) = models::first_of(&listed, None) {
             return Ok(first);
         }
-        let call = self.call(notes)?;
-        let failed = call.failed("the provider lists no model that can chat");
+        let failed = client.failed("the provider lists no model that can chat");
         let advice = "load a model there, or name one with -m";
         Err(failed.error.advise(advice))
-    }
-
-    /// The model to ask instead of one that cannot chat, if nobody named that.
-    pub fn next_model(&self, refused: &str, notes: &Notes) -> Option<String> {
-        if !matches!(self.choice.model, Model::First | Model::Listed(_)) {
-            return None;
-        }
-        let models = self.models(notes).ok()?;
-        first_of(&models, Some(refused))
     }
 
     /// The same for a dry run: only a server on this machine that needs no key is asked.
     pub fn first_model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         let provider = self.provider();
         if provider.key.is_optional() && provider.address()?.is_loopback() {
-            self.fetch_key(notes)?;
             return self.first_model(notes);
         }
         let message =
@@ -275,49 +248,52 @@ impl Target {
         Err(Error::settings(message).advise("name one with -m"))
     }
 
+    /// The model to ask instead of one that cannot chat, if nobody named that.
+    pub fn next_model(&self, refused: &str, notes: &Notes) -> Option<String> {
+        if !matches!(self.choice.model, Model::First | Model::Listed(_)) {
+            return None;
+        }
+        let listed = self.models(notes).ok()?;
+        models::first_of(&listed, Some(refused))
+    }
+
     /// The model to ask instead of one that the server does not know: the newest in the family of the provider's built-in
     /// default. If there is none, the error names the provider's models. A model that the user has named is not replaced;
     /// its error shows the most similar one.
     pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
-        let models = match self.models(notes) {
-            Ok(models) => models,
+        let listed = match self.models(notes) {
+            Ok(listed) => listed,
             Err(unlisted) => {
                 let reason = on_one_line(&unlisted.message);
                 return Err(error.advise(format!("its models cannot be listed: {reason}")));
             }
         };
-        let mut names = Vec::from_iter(models.iter().map(|listed| listed.id.as_str()));
         if let Model::Named(_) = self.choice.model {
-            names.retain(|listed| *listed != model);
-            let mut advice = did_you_mean(model, names);
-            advice += error.advice.as_deref().unwrap_or_default();
-            return Err(error.advise(advice));
+            return Err(models::advise_similar(error, model, &listed));
         }
         let family = self.provider().row.family;
         let family = family.filter(|family| table::is_of_family(model, family));
-        if let Some(newest) = family.and_then(|family| newest_of(&models, family))
+        if let Some(newest) = family.and_then(|family| models::newest_of(&listed, family))
             && newest != model
         {
             return Ok(newest);
         }
-        names.truncate(NAMED_MODELS);
-        let names = on_one_line(&names.join(", "));
-        Err(error.advise(format!("-m or Q_MODEL chooses a model: {names}")))
+        Err(models::advise_some(error, &listed))
     }
 
     /// The models that the server lists, in its order. It is an error if there are none.
     pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
-        self.listed(notes).map_err(|failed| failed.error)
+        let client = self.ready(notes)?;
+        self.list_models(&client).map_err(|failed| failed.error)
     }
 
-    fn listed(&self, notes: &Notes) -> Result<Vec<ListedModel>, CallError> {
+    fn list_models(&self, client: &ApiClient) -> Result<Vec<ListedModel>, ApiError> {
         let request = self.complete(self.provider().api.list_models(self.key()))?;
-        let call = self.call(notes)?;
-        let body = call.fetch(&request)?;
+        let body = client.fetch(&request)?;
         let listed = match read_models(&body) {
             Ok(mut models) if !models.is_empty() => {
                 for model in &mut models {
-                    model.id = secret::redact(&model.id, &call.secrets);
+                    model.id = secret::redact(&model.id, &client.secrets);
                 }
                 return Ok(models);
             }
@@ -325,8 +301,8 @@ impl Target {
         };
         let checked = failure::check(&body).map_err(ReplyError::from);
         let failed = match checked.and(listed) {
-            Ok(_) => call.failed("the provider lists no models"),
-            Err(error) => call.explain_reply(error, &request),
+            Ok(_) => client.failed("the provider lists no models"),
+            Err(error) => client.explain_reply(error, &request),
         };
         let advice = "load a model there, name one with -m, or check base_url";
         Err(failed.advise(Some(advice.to_owned())))
@@ -408,8 +384,8 @@ impl Target {
         self.complete(request)
     }
 
-    /// The way to send requests to this server. A failure is described without the key and other secrets.
-    pub fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
+    /// A client with the key as far as it has been fetched. It describes failures without the key and other secrets.
+    fn api_client<'c>(&'c self, notes: &'c Notes) -> Result<ApiClient<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
         let client = self.client()?;
@@ -419,7 +395,7 @@ impl Target {
         for (_, value) in provider.headers()? {
             secrets.extend(&value.of_header());
         }
-        Ok(Call {
+        Ok(ApiClient {
             client,
             retries: self.retries,
             notes,
@@ -517,53 +493,6 @@ mod tests {
             let settings = Settings::defaults(&environment).expect("settings");
             let provider = settings.provider_named("llamacpp").expect("a provider");
             assert_eq!(provider.other_address.is_some(), may_be_elsewhere);
-        }
-    }
-
-    #[test]
-    fn of_a_local_server_the_first_loaded_model_that_can_chat_is_asked() {
-        // The server, its list, and the model to ask; after that could not chat, the next one.
-        let table = r##"
-            ollama | {"data":[{"id":"nomic-embed-text:latest"},{"id":"qwen3:4b"},{"id":"gemma"}]} | qwen3:4b | gemma
-            ollama | {"data":[{"id":"bge-m3"},{"id":"Qwen3-Reranker"},{"id":"whisper-1"},{"id":"a"}]} | a | -
-            ollama, only embedding | {"data":[{"id":"mxbai-embed-large"}]} | - | -
-            llama.cpp's router | {"data":[{"id":"a","status":{"value":"unloaded","args":["x"]}},{"id":"b","status":{"value":"loaded"}},{"id":"c","status":{"value":"loading"}}]} | b | a
-            llama.cpp's router, asleep | {"data":[{"id":"a","status":{"value":"unloaded"}},{"id":"b","status":{"value":"sleeping"}}]} | b | a
-            llama.cpp's router, embedding | {"data":[{"id":"x-embed","status":{"value":"loaded"}},{"id":"b","status":{"value":"unloaded"}}]} | b | -
-            llama.cpp, modalities | {"data":[{"id":"a","architecture":{"input_modalities":["text"],"output_modalities":["embeddings"]}},{"id":"b","architecture":{"input_modalities":["text"],"output_modalities":["text"]}}]} | b | -
-            lm studio, v0 | {"data":[{"id":"e","type":"embeddings","state":"loaded"},{"id":"a","type":"llm","state":"not-loaded"},{"id":"b","type":"vlm","state":"loaded"}]} | b | a
-            lm studio, v1 | {"models":[{"id":"e","type":"embedding"},{"id":"embedder-of-text","type":"llm"}]} | embedder-of-text | -
-            lemonade | {"data":[{"id":"e","labels":["embeddings"]},{"id":"r","labels":["reranking"]},{"id":"a","labels":["vision"]}]} | a | -
-            capabilities | {"data":[{"id":"e","capabilities":["embedding"]},{"id":"a","capabilities":["completion","embedding"]}]} | a | -
-            odd values | {"data":[{"id":"a","status":7,"state":null,"type":[],"loaded":"x","labels":{}}]} | a | -
-        "##;
-        for [server, list, first, next] in rows(table) {
-            let models = read_models(list).expect(list);
-            let found = first_of(&models, None).unwrap_or_default();
-            assert_eq!(found, first, "{server}");
-            let found = first_of(&models, Some(&found)).unwrap_or_default();
-            assert_eq!(found, next, "{server}, the next");
-        }
-    }
-
-    #[test]
-    fn the_newest_of_a_family_is_found_by_time_else_by_order() {
-        // The models with the times of some, and the newest of the family.
-        let table = r##"
-            gpt-6-luna=1 gpt-7-luna=3 gpt-8-sol=9 | gpt-7-luna
-            gpt-6-luna gpt-7-luna | gpt-6-luna
-            gpt-6-luna gpt-7-luna=3 | gpt-7-luna
-            gpt-8-sol=9 | -
-            - | -
-        "##;
-        for [listed, newest] in rows(table) {
-            let models = listed.split(' ').map(|model| ListedModel {
-                id: model.split('=').next().unwrap_or_default().to_owned(),
-                created: model.split_once('=').map(|(_, time)| time.to_owned()),
-                ..ListedModel::default()
-            });
-            let found = newest_of(&Vec::from_iter(models), "gpt-*-luna");
-            assert_eq!(found.unwrap_or_default(), newest, "{listed}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! One request to a provider: sends it, hands on the pieces of the answer, and describes every failure.
+//! A client of a provider's API: sends requests, tries again, and describes every failure.
 
 use std::time::{Duration, Instant};
 
 use super::client::{self, Client, Response, TransportError};
-use super::reading::{self, ReadError, TakePiece};
+use super::reading::{self, ReadError};
 use super::retry;
 use crate::error::{Error, ErrorKind};
-use crate::output::{Notes, OutputError};
+use crate::output::Notes;
 use crate::provider::failure::{self, Meaning, ServerError, TRANSIENT_STATUSES};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
-use crate::provider::reply::{self, Piece, Reply, Tail};
+use crate::provider::reply::{self, Reply};
 use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
@@ -59,14 +59,17 @@ const LESS_INPUT: &str =
 /// How often q looks whether a model has been loaded.
 const LOADING_POLL: Duration = Duration::from_secs(1);
 
-/// Since when q waits for a model that the server is loading, if it does.
+/// What has been tried of a request.
 #[derive(Default)]
-struct LoadingWait {
-    since: Option<Instant>,
+pub struct Attempts {
+    /// How often it was sent again.
+    retries: u32,
+    /// Since when q waits for a model that the server is loading, if it does.
+    loading_since: Option<Instant>,
 }
 
-/// What a call needs besides its request.
-pub struct Call<'a> {
+/// A client of the API of one server, with what a request needs besides its content.
+pub struct ApiClient<'a> {
     pub client: &'a Client,
     pub provider: &'a str,
     pub api: &'static Dialect,
@@ -83,7 +86,7 @@ pub struct Call<'a> {
 
 /// A failure of the network or the provider.
 #[derive(Debug)]
-pub struct CallError {
+pub struct ApiError {
     pub error: Error,
     /// What to do about it.
     pub meaning: Meaning,
@@ -91,17 +94,9 @@ pub struct CallError {
     retry_after: Option<Duration>,
 }
 
-/// Why a call ended without a complete answer.
-#[derive(Debug)]
-pub enum CallEnd {
-    Failed(CallError),
-    /// The reader is gone.
-    Output(OutputError),
-}
-
-impl From<Error> for CallError {
-    fn from(error: Error) -> CallError {
-        CallError {
+impl From<Error> for ApiError {
+    fn from(error: Error) -> ApiError {
+        ApiError {
             error,
             meaning: Meaning::Other,
             retry_after: None,
@@ -109,13 +104,7 @@ impl From<Error> for CallError {
     }
 }
 
-impl From<CallError> for CallEnd {
-    fn from(failed: CallError) -> CallEnd {
-        CallEnd::Failed(failed)
-    }
-}
-
-impl CallError {
+impl ApiError {
     /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
     fn is_transient(&self) -> bool {
         match self.meaning {
@@ -128,88 +117,15 @@ impl CallError {
         }
     }
 
-    pub(super) fn advise(mut self, advice: Option<String>) -> CallError {
+    pub(super) fn advise(mut self, advice: Option<String>) -> ApiError {
         self.error.advice = advice.or(self.error.advice);
         self
     }
 }
 
-impl Call<'_> {
-    /// Asks, and tries again after a failure if no text has come yet. Hands on each piece of the answer as it comes. The
-    /// answer continues one that ends with `tail`. The reply has what was read so far, even on failure.
-    pub fn stream(
-        &self,
-        request: &Request,
-        tail: Tail,
-        reply: &mut Reply,
-        take: TakePiece,
-    ) -> Result<(), CallEnd> {
-        let mut tried = 0;
-        let mut loading = LoadingWait::default();
-        loop {
-            *reply = Reply::to(request, tail);
-            let mut text_has_come = false;
-            let ended = self.stream_once(request, reply, &mut |piece| {
-                text_has_come |= !piece.text.is_empty();
-                take(piece)
-            });
-            reply.redact(&self.secrets);
-            if let Err(CallEnd::Failed(failed)) = &ended
-                && !text_has_come
-            {
-                if self.wait_while_loading(&mut loading, failed) {
-                    continue;
-                }
-                if self.wait_to_try_again(tried, failed) {
-                    tried += 1;
-                    continue;
-                }
-            }
-            return ended;
-        }
-    }
-
-    fn stream_once(
-        &self,
-        request: &Request,
-        reply: &mut Reply,
-        take: TakePiece,
-    ) -> Result<(), CallEnd> {
-        let response = self.send(request)?;
-        let waiting = self.waiting();
-        let mut thoughts = Redaction::new(&self.secrets);
-        let mut take = |mut piece: Piece| {
-            self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
-            if self.notes.shows_thoughts() {
-                for part in parts(&piece.thoughts) {
-                    self.notes.think(&thoughts.feed(part));
-                }
-            }
-            if !piece.text.is_empty() {
-                self.end_thoughts(&mut thoughts);
-            }
-            // This removes secrets from what stands beside the text: sources and the reason why it is incomplete. The text
-            // itself is printed as the model wrote it.
-            piece.redact(&self.secrets);
-            take(piece)
-        };
-        let read = reading::read_reply(self.api, response, reply, &mut take);
-        self.end_thoughts(&mut thoughts);
-        match read {
-            Ok(()) => Ok(self.check(reply)?),
-            Err(ReadError::Output(error)) => Err(CallEnd::Output(error)),
-            Err(error) => Err(CallEnd::Failed(self.explain_reading(error, request))),
-        }
-    }
-
-    /// Shows the rest of what the model thinks, and ends the line.
-    fn end_thoughts(&self, thoughts: &mut Redaction) {
-        self.notes.think(&thoughts.finish());
-        self.notes.end_thoughts();
-    }
-
+impl ApiClient<'_> {
     /// Checks that the reply ended well.
-    fn check(&self, reply: &Reply) -> Result<(), CallError> {
+    pub(super) fn check(&self, reply: &Reply) -> Result<(), ApiError> {
         let (mut message, meaning) = match reply.end.finish() {
             Some(Finish::Blocked(word)) => {
                 let word = reply::shown_word(word, &self.secrets);
@@ -230,7 +146,7 @@ impl Call<'_> {
     }
 
     /// The error for a call that is not complete, so it can neither run nor be sent back.
-    fn too_long(&self) -> CallError {
+    fn too_long(&self) -> ApiError {
         self.failed(format!(
             "the reply has more than {MAX_KEPT} bytes, so what it calls cannot run"
         ))
@@ -238,15 +154,21 @@ impl Call<'_> {
 
     /// Shows reasoning that came as text.
     pub fn show_reasoning(&self, reasoning: &str) {
-        let mut thoughts = Redaction::new(&self.secrets);
+        let mut shown = Redaction::new(&self.secrets);
         for part in parts(reasoning) {
-            self.notes.think(&thoughts.feed(part));
+            self.notes.think(&shown.feed(part));
         }
-        self.end_thoughts(&mut thoughts);
+        self.end_reasoning(&mut shown);
+    }
+
+    /// Shows the rest of what the model thinks, and ends the line.
+    pub(super) fn end_reasoning(&self, shown: &mut Redaction) {
+        self.notes.think(&shown.finish());
+        self.notes.end_thoughts();
     }
 
     /// Why there is no answer, though its last reply ended well.
-    pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> CallError {
+    pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> ApiError {
         if let Some(Finish::Limit(_)) = reply.end.finish() {
             let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
             return self
@@ -266,42 +188,45 @@ impl Call<'_> {
     }
 
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
-    pub fn fetch(&self, request: &Request) -> Result<String, CallError> {
-        let mut tried = 0;
-        let mut loading = LoadingWait::default();
+    pub fn fetch(&self, request: &Request) -> Result<String, ApiError> {
+        let mut attempts = Attempts::default();
         loop {
             match self.fetch_once(request) {
-                Err(failed) if self.wait_while_loading(&mut loading, &failed) => {}
-                Err(failed) if self.wait_to_try_again(tried, &failed) => tried += 1,
+                Err(failed) if self.waits_to_ask_again(&mut attempts, &failed) => {}
                 ended => return ended,
             }
         }
     }
 
-    fn fetch_once(&self, request: &Request) -> Result<String, CallError> {
-        let response = self.send(request)?;
-        let read = reading::read_text(Vec::new(), response, MAX_LIST);
+    fn fetch_once(&self, request: &Request) -> Result<String, ApiError> {
+        let mut response = self.send(request)?;
+        let read = reading::read_text(Vec::new(), &mut response, MAX_LIST);
         read.map_err(|error| self.explain_reading(error, request))
     }
 
-    fn send(&self, request: &Request) -> Result<Response, CallError> {
+    pub(super) fn send(&self, request: &Request) -> Result<Response, ApiError> {
         self.notes.spinner().wait_for(&self.waiting());
         let sent = self.client.send(request, &self.secrets);
         sent.map_err(|failure| self.explain(failure, request))
     }
 
     /// What q waits for.
-    fn waiting(&self) -> String {
+    pub(super) fn waiting(&self) -> String {
         format!("waiting for {}", self.provider)
     }
 
-    /// Waits a moment where the server says that it is loading the model. Returns whether to ask again, which is no retry.
-    fn wait_while_loading(&self, loading: &mut LoadingWait, failed: &CallError) -> bool {
+    /// Returns whether to send the request again, after waiting for the right time.
+    pub(super) fn waits_to_ask_again(&self, attempts: &mut Attempts, failed: &ApiError) -> bool {
+        self.waits_while_loading(attempts, failed) || self.waits_to_retry(attempts, failed)
+    }
+
+    /// Waits a moment where the server says that it is loading the model. To ask again then is no retry.
+    fn waits_while_loading(&self, attempts: &mut Attempts, failed: &ApiError) -> bool {
         if failed.meaning != Meaning::Loading {
             return false;
         }
-        let is_first = loading.since.is_none();
-        let since = *loading.since.get_or_insert_with(Instant::now);
+        let is_first = attempts.loading_since.is_none();
+        let since = *attempts.loading_since.get_or_insert_with(Instant::now);
         let patience = self.timeout.unwrap_or(Duration::MAX);
         if since.elapsed() + LOADING_POLL > patience {
             return false;
@@ -316,14 +241,14 @@ impl Call<'_> {
         true
     }
 
-    /// Returns whether to send the request again, after waiting for the right time.
-    fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
-        if tried == self.retries || !failed.is_transient() {
+    fn waits_to_retry(&self, attempts: &mut Attempts, failed: &ApiError) -> bool {
+        if attempts.retries == self.retries || !failed.is_transient() {
             return false;
         }
-        let Some(wait) = retry::wait(tried, failed.retry_after) else {
+        let Some(wait) = retry::wait(attempts.retries, failed.retry_after) else {
             return false;
         };
+        attempts.retries += 1;
         let error = &failed.error;
         let seconds = wait.as_secs_f64();
         self.notes
@@ -334,22 +259,21 @@ impl Call<'_> {
     }
 
     /// Describes why there is no complete answer.
-    fn explain_reading(&self, error: ReadError, request: &Request) -> CallError {
+    pub(super) fn explain_reading(&self, error: ReadError, request: &Request) -> ApiError {
         match error {
             // The headers have come, so the server may have done the work already.
-            ReadError::Connection(error) => CallError {
+            ReadError::Connection(error) => ApiError {
                 meaning: Meaning::Other,
                 ..self.explain(self.client.connection_failure(error), request)
             },
             ReadError::Reply(error) => self.explain_reply(error, request),
             ReadError::Broken(why) => self.failed(why),
             ReadError::NotFromApi(why) => self.failed(why).advise(Some(self.check_base_url())),
-            ReadError::Output(_) => self.failed("the reader is gone"),
         }
     }
 
     /// Describes a body that is an error, or does not fit the dialect.
-    pub fn explain_reply(&self, error: ReplyError, request: &Request) -> CallError {
+    pub fn explain_reply(&self, error: ReplyError, request: &Request) -> ApiError {
         match error {
             ReplyError::Server(error) => self.refused(error, None, request),
             ReplyError::TooLong => self.too_long(),
@@ -360,17 +284,17 @@ impl Call<'_> {
     }
 
     /// A failure in q's own words. Unlike a server's they are not judged, because they may quote an address or a page's title.
-    pub fn failed(&self, message: impl Into<String>) -> CallError {
+    pub fn failed(&self, message: impl Into<String>) -> ApiError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }
 
-    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
+    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> ApiError {
         let says = client::with_status(status, &error.words());
         let message = format!("{}: {says} ({})", self.provider, self.client.address);
         let kind = ErrorKind::Provider { status };
         let mut shown = Error::new(kind, message);
         shown.redact(&self.secrets);
-        CallError {
+        ApiError {
             meaning,
             retry_after: error.retry_after,
             error: shown,
@@ -378,7 +302,7 @@ impl Call<'_> {
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
-    fn refused(&self, error: ServerError, status: Option<u16>, request: &Request) -> CallError {
+    fn refused(&self, error: ServerError, status: Option<u16>, request: &Request) -> ApiError {
         let Request { extras, tools, .. } = request;
         let meaning = failure::judge(&error, status, extras, tools);
         let advice = self.advice(&error, status, meaning, extras);
@@ -432,7 +356,7 @@ impl Call<'_> {
     }
 
     /// Describes a failure of the connection, or a status other than success.
-    fn explain(&self, failure: TransportError, request: &Request) -> CallError {
+    fn explain(&self, failure: TransportError, request: &Request) -> ApiError {
         let Some(status) = failure.status else {
             let mut failed = self.failed(failure.error.message);
             if failure.is_transient {
@@ -463,7 +387,7 @@ mod tests {
     use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
-    /// What a call borrows.
+    /// What a client borrows.
     struct Fixture {
         client: Client,
         notes: Notes,
@@ -479,8 +403,8 @@ mod tests {
             }
         }
 
-        fn call(&self) -> Call<'_> {
-            Call {
+        fn client(&self) -> ApiClient<'_> {
+            ApiClient {
                 client: &self.client,
                 provider: "p",
                 api: OPENAI_LIKE.api,
@@ -496,18 +420,18 @@ mod tests {
     #[test]
     fn what_q_says_itself_is_never_about_a_model() {
         let fixture = Fixture::new();
-        let call = fixture.call();
-        let found = call.failed("the page “Models” does not exist").meaning;
+        let client = fixture.client();
+        let found = client.failed("the page “Models” does not exist").meaning;
         assert_eq!(found, Meaning::Other);
         let request = Request::default();
-        let refused = call.refused(ServerError::new("the model does not exist"), None, &request);
+        let refused = client.refused(ServerError::new("the model does not exist"), None, &request);
         assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
 
     #[test]
     fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
         let fixture = Fixture::new();
-        let call = fixture.call();
+        let client = fixture.client();
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
@@ -562,7 +486,7 @@ mod tests {
                 if has_attachments {
                     asked.extras.push(Extra::Attachments);
                 }
-                let failed = call.refused(
+                let failed = client.refused(
                     failure::read_redacted(message, &Secrets::default()),
                     status,
                     &asked,
@@ -582,7 +506,7 @@ mod tests {
         const CALL: &str =
             r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
         let fixture = Fixture::new();
-        let call = fixture.call();
+        let client = fixture.client();
         for (word, words) in [
             ("tool_calls", None),
             ("stop", None),
@@ -596,8 +520,11 @@ mod tests {
             let body =
                 format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
             let mut reply = Reply::new(true);
-            call.api.read_whole(&body, &mut reply).expect(&body);
-            let error = call.check(&reply).err().map(|failed| failed.error.message);
+            client.api.read_whole(&body, &mut reply).expect(&body);
+            let error = client
+                .check(&reply)
+                .err()
+                .map(|failed| failed.error.message);
             let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
             assert_eq!((error, reply.turn.calls().len()), (expected, 1), "{word}");
         }

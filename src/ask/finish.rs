@@ -1,0 +1,253 @@
+//! Finishes an answer: saves it, prints what is not yet printed, and notes what belongs below it.
+
+use serde_json::{Value, json};
+
+use super::answer_form::{Recipient, advise_last};
+use super::dialogue::Dialogue;
+use super::printer::{AnswerFailure, Printing};
+use super::record::Answer;
+use super::run::Run;
+use super::verdict::Verdict;
+use crate::error::{Error, ErrorKind};
+use crate::output::code::Audience;
+use crate::output::{source_lines, unless_reader_gone};
+use crate::provider::finish::Finish;
+use crate::provider::reply::Reply;
+use crate::secret::{self, Secrets};
+use crate::session::save::Saved;
+use crate::text::one_line::on_one_line;
+
+/// The part of a complete answer that was asked for.
+struct Excerpt {
+    /// The text that is printed.
+    text: String,
+    /// The answer to the question whether a statement is true, if that was asked.
+    verdict: Option<Verdict>,
+}
+
+impl Run<'_> {
+    /// Prints the rest of the answer and saves it. The notes about it come after its last line.
+    pub fn conclude(
+        &self,
+        end: Result<(), AnswerFailure>,
+        reply: &Reply,
+        dialogue: &mut Dialogue,
+    ) -> Result<(), Error> {
+        if let Some(toolbox) = &mut dialogue.toolbox {
+            toolbox.report_servers(self.notes);
+        }
+        let has_output = !matches!(
+            end,
+            Err(AnswerFailure::Unprinted(_) | AnswerFailure::TooLong(_))
+        );
+        let result = self.save_and_print(end, reply, dialogue);
+
+        let state = self.record.lock();
+        let sources = source_lines(&state.answer.sources.list);
+        let steps = state.answer.steps.len();
+        drop(state);
+        if has_output {
+            let mut lines = failed_search_lines(&dialogue.failed_searches);
+            lines.extend(sources);
+            self.notes.note_lines(lines);
+        }
+        dialogue.window.report_left_out(self.notes);
+        let rounds = self.settings.values.rounds;
+        if dialogue.must_answer(steps, rounds) {
+            self.notes.note(&format!(
+                "the model had to answer, because rounds = {rounds} allows no more calls"
+            ));
+        }
+        result
+    }
+
+    /// Saves what has come, prints the rest, and returns how the answer ended.
+    fn save_and_print(
+        &self,
+        end: Result<(), AnswerFailure>,
+        reply: &Reply,
+        dialogue: &Dialogue,
+    ) -> Result<(), Error> {
+        self.notes.spinner().stop();
+        match end {
+            Ok(()) => self.print_complete(reply, dialogue),
+            Err(AnswerFailure::TooLong(error)) => Err(error),
+            Err(AnswerFailure::Unprinted(error)) => {
+                let breaks_off = !reply.end.is_complete();
+                self.record.save(breaks_off, reply.end.flaw());
+                unless_reader_gone(Err(error))
+            }
+            Err(AnswerFailure::Failed(failed)) => {
+                // A failure to end the line must not hide what went wrong before.
+                let _ = self.printer.screen.end();
+                // The finish reason keeps a blocked exchange from being sent again.
+                let finish = match reply.end.finish() {
+                    Some(Finish::Blocked(word)) => Some(word.as_str()),
+                    _ => None,
+                };
+                let is_blank = self.record.lock().answer.is_blank();
+                let saved = self.record.save(true, finish);
+                if is_blank {
+                    return Err(failed.error);
+                }
+                Err(advise_last(failed.error, &saved))
+            }
+        }
+    }
+
+    /// Saves an answer that came to its end, though perhaps to a limit, prints the rest, and returns how it ended.
+    fn print_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
+        // Text and its last newline do not wait for the disk.
+        let mut printed = match self.printer.printing {
+            Printing::Live => self.printer.screen.end(),
+            Printing::Whole => {
+                let text = self.record.lock().answer.text.clone();
+                self.printer.screen.print(&text)
+            }
+            Printing::Excerpt => Ok(()),
+        };
+        let saved = self.record.save(false, reply.end.flaw());
+        let complete = check_complete(reply);
+        if self.printer.printing == Printing::Excerpt {
+            if let Err(mut error) = complete.clone()
+                && self
+                    .output
+                    .withholds_incomplete(self.printer.screen.is_terminal)
+            {
+                error.kind = ErrorKind::Withheld;
+                return Err(advise_last(error, &saved));
+            }
+            // A signal must not wait until the excerpt is made.
+            let answer = self.record.take_answer();
+            let excerpt = self.excerpt(&answer, reply, dialogue, &saved);
+            self.record.put_back(answer);
+            let Excerpt { text, verdict } = excerpt?;
+            printed = self.printer.screen.print(&text);
+            if let Some(verdict) = verdict {
+                unless_reader_gone(printed)?;
+                self.report_verdict(&verdict);
+                return verdict.to_result().map_err(|mut error| {
+                    error.redact(&Secrets::from_iter(self.target.key()));
+                    error
+                });
+            }
+        }
+        match printed {
+            Ok(()) => complete,
+            failed => unless_reader_gone(failed),
+        }
+    }
+
+    /// What is printed of an answer that has been saved.
+    fn excerpt(
+        &self,
+        answer: &Answer,
+        reply: &Reply,
+        dialogue: &Dialogue,
+        saved: &Saved,
+    ) -> Result<Excerpt, Error> {
+        let recipient = Recipient {
+            audience: Audience::of_stdout(self.printer.screen.is_terminal),
+            terminal: self.notes.terminal(),
+            saved,
+        };
+        let last_part = reply.answer.last_part(&answer.text);
+        let excerpt = self.output.excerpt(&answer.text, last_part, &recipient)?;
+        let verdict = self.output.verdict(&excerpt);
+        let text = if self.output.json {
+            let mut object = self.as_json(&excerpt, answer, reply, dialogue, saved);
+            if let Some(verdict) = &verdict {
+                object["is"] = verdict.is_true.into();
+                object["reason"] = verdict.reason.as_str().into();
+            }
+            object.to_string()
+        } else if verdict.is_some() {
+            String::new()
+        } else {
+            excerpt.into_owned()
+        };
+        Ok(Excerpt { text, verdict })
+    }
+
+    /// Reports the reason of a verdict, for users who gave `-v`.
+    fn report_verdict(&self, verdict: &Verdict) {
+        if let Some(words) = verdict.in_words() {
+            let secrets = Secrets::from_iter(self.target.key());
+            self.notes.detail(|| secret::redact(&words, &secrets));
+        }
+    }
+
+    /// The JSON output: the part of the answer that is printed, and how it came about.
+    fn as_json(
+        &self,
+        excerpt: &str,
+        answer: &Answer,
+        reply: &Reply,
+        dialogue: &Dialogue,
+        saved: &Saved,
+    ) -> Value {
+        let sources = &answer.sources.list;
+        let mut object = json!({
+            "answer": excerpt,
+            "provider": self.target.provider().name,
+            "model": dialogue.cached_from.as_ref().unwrap_or(&dialogue.model),
+            "finish": reply.end.finish().map_or("stop", Finish::reported),
+            "usage": answer.usage,
+            "id": saved.id,
+            "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
+            "messages_sent": dialogue.window.messages.len(),
+        });
+        if dialogue.window.left_out() > 0 {
+            object["messages_left_out"] = dialogue.window.left_out().into();
+        }
+        if dialogue.cached_from.is_some() {
+            object["cached"] = true.into();
+        }
+        if self.settings.typed.web || !sources.is_empty() {
+            object["sources"] = json!(sources);
+        }
+        if dialogue.toolbox.is_some() {
+            let mut calls = Vec::new();
+            for call in answer.steps.iter().flat_map(|step| &step.calls) {
+                let arguments = call.json_arguments();
+                calls.push(
+                    json!({"name": call.name, "arguments": arguments, "error": call.is_error}),
+                );
+            }
+            object["rounds"] = answer.steps.len().into();
+            object["tool_calls"] = calls.into();
+        }
+        object
+    }
+}
+
+/// An error for an answer that is or may be incomplete.
+fn check_complete(reply: &Reply) -> Result<(), Error> {
+    let message = match reply.end.finish() {
+        Some(Finish::Limit(word)) => format!(
+            "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \
+             --messages, may help"
+        ),
+        None | Some(Finish::Complete(_)) => return Ok(()),
+        // One that was blocked or failed can only be a known answer whose file somebody has edited.
+        Some(finish) => {
+            let word = finish.word();
+            let reason = reply.end.shown_reason();
+            format!("the answer may be incomplete: it ended with “{word}”{reason}")
+        }
+    };
+    Err(Error::new(ErrorKind::Incomplete, message))
+}
+
+/// A line for each of the provider's searches that failed.
+fn failed_search_lines(reasons: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reason in reasons {
+        let mut line = "a search of the web failed".to_owned();
+        if !reason.is_empty() {
+            line += &format!(": {}", on_one_line(reason));
+        }
+        lines.push(line);
+    }
+    lines
+}
