@@ -28,7 +28,7 @@ pub struct Output {
     pub streams: bool,
 }
 
-/// What of an answer is printed.
+/// The part of an answer that is printed.
 pub enum Form {
     Prose,
     /// The contents of its code blocks.
@@ -120,7 +120,7 @@ impl Output {
     }
 }
 
-/// Who gets the part of an answer that is printed.
+/// The recipient of the part of an answer that is printed.
 pub struct Recipient<'a> {
     pub audience: Audience,
     pub terminal: &'a Terminal,

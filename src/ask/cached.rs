@@ -101,7 +101,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is kept of the answer; `None` if it was too long to be kept, or has not the shape that was asked for.
+    /// The answer as it is kept; `None` if it was too long to be kept, or has not the shape that was asked for.
     fn known_answer(
         &self,
         file: &AnswerFile,

@@ -1,4 +1,4 @@
-//! What changes while a question is answered, and what follows a reply.
+//! The state that changes while a question is answered, and the step that follows a reply.
 
 use super::window::Window;
 use crate::message::Tool;
@@ -7,7 +7,7 @@ use crate::provider::reply::{Reply, Tail};
 use crate::provider::request::Extra;
 use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
-/// What changes from request to request.
+/// The state that changes from request to request.
 pub struct Dialogue {
     /// The model that is asked.
     pub model: String,
@@ -15,7 +15,7 @@ pub struct Dialogue {
     pub window: Window,
     /// The tools that the model may call, and the servers that run them.
     pub toolbox: Option<Toolbox>,
-    /// What the provider has refused; further requests do without it.
+    /// Parts of a request that the provider has refused; further requests do without it.
     pub left_out: Vec<Extra>,
     /// The model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
@@ -31,15 +31,15 @@ pub struct Dialogue {
 /// An answer that the API has paused, to be continued by another request.
 #[derive(Default)]
 pub struct Paused {
-    /// What the API wants back.
+    /// The turn so far, as the API wants it back.
     pub turn: Echo,
-    /// What its text ends with.
+    /// The end of its text.
     pub tail: Tail,
     /// How often an answer to this question was paused.
     count: usize,
 }
 
-/// What follows a reply.
+/// The step that follows a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     RunCalls,
@@ -74,7 +74,7 @@ impl Dialogue {
         }
     }
 
-    /// What follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they do not run.
+    /// The step that follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they do not run.
     pub fn next(&self, reply: &Reply, rounds: usize) -> Next {
         if !reply.turn.calls().is_empty() && !reply.end.is_cut() {
             Next::RunCalls

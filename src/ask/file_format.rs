@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::message::or_default;
 use crate::text::media::{PDF, before_pdf, media_type};
 
-/// What begins a text in UTF-8, or in UTF-16 of either byte order.
+/// The beginning of a text in UTF-8, or in UTF-16 of either byte order.
 const UTF_8: &[u8] = b"\xEF\xBB\xBF";
 const UTF_16_LITTLE: &[u8] = b"\xFF\xFE";
 const UTF_16_BIG: &[u8] = b"\xFE\xFF";
@@ -90,7 +90,7 @@ enum CellSource {
     Lines(Vec<String>),
 }
 
-/// What a cell has printed or given, as far as it is text.
+/// The output of a cell, as far as it is text.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct CellOutput {

@@ -138,7 +138,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is printed of an answer that has been saved.
+    /// The text that is printed of an answer that has been saved.
     fn excerpt(
         &self,
         answer: &Answer,
@@ -229,7 +229,7 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
              --messages, may help"
         ),
         None | Some(Finish::Complete(_)) => return Ok(()),
-        // One that was blocked or failed can only be a known answer whose file somebody has edited.
+        // An answer that was blocked or failed can only be a known one whose file somebody has edited.
         Some(finish) => {
             let word = finish.word();
             let reason = reply.end.shown_reason();

@@ -45,7 +45,7 @@ pub enum FileContent {
     Attachment(Attachment),
 }
 
-/// What was read for a question.
+/// The files and the input of a question.
 pub struct QuestionInput {
     pub files: Vec<FileContent>,
     /// Standard input, unless it is one of the files or blank.

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::tools::Groups;
 use input::InputReader;
-use place::Opened;
+use place::Place;
 use plan::Plan;
 use run::Run;
 use tools::Tools;
@@ -41,21 +41,18 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let early = server::choose_early(&plan, context)?;
 
     let files = InputReader::read_files(&settings.typed.attach, notes)?;
-    // Servers start while input is read.
-    let mut tools = Tools::start_typed(&plan, context, groups)?;
+    // Tool servers start while input is read.
+    let tools = Tools::start(&plan, context, groups)?;
     let input = files.read_stdin(&plan)?;
 
-    let opened = Opened::read(&plan, context)?;
-    let target = server::choose(&plan, early, &opened.found, opened.at, notes)?;
-    let place = opened.decide(&plan, &target, command_line, notes);
+    let (place, target) = Place::open(&plan, early, command_line, context)?;
     if let Some(schema) = &place.schema_to_repeat {
         plan.output.repeat_shape(schema.clone());
     }
     let words = plan.words.take();
     let last = place.question_to_repeat.as_ref();
     let question = question::compose(words, input, last, settings.typed.is)?;
-    tools.start_remembered(&place)?;
-    let toolbox = tools.wait(&target)?;
+    let toolbox = tools.ready(&place, &target)?;
 
     let (run, mut dialogue) = Run::new(plan, question, &place, target, toolbox, context)?;
     let result = run.answer(&mut dialogue, context);

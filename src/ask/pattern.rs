@@ -100,7 +100,7 @@ impl FileSearch {
     ///
     /// # Errors
     ///
-    /// What is wrong with the pattern.
+    /// The reason why the pattern is wrong.
     fn from_pattern(text: &str) -> Result<FileSearch, &'static str> {
         // Shells also accept `[^a]`, which the library does not.
         let allowed = text.replace("[^", "[!");

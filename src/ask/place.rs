@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::plan::{Plan, Relation};
+use super::server;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -20,15 +21,6 @@ use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
 use crate::text::one_line::{on_one_line, quoted};
 use crate::whole_file::ReadFailure;
-
-/// A conversation as it was read, before it is decided whether it is continued.
-pub struct Opened {
-    /// `None`: there is no place for conversations.
-    handle: Option<Handle>,
-    pub found: Found,
-    /// When it was opened.
-    pub at: Timestamp,
-}
 
 /// Where a question belongs.
 pub struct Place {
@@ -45,9 +37,33 @@ pub struct Place {
     pub schema_to_repeat: Option<Value>,
 }
 
+impl Place {
+    /// Opens the conversation of a question, once its input is read; decides finally which server is asked, by what the
+    /// conversation says, and then whether it is continued. `typed` are the arguments without those of the role.
+    pub fn open(
+        plan: &Plan,
+        early: Option<Target>,
+        typed: &Arguments,
+        context: &Context,
+    ) -> Result<(Place, Target), Error> {
+        let notes = &context.notes;
+        let opened = Opened::read(plan, context)?;
+        let target = server::choose(plan, early, &opened.found, opened.at, notes)?;
+        let place = opened.decide(plan, &target, typed, notes);
+        Ok((place, target))
+    }
+}
+
+/// A conversation as it was read, before it is decided whether it is continued.
+struct Opened {
+    /// `None`: there is no place for conversations.
+    handle: Option<Handle>,
+    found: Found,
+    at: Timestamp,
+}
+
 impl Opened {
-    /// Opens the conversation of this question, once its input is read.
-    pub fn read(plan: &Plan, context: &Context) -> Result<Opened, Error> {
+    fn read(plan: &Plan, context: &Context) -> Result<Opened, Error> {
         let mut opened = Opened {
             handle: None,
             found: Ok(None),
@@ -102,8 +118,7 @@ impl Opened {
     }
 
     /// Decides whether the conversation is continued. If an obstacle forbids that, a note names it, and q starts a new one.
-    /// `typed` are the arguments without those of the role.
-    pub fn decide(self, plan: &Plan, target: &Target, typed: &Arguments, notes: &Notes) -> Place {
+    fn decide(self, plan: &Plan, target: &Target, typed: &Arguments, notes: &Notes) -> Place {
         let retains_current = matches!(self.found, Err(ReadFailure::System(_)));
         let handle = self.handle.clone();
         let intent = match plan.relation {
@@ -159,7 +174,7 @@ impl Opened {
         }
         notes.note(&note);
         let given = &plan.settings.typed;
-        // What stays with a conversation must not get into one that another q has begun.
+        // A system prompt or tools that stay with a conversation must not get into one that another q has begun.
         if given.system.is_some() || !given.tools.is_empty() {
             Intent::New
         } else {

@@ -15,7 +15,7 @@ use crate::settings::{Cached, Settings};
 use crate::text::non_blank;
 use crate::tools::Selection;
 
-/// What is decided about a question before its input is read.
+/// The decisions about a question that are made before its input is read.
 pub struct Plan<'a> {
     pub settings: &'a Settings,
     pub words: Option<String>,
@@ -35,13 +35,13 @@ pub struct Plan<'a> {
 /// How a question relates to a conversation.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Relation {
-    /// It begins one.
+    /// The question begins one.
     New,
-    /// It continues the current one.
+    /// The question continues the current one.
     Follow,
-    /// It belongs to one that was chosen by its name, id or path, which may be new.
+    /// The question belongs to one that was chosen by its name, id or path, which may be new.
     Chosen,
-    /// It repeats the last question.
+    /// The last question is asked again.
     Again,
 }
 
@@ -103,7 +103,7 @@ fn check_name(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if must_exist || context.which()?.like_number().is_none() {
         return Ok(());
     }
-    // What is wrong with the directory is told once the conversation is opened.
+    // A directory that cannot be used is reported once the conversation is opened.
     context
         .find_unnoted()
         .map_or(Ok(()), |handle| handle.refuse_new())

@@ -10,14 +10,14 @@ use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::Piece;
 use crate::server::api_client::ApiError;
 
-/// What of an answer is printed, and when.
+/// The way in which an answer is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Printing {
     /// Each piece as it comes.
     Live,
-    /// All of it, once it is complete.
+    /// The whole text, once it is complete.
     Whole,
-    /// What is made of it once it is complete: code, JSON, or JSON about it.
+    /// Something that is made of it once it is complete: code, JSON, or JSON about it.
     Excerpt,
 }
 
@@ -25,7 +25,7 @@ pub enum Printing {
 pub enum AnswerFailure {
     Failed(ApiError),
     Unprinted(OutputError),
-    /// It is printed only when it is complete, and is longer than what q keeps.
+    /// The answer is printed only when it is complete, and is longer than q keeps.
     TooLong(Error),
 }
 

@@ -48,10 +48,10 @@ pub struct Record {
 /// The stages of a save.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SaveStage {
-    /// It has not had to wait for the lock.
+    /// The save has not had to wait for the lock.
     Beginning,
     WaitingForLock,
-    /// It has given up the lock.
+    /// The save has given up the lock.
     Unlocked,
 }
 
@@ -61,7 +61,7 @@ pub struct RecordState {
     pub answer: Answer,
     /// `None`: nothing is saved, or it has been.
     saver: Option<Saver>,
-    /// What the user has not been told about how it was saved.
+    /// A note about how the answer was saved, until it is printed.
     note: Option<String>,
     /// No more text will come.
     is_complete: bool,
@@ -73,7 +73,7 @@ pub struct RecordState {
 #[derive(Default)]
 pub struct Answer {
     pub text: String,
-    /// What the model said and called before the answer.
+    /// The text and the calls of the model before the answer.
     pub steps: Vec<Step>,
     /// The pages that the answer and these steps name.
     pub sources: Sources,
@@ -173,12 +173,12 @@ impl Record {
         }
     }
 
-    /// What has come. Once a signal has saved it, its thread keeps the lock until q ends.
+    /// The answer as far as it has come. Once a signal has saved it, its thread keeps the lock until q ends.
     pub fn lock(&self) -> MutexGuard<'_, RecordState> {
         lock(&self.state)
     }
 
-    /// This model is asked for another reply.
+    /// Begins another reply, of this model.
     pub fn begin_reply(&self, model: &str) {
         let state = &mut *self.lock();
         if let Some(saver) = &mut state.saver {

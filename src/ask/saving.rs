@@ -12,7 +12,7 @@ use crate::session::save::Saver;
 use crate::session::store::Handle;
 use crate::tools::Selection;
 
-/// What saves the exchange with the answer of this model; `None` if nothing is saved.
+/// The way to save the exchange with the answer of this model; `None` if nothing is saved.
 pub fn saver(plan: &Plan, place: &Place, responder: Responder, context: &Context) -> Option<Saver> {
     let settings = plan.settings;
     if !settings.saves() {

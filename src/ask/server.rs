@@ -44,7 +44,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
             discover::find_server(settings, claim, notes).map(Some)
         }
         (_, claim @ Claim::Keeps(_)) => {
-            // What is wrong may be right once the input is read.
+            // A wrong choice may be right once the input is read.
             let Ok(Whom::Server(choice)) = whom::decide(settings, claim) else {
                 return Ok(None);
             };
@@ -74,14 +74,14 @@ pub fn choose(
         }
         Whom::Server(choice) => Ok(early.with_model(choice.model)),
         Whom::FirstRunning => match whom::model_of(early.provider(), settings, claim) {
-            // It has been asked for its list.
+            // This server has been asked for its list.
             Model::First => Ok(early),
             model => Ok(early.with_model(model)),
         },
     }
 }
 
-/// What a conversation says about who answers.
+/// The claim of a conversation about who answers.
 fn claim_of<'a>(found: &'a Found, at: Timestamp, plan: &Plan) -> Claim<'a> {
     let Ok(Some(conversation)) = found else {
         return Claim::None;

@@ -25,13 +25,13 @@ pub struct Tools<'a> {
     groups: &'a Groups,
     selection: Option<Selection>,
     toolbox: Option<Toolbox>,
-    /// What else a person can do if they fail.
+    /// Advice in case they fail.
     advice: Option<&'static str>,
 }
 
 impl<'a> Tools<'a> {
     /// Starts those of `-t`, in `groups`.
-    pub fn start_typed(
+    pub fn start(
         plan: &Plan<'a>,
         context: &'a Context,
         groups: &'a Groups,
@@ -44,21 +44,28 @@ impl<'a> Tools<'a> {
             toolbox: None,
             advice: None,
         };
-        tools.start()?;
+        tools.start_selected()?;
         Ok(tools)
     }
 
+    /// Waits until the tools can be offered to the server: those of `-t`, else those that the conversation remembers. `None` if
+    /// there are none.
+    pub fn ready(mut self, place: &Place, target: &Target) -> Result<Option<Toolbox>, Error> {
+        self.start_remembered(place)?;
+        self.wait(target)
+    }
+
     /// Starts those that the conversation remembers, unless `-t` is given.
-    pub fn start_remembered(&mut self, place: &Place) -> Result<(), Error> {
+    fn start_remembered(&mut self, place: &Place) -> Result<(), Error> {
         if self.selection.is_some() {
             return Ok(());
         }
         self.selection = self.remembered(place)?;
         self.advice = Some(REMEMBERED);
-        self.start()
+        self.start_selected()
     }
 
-    fn start(&mut self) -> Result<(), Error> {
+    fn start_selected(&mut self) -> Result<(), Error> {
         let selection = self.selection.as_ref();
         if selection.is_some() {
             let started = Toolbox::start(selection, self.settings, self.context, self.groups);
@@ -67,8 +74,7 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Waits until they can be offered to this provider; `None` if there are none.
-    pub fn wait(mut self, target: &Target) -> Result<Option<Toolbox>, Error> {
+    fn wait(mut self, target: &Target) -> Result<Option<Toolbox>, Error> {
         let Some(mut toolbox) = self.toolbox.take() else {
             return Ok(None);
         };

@@ -28,7 +28,7 @@ pub struct Window {
 struct SentPlaces {
     /// From here on all of them.
     first: usize,
-    /// Those before that are kept, the newest first.
+    /// Exchanges before that are kept, the newest first.
     kept: Vec<Range<usize>>,
 }
 

@@ -20,46 +20,46 @@ use crate::text::parts::parts;
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
 
-/// What to do where a model cannot call tools.
+/// Advice where a model cannot call tools.
 const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 
-/// What to do where a reply has nothing but reasoning.
+/// Advice where a reply has nothing but reasoning.
 const ONLY_REASONING: &str = "-v shows the reasoning\n\
     another --effort, or a higher max_tokens (Q_MAX_TOKENS), may leave room for an answer";
 
-/// What to do where the server was started without what tools need.
+/// Advice where the server was started without what tools need.
 const TOOLS_SWITCHED_OFF: &str =
     "start the server with the option that it names\n-t none asks without tools";
 
-/// What to do where the answer cannot be streamed.
+/// Advice where the answer cannot be streamed.
 const NO_STREAM: &str = "--no-stream asks for the answer in one piece";
 
-/// What to do where the provider refuses what was asked.
+/// Advice where the provider refuses what was asked.
 const OTHER_CONTENT: &str =
     "this is about the text or the pictures, not about the key: -m or -p asks another model";
 
-/// What to do where the provider does not serve a place.
+/// Advice where the provider does not serve a place.
 const OTHER_PLACE: &str =
     "this is about the country or the network, not about the key: -p asks another provider";
 
-/// What to do where a request has too many tools.
+/// Advice where a request has too many tools.
 const FEWER_TOOLS: &str = "-t 'NAME__list_*', or only = [...] in [tools.NAME], offers fewer tools";
 
-/// What to do where the quota or the money is used up.
+/// Advice where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
-/// What to do where the model does not read the files, or where they are too large.
+/// Advice where the model does not read the files, or where they are too large.
 const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: -m chooses another one\n\
     in a follow-up, --messages 0 leaves out earlier images and PDFs";
 
-/// What to do where the request is too large.
+/// Advice where the request is too large.
 const LESS_INPUT: &str =
     "less input makes the request smaller, and so does --messages 0 in a follow-up";
 
 /// How often q looks whether a model has been loaded.
 const LOADING_POLL: Duration = Duration::from_secs(1);
 
-/// What has been tried of a request.
+/// The attempts at one request so far.
 #[derive(Default)]
 pub struct Attempts {
     /// How often it was sent again.
@@ -88,7 +88,7 @@ pub struct ApiClient<'a> {
 #[derive(Debug)]
 pub struct ApiError {
     pub error: Error,
-    /// What to do about it.
+    /// The kind of failure, which says what can be done about it.
     pub meaning: Meaning,
     /// How long the server asks to wait before another try.
     retry_after: Option<Duration>,
@@ -210,7 +210,7 @@ impl ApiClient<'_> {
         sent.map_err(|failure| self.explain(failure, request))
     }
 
-    /// What q waits for.
+    /// The spinner's words while q waits.
     pub(super) fn waiting(&self) -> String {
         format!("waiting for {}", self.provider)
     }
@@ -372,7 +372,7 @@ impl ApiClient<'_> {
         refused.advise(redirect)
     }
 
-    /// What to do about a response that does not come from an API.
+    /// Advice for a response that does not come from an API.
     fn check_base_url(&self) -> String {
         let variable = table::base_url_variable(self.provider);
         format!("check the base URL: {variable} or base_url in config.toml sets it")
@@ -387,7 +387,7 @@ mod tests {
     use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
-    /// What a client borrows.
+    /// The values that a client borrows.
     struct Fixture {
         client: Client,
         notes: Notes,

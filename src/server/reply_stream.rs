@@ -11,9 +11,9 @@ use crate::text::parts::parts;
 pub struct ReplyStream<'a> {
     client: &'a ApiClient<'a>,
     request: &'a Request,
-    /// What the answer that is continued ends with.
+    /// The end of the answer that is continued.
     tail: Tail,
-    /// What has been read so far.
+    /// The reply as far as it has been read.
     reply: Reply,
     /// `None` until the request is sent.
     reader: Option<ReplyReader<'a>>,

@@ -21,7 +21,7 @@ use crate::text::one_line::on_one_line;
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What is at an address, as far as its list of models tells.
+/// The server at an address, as far as its list of models tells.
 pub enum Probe {
     /// A server with this model, which it lists as the first that can chat.
     Lists(String),
@@ -110,7 +110,7 @@ impl Target {
         Ok(&self.client()?.address)
     }
 
-    /// The same, as far as it is known without looking where the server is.
+    /// The address that is asked, as far as it is known without looking where the server is.
     pub fn known_address(&self) -> Result<&Address, Error> {
         match self.client.get() {
             Some(client) => Ok(&client.address),
@@ -135,7 +135,7 @@ impl Target {
             return None;
         }
         let other = probe(other);
-        // What wants a key may be another program's server.
+        // A server that wants a key may be another program's.
         let is_better = matches!(usual, Probe::IsNone) && !matches!(other, Probe::IsNone);
         (is_certain(&other) || is_better).then_some(address)
     }
@@ -237,7 +237,7 @@ impl Target {
         Err(failed.error.advise(advice))
     }
 
-    /// The same for a dry run: only a server on this machine that needs no key is asked.
+    /// The model to ask in a dry run: only a server on this machine that needs no key is asked.
     pub fn first_model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         let provider = self.provider();
         if provider.key.is_optional() && provider.address()?.is_loopback() {
@@ -308,7 +308,7 @@ impl Target {
         Err(failed.advise(Some(advice.to_owned())))
     }
 
-    /// What to do if the server refuses the key, or wants one; `None` if the user has given another proof of identity.
+    /// Advice if the server refuses the key, or wants one; `None` if the user has given another proof of identity.
     fn key_advice(&self) -> Result<Option<String>, Error> {
         let provider = self.provider();
         let address = provider.address()?;

@@ -24,7 +24,7 @@ pub enum Model {
     Default(String),
     /// Nothing chose it: q takes the first model that the server lists and that can chat.
     First,
-    /// The same, once the server has been asked for its list.
+    /// Nothing chose it, and the server has been asked for its list.
     Listed(String),
 }
 
@@ -41,7 +41,7 @@ impl Model {
     }
 }
 
-/// What a conversation says about who answers.
+/// The claim of a conversation about who answers.
 #[derive(Debug, Clone, Copy)]
 pub enum Claim<'a> {
     /// No conversation is continued, so it says nothing.
@@ -53,7 +53,7 @@ pub enum Claim<'a> {
     Suggests(&'a Conversation),
 }
 
-/// Who answers, as far as nobody has to be asked for it.
+/// The server that answers, as far as nobody has to be asked for it.
 #[derive(Debug, Clone)]
 pub enum Whom {
     Server(Choice),
