@@ -98,3 +98,70 @@ fn claim_of<'a>(found: &'a Found, at: Timestamp, plan: &Plan) -> Claim<'a> {
         Relation::Follow => Claim::Suggests(conversation),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ask::answer_form::Output;
+    use crate::message::tests::rows;
+    use crate::session::Conversation;
+    use crate::settings::{Environment, Settings};
+
+    #[test]
+    fn a_conversation_claims_who_answers_by_how_it_was_chosen_and_whether_it_is_pinned_or_idle() {
+        // How the question relates to it, what is special about it, and what it says.
+        let table = r##"
+            new | - | nothing
+            new | pinned | nothing
+            follow | - | suggests
+            follow | pinned | keeps
+            follow | idle | nothing
+            follow | pinned idle | nothing
+            follow | only name | keeps
+            follow | absent | nothing
+            chosen | - | keeps
+            chosen | idle | keeps
+            chosen | absent | nothing
+            again | - | keeps
+        "##;
+        for [relation, kind, expected] in rows(table) {
+            let mut settings = Settings::defaults(&Environment::new(&[])).expect("settings");
+            if kind == "only name" {
+                settings.cached = Cached::Only;
+            }
+            let mut rules = settings.values.rules;
+            // It is looked at a moment after it was used.
+            rules.expire = kind.contains("idle").then_some(Duration::ZERO);
+            let plan = Plan {
+                settings: &settings,
+                words: None,
+                reads_stdin: false,
+                waits_for_input: false,
+                relation: match relation {
+                    "new" => Relation::New,
+                    "follow" => Relation::Follow,
+                    "chosen" => Relation::Chosen,
+                    _ => Relation::Again,
+                },
+                rules,
+                selection: None,
+                system: None,
+                output: Output::new(&settings).expect("an output"),
+            };
+            let conversation = Conversation {
+                pinned: kind.contains("pinned"),
+                ..Conversation::new(Timestamp::now())
+            };
+            let at = conversation.updated.next();
+            let found = Ok((kind != "absent").then_some(conversation));
+            let said = match claim_of(&found, at, &plan) {
+                Claim::None => "nothing",
+                Claim::Suggests(_) => "suggests",
+                Claim::Keeps(_) => "keeps",
+            };
+            assert_eq!(said, expected, "{relation} {kind}");
+        }
+    }
+}
