@@ -252,7 +252,9 @@ impl Report {
             self.line(&format!("  {name} is {}", bounds.full_summary()));
             held.insert(name, bounds.to_json());
         }
-        self.json["confined"] = held.into();
+        if !held.is_empty() {
+            self.json["confined"] = held.into();
+        }
         let mut rows = Vec::new();
         for Error {
             message, advice, ..

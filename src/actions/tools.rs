@@ -8,7 +8,7 @@ use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::settings::adds_one;
 use crate::text::escape::is_line_break;
-use crate::tools::{Bounds, Groups, Selection, Toolbox};
+use crate::tools::{Groups, Selection, Toolbox};
 
 /// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
 /// started in `groups`.
@@ -36,14 +36,17 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
             lines += &format!("\t{confined}");
         }
         lines.push('\n');
-        listed.push(json!({
+        let mut tool = json!({
             "name": tool.name,
             "description": tool.description,
             "reads": offer.reads,
             "asks": !offer.allowed,
             "schema": tool.schema,
-            "confined": bounds.as_ref().map(Bounds::to_json),
-        }));
+        });
+        if let Some(bounds) = &bounds {
+            tool["confined"] = bounds.to_json();
+        }
+        listed.push(tool);
     }
     print_report(arguments.json, &listed.into(), &lines, notes.terminal())
 }

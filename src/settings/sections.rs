@@ -130,7 +130,10 @@ fn home_of(key: &str) -> Option<String> {
     if table::find(key).is_some() {
         return Some("this setting belongs above the first section".to_owned());
     }
-    let kind = KINDS.iter().find(|kind| kind.keys.contains(&key))?;
+    let mut kinds = KINDS.iter();
+    // What a command is confined to is no section of its own.
+    let kind =
+        kinds.find(|kind| kind.place != WordPlace::Confinement && kind.keys.contains(&key))?;
     let example = kind.example;
     Some(format!("this key belongs in a section such as {example}"))
 }

@@ -127,7 +127,7 @@ pub fn find_fault(section: &ToolServer, command: &Command, own: &Environment) ->
         written.join("} and {")
     );
     let advice = format!(
-        "confine = {{ read = [...] }} in [tools.{server}.{name}] lets the kernel hold it\nor remove {}\nor give --yes, and the calls of this question run without asking",
+        "remove {}\nor add confine = {{ read = [...] }} to [tools.{server}.{name}], so that the kernel holds it\nor give --yes, and the calls of this question run without asking",
         causes.join(" and ")
     );
     Some(Error::settings(message).advise(advice))
