@@ -8,6 +8,7 @@ use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::settings::adds_one;
 use crate::text::escape::is_line_break;
+use crate::text::one_line::on_one_line;
 use crate::tools::{Groups, Selection, Toolbox};
 
 /// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
@@ -32,11 +33,11 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
         let about = first_line.unwrap_or_default().replace('\t', " ");
         lines += &format!("{}\t{does}\t{asks}\t{about}", tool.name);
         if let Some(bounds) = &bounds {
-            let confined = bounds.full_summary().replace('\t', " ");
+            let confined = on_one_line(&bounds.full_summary());
             lines += &format!("\t{confined}");
         }
         lines.push('\n');
-        let mut tool = json!({
+        let mut row = json!({
             "name": tool.name,
             "description": tool.description,
             "reads": offer.reads,
@@ -44,9 +45,9 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
             "schema": tool.schema,
         });
         if let Some(bounds) = &bounds {
-            tool["confined"] = bounds.to_json();
+            row["confined"] = bounds.to_json();
         }
-        listed.push(tool);
+        listed.push(row);
     }
     print_report(arguments.json, &listed.into(), &lines, notes.terminal())
 }

@@ -280,6 +280,11 @@ impl SectionReader<'_> {
             }
         }
         check_program(&argv[0]).map_err(|reason| command.explain(reason))?;
+        // It must not run unconfined.
+        if let Some(confine) = section.get("confine") {
+            return confine
+                .wrong("only a section [tools.NAME] of q's own file can confine a server");
+        }
         let mut program = LocalProgram::new(argv);
         program.is_shared = true;
         // opencode calls it environment.

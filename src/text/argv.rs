@@ -167,6 +167,12 @@ impl Argv {
         names
     }
 
+    /// Whether an argument is the path of a file.
+    pub fn has_paths(&self) -> bool {
+        let mut inputs = self.inputs.iter();
+        inputs.any(|field| field.kind == FieldKind::Path)
+    }
+
     /// The JSON Schema of the arguments.
     pub fn schema(&self) -> Value {
         short_form::schema_of(&self.inputs)

@@ -72,6 +72,13 @@ impl Confined {
         })?;
         let spawned = started.recv();
         let spawned = spawned.map_err(|_| io::Error::other("it could not be confined"))?;
-        Ok((spawned?, scratch))
+        let child = spawned.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => io::Error::new(
+                error.kind(),
+                "Permission denied; what it is run by, and its libraries, belong in read of confine",
+            ),
+            _ => error,
+        })?;
+        Ok((child, scratch))
     }
 }

@@ -39,10 +39,22 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
                 let name = format!("{}.{}", section.name, command.name);
                 faults.extend(find_fault(section, command, own));
                 faults.extend(bounds(&name, &command.program, own).err());
+                faults.extend(without_files(&name, command));
             }
         }
     }
     faults
+}
+
+/// The error for a command that can never get a file: its argument would be one in the temporary directory, which is empty.
+pub fn without_files(name: &str, command: &Command) -> Option<Error> {
+    let LocalProgram { confine, cwd, .. } = &command.program;
+    if confine.is_none() || cwd.is_some() || !command.argv.has_paths() {
+        return None;
+    }
+    Some(Error::settings(format!(
+        "tools.{name}: a path in input is below cwd, so set cwd to a folder of confine.read or confine.write"
+    )))
 }
 
 /// The confined tools and servers that these sections offer, where they can be held to their bounds.

@@ -4,6 +4,7 @@ use std::env::consts::ARCH;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
@@ -106,10 +107,23 @@ pub fn confine(bounds: &Bounds, program: &Path, scratch: Option<&Path>) -> Resul
         }
         error => format!("the seccomp filter is wrong: {error}"),
     };
-    apply_filter(&numbers()).map_err(refused)?;
+    let filters = FILTERS[usize::from(bounds.network)].get_or_init(|| filters(bounds.network));
+    let filters = filters.as_ref().map_err(|reason| reason.to_owned())?;
+    for filter in filters {
+        apply_filter(filter).map_err(refused)?;
+    }
     let starter = rustix::thread::gettid().as_raw_nonzero().get();
-    let filter = filter(bounds.network, starter).map_err(|error| refused(error.into()))?;
+    let filter = signals_to(starter).map_err(|error| refused(error.into()))?;
     apply_filter(&filter).map_err(refused)
+}
+
+/// The programs that the kernel runs for each system call, without and with the network. To compile them takes time.
+static FILTERS: [OnceLock<Result<[BpfProgram; 2], String>>; 2] = [const { OnceLock::new() }; 2];
+
+fn filters(network: bool) -> Result<[BpfProgram; 2], String> {
+    let filter = filter(network);
+    let filter = filter.map_err(|error| format!("the seccomp filter is wrong: {error}"))?;
+    Ok([numbers(), filter])
 }
 
 /// What Landlock lets happen to files.
@@ -321,9 +335,8 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Refuses system calls by their numbers and arguments, with the error EPERM. The rules of one are alternatives. `starter` is the
-/// thread that starts the program.
-fn filter(network: bool, starter: i32) -> Result<BpfProgram, seccompiler::BackendError> {
+/// Refuses system calls by their numbers and arguments, with the error EPERM. The rules of one are alternatives.
+fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules = Vec::new();
     for number in REFUSED.iter().chain(REFUSED_HERE) {
         rules.push((*number, Vec::new()));
@@ -348,7 +361,11 @@ fn filter(network: bool, starter: i32) -> Result<BpfProgram, seccompiler::Backen
     let of_others = SeccompRule::new(vec![is_not(0, 0)?, new_limit])?;
     rules.push((libc::SYS_prlimit64, vec![of_others]));
     rules.extend(of_other_processes()?);
-    rules.extend(signals_to(starter)?);
+    compile(rules)
+}
+
+/// Lets everything happen but what the rules refuse.
+fn compile(rules: Vec<(c_long, Vec<SeccompRule>)>) -> Result<BpfProgram, seccompiler::BackendError> {
     let filter = SeccompFilter::new(
         rules.into_iter().collect(),
         SeccompAction::Allow,
@@ -381,9 +398,9 @@ fn of_other_processes() -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompiler::
     Ok(rules)
 }
 
-/// Signals to a thread of q. The thread that starts the program is held by the same rules until it has ended, so Landlock lets
+/// Refuses signals to a thread of q. The thread that starts the program is held by the same rules until it has ended, so Landlock lets
 /// the program signal it, and that would end q.
-fn signals_to(thread: i32) -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompiler::BackendError> {
+fn signals_to(thread: i32) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules = Vec::new();
     for (number, argument) in [
         (libc::SYS_kill, 0),
@@ -399,7 +416,7 @@ fn signals_to(thread: i32) -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompile
     let owner = SeccompRule::new(vec![is(1, libc::F_SETOWN)?, is(2, thread)?])?;
     let any_owner = SeccompRule::new(vec![is(1, F_SETOWN_EX)?])?;
     rules.push((libc::SYS_fcntl, vec![owner, any_owner]));
-    Ok(rules)
+    compile(rules)
 }
 
 /// When a socket is refused; without rules always.

@@ -61,7 +61,6 @@ mod server;
 mod source;
 mod toolbox;
 
-pub use bounds::Bounds;
 pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};
 pub use names::Selection;
 pub use process::Groups;

@@ -112,6 +112,7 @@ impl Preparation<'_> {
             let place = format!("{}.{name}", section.name);
             let fault = faults::find_fault(section, command, &self.settings.environment);
             let fault = fault.filter(|_| !self.settings.typed.yes);
+            let fault = fault.or_else(|| faults::without_files(&place, command));
             let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
             match found {
                 Ok(program) => ready.push((command.clone(), program)),
