@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use super::bounds::Bounds;
 use super::kernel;
 use crate::scratch::Scratch;
+use crate::secret::Secret;
 use crate::threads;
 
 /// The variables that lead a program to its own files, and where they lead below its temporary directory. It gets no others of
@@ -33,10 +34,10 @@ pub struct Confined {
 }
 
 /// Removes the variables that lead elsewhere, unless the section sets them itself.
-pub fn keep_variables(variables: &mut Vec<(String, OsString)>, is_set: impl Fn(&str) -> bool) {
+pub fn keep_variables(variables: &mut Vec<(String, OsString)>, set: &[(String, Secret)]) {
     variables.retain(|(name, _)| {
         let leads_elsewhere = name.starts_with("XDG_") || matches!(&**name, "HOME" | "TMPDIR");
-        !leads_elsewhere || is_set(name)
+        !leads_elsewhere || set.iter().any(|(own, _)| own == name)
     });
 }
 

@@ -34,18 +34,18 @@ pub fn screens(
     let name = escape_all(name, charset);
     let rows = rows(&name, arguments, width, charset);
     let question = |left: usize| {
-        let mut rows = Vec::new();
+        let mut lines = Vec::new();
         let question = if left == 0 {
             if let Some(confined) = confined {
                 let line = format!("q: {}", escape_all(confined, charset));
-                rows = folded(&line, INDENT, width);
+                lines = folded(&line, INDENT, width);
             }
             format!("q: run {name}? [y]es, [N]o, [a]lways in this run ")
         } else {
             format!("q: run {name}? {left} more lines: [v]iew, [N]o ")
         };
-        rows.extend(folded(&question, INDENT, width));
-        rows
+        lines.extend(folded(&question, INDENT, width));
+        lines
     };
     let rows_of_question = question(0).len().max(question(rows.len()).len());
     let room = size.rows.checked_sub(rows_of_question)?;

@@ -144,9 +144,7 @@ impl Preparation<'_> {
         };
         let mut confined = None;
         if let Some(bounds) = bounds {
-            keep_variables(&mut environment, |name| {
-                local.env.iter().any(|(set, _)| set == name)
-            });
+            keep_variables(&mut environment, &local.env);
             let Some(cache) = self.cache else {
                 return Err(Error::settings(format!(
                     "tools.{name}: there is no home folder, so there is no place for its temporary directory"
