@@ -108,7 +108,7 @@ impl InputReader {
         for path in &named.files {
             if let Err(error) = File::open(path) {
                 let path = on_one_line(&path.to_string_lossy());
-                unreadable.push(format!("cannot read {path}: {error}"));
+                unreadable.push(format!("{path}: {error}"));
                 continue;
             }
             match self.read_file(path.as_os_str()) {
@@ -119,10 +119,12 @@ impl InputReader {
         }
         match &unreadable[..] {
             [] => {}
-            [reason] => self.notes.note(&format!("{reason}; it is left out")),
-            [first, others @ ..] => self.notes.note(&format!(
-                "{first}, and {} others neither; they are left out",
-                others.len()
+            [reason] => self
+                .notes
+                .note(&format!("cannot read {reason}; it is left out")),
+            [first, ..] => self.notes.note(&format!(
+                "cannot read {} files ({first}); they are left out",
+                unreadable.len()
             )),
         }
         match &left_out[..] {

@@ -13,6 +13,7 @@ use crate::manual;
 use crate::session::rules::Rules;
 use crate::settings::{Cached, Settings};
 use crate::text::non_blank;
+use crate::text::one_line::quoted;
 use crate::tools::Selection;
 
 /// The decisions about a question that are made before its input is read.
@@ -130,11 +131,14 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     if let Some(ending) = Path::new(word).extension() {
         pattern.set_extension(ending);
     }
-    let pattern = pattern.display();
-    let word = word.display();
-    let error = format!("-a takes one file, so {word} would be a word of the question");
+    let pattern = quoted(&pattern.to_string_lossy());
+    let error = format!(
+        "-a takes one file, so {} would be a word of the question",
+        word.display()
+    );
+    let word = quoted(&word.to_string_lossy());
     Err(Error::usage(error).advise(format!(
-        "put -a before each file, or a pattern in quotes: -a '{pattern}'\nif it is a word, put -- before it: -- {word}"
+        "put -a before each file, or a pattern in quotes: -a {pattern}\nif it is a word, put -- before it: -- {word}"
     )))
 }
 

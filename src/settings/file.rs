@@ -92,17 +92,16 @@ pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
     })
 }
 
-/// The key of a line such as `provider = fake`, if the parser stopped in its value. The value is not shown: it may be a key.
+/// The key of a line such as `provider = fake`, where the value that begins at `at` is text without quotes. The value is not
+/// shown: it may be a key. A word that somebody may mean as a boolean is no text.
 fn key_of_bare_text(text: &str, at: usize) -> Option<&str> {
-    let before = text.get(..at)?;
-    let line = text.get(before.rfind('\n').map_or(0, |end| end + 1)..)?;
-    let (key, value) = line.lines().next()?.split_once('=')?;
-    let key = key.trim();
+    let (before, value) = text.split_at_checked(at)?;
+    let line = before.lines().next_back()?;
+    let key = line.trim_end().strip_suffix('=')?.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let value = value.trim_start();
-    let is_bool = ["true", "false"]
-        .iter()
-        .any(|word| value.trim_end().eq_ignore_ascii_case(word));
+    let word_end = value.find(|c: char| !c.is_ascii_alphanumeric());
+    let word = value[..word_end.unwrap_or(value.len())].to_ascii_lowercase();
+    let is_bool = ["true", "false", "yes", "no"].contains(&&*word);
     let is_text = value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '~' || c == '/');
     (!key.is_empty() && key.chars().all(is_plain) && is_text && !is_bool).then_some(key)
 }
@@ -296,7 +295,11 @@ mod tests {
             ("provider = fake", Some("provider")),
             ("save = true\nanswers = ~/answers # mine", Some("answers")),
             ("[providers.x]\nkey_env=sk-secret", Some("key_env")),
+            ("cached = only", Some("cached")),
             ("save = True", None),
+            ("save = yes", None),
+            ("system = \"\"\"\npath = C:\\q\n\"\"\"", None),
+            ("a = 1\n= text", None),
             ("provider = \"fake", None),
             ("[providers.work", None),
         ];

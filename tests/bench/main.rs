@@ -1,5 +1,5 @@
-//! How fast q is beside others, side by side in one run. Prints medians and ratios as the table of README.md beside it, and judges
-//! nothing.
+//! How fast q is beside others, side by side in one run. Prints medians and ratios as the table of README.md in this directory,
+//! and judges nothing.
 //!
 //! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be seen. The static archive takes part where `.ci/run`
