@@ -365,7 +365,9 @@ fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
 }
 
 /// Lets everything happen but what the rules refuse.
-fn compile(rules: Vec<(c_long, Vec<SeccompRule>)>) -> Result<BpfProgram, seccompiler::BackendError> {
+fn compile(
+    rules: Vec<(c_long, Vec<SeccompRule>)>,
+) -> Result<BpfProgram, seccompiler::BackendError> {
     let filter = SeccompFilter::new(
         rules.into_iter().collect(),
         SeccompAction::Allow,
