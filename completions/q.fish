@@ -66,7 +66,7 @@ complete -c q -n __q_options -l all -d '--clear: delete all; --list: include bac
 complete -c q -n __q_options -l list-tools -d 'list the configured tools'
 complete -c q -n __q_options -l status -d 'show settings, providers and the conversation'
 complete -c q -n __q_options -l models -d 'list the models of the provider'
-complete -c q -n __q_options -l generate -x -a 'man bash zsh fish keys-bash keys-zsh keys-fish' -d 'print the man page, completions or key bindings'
+complete -c q -n __q_options -l generate -x -a 'man bash zsh fish skill keys-bash keys-zsh keys-fish' -d 'print the man page, completions, keys or a skill'
 complete -c q -n __q_options -s h -d 'show this summary'
 complete -c q -n __q_options -l help -d 'show the full manual'
 complete -c q -n __q_options -s V -l version -d 'show the version'

@@ -68,8 +68,8 @@ full      q -tno<TAB>                         -tnone
 full      q --list-tools -t ti<TAB>           time
 empty     q -t <TAB>                          none
 
-full      q --generate <TAB>                  bash, fish, keys-bash, keys-fish, keys-zsh, man, zsh
-full      q --generate=<TAB>                  bash, fish, keys-bash, keys-fish, keys-zsh, man, zsh
+full      q --generate <TAB>                  bash, fish, keys-bash, keys-fish, keys-zsh, man, skill, zsh
+full      q --generate=<TAB>                  bash, fish, keys-bash, keys-fish, keys-zsh, man, skill, zsh
 full      q --generate z<TAB>                 zsh
 
 full      q -m gpt -<TAB>                     *--all, *-f, *

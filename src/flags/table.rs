@@ -18,6 +18,7 @@ const KINDS: &[&str] = &[
     "bash",
     "zsh",
     "fish",
+    "skill",
     "keys-bash",
     "keys-zsh",
     "keys-fish",
@@ -224,9 +225,8 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Conversation,
         effect: Switch(&[Ask], |a| &mut a.follow),
         help: "continue the current conversation; -ff forces it",
-        doc: "Continue the current conversation. If there is none, or if it cannot be continued, q starts a new one, and a \
-              note says why: see CONVERSATIONS. Twice, as -ff: continue it even if it was idle for too long or is of another \
-              provider or model.",
+        doc: "Continue the current conversation. If there is none, or if it is idle for too long or of another provider or \
+              model, start a new one, with a note. -ff continues it anyway: see CONVERSATIONS.",
     },
     Flag {
         names: "-s, --session",
@@ -236,9 +236,10 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", Conversations, Raw(|a| &mut a.session)),
         ),
         help: "use the conversation NAME, or create it",
-        doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
-              and does not begin with a dot, a hyphen, current or session_; a new one is not of one to three digits alone. In \
-              place of a name there can be an id, a number of --list such as %2, a backup, or the path of a .json file: see CONVERSATIONS.",
+        doc: "Continue the conversation NAME, or start it. A name has at most 100 of the characters A-Z a-z 0-9 . _ - and \
+              does not begin with a dot, a hyphen, current or session_; a new one is not just one to three digits. NAME \
+              can also be an id, %N for the Nth conversation of --list, a backup (ID~1), or the path of a .json file: see \
+              CONVERSATIONS.",
     },
     Flag {
         names: "-p, --provider",
@@ -248,14 +249,14 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", NamesOf("providers"), Text(|a| &mut a.provider)),
         ),
         help: "use this provider",
-        doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
+        doc: "Ask this provider: one of the table of providers under CONFIGURATION, or one of the configuration file.",
     },
     Flag {
         names: "-m, --model",
         group: OptionGroup::Model,
         effect: Takes(SET, value("ID", Nothing, Text(|a| &mut a.model))),
         help: "use this model",
-        doc: "Ask this model, by the provider's own name for it.",
+        doc: "Ask this model, by the provider's own name for it: --models lists them.",
     },
     Flag {
         names: "-r, --role",
@@ -265,14 +266,14 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", NamesOf("roles"), Text(|a| &mut a.role)),
         ),
         help: "apply a role: a named set of options",
-        doc: "Use the options of the role NAME: see ROLES.",
+        doc: "Apply the options of the role NAME, as if they were given before the others: see Roles under CONFIGURATION.",
     },
     Flag {
         names: "-w, --web",
         group: OptionGroup::Model,
         effect: Switch(&[Ask], |a| &mut a.web),
         help: "let the provider search the web",
-        doc: "Let the provider search the web: see THE WEB.",
+        doc: "Let the provider search the web: see WEB SEARCH.",
     },
     Flag {
         names: "-e, --effort",
@@ -286,49 +287,48 @@ pub const FLAGS: &[Flag] = &[
             ),
         ),
         help: "set the reasoning effort, such as low or high",
-        doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines. Models differ \
-              in the levels that they know; the error for another one names them, if the provider does.",
+        doc: "Set the reasoning effort: low, medium, high, or a value that the provider defines. Levels vary by model. If \
+              one is rejected, the error lists the valid ones where the provider gives them.",
     },
     Flag {
         names: "-o, --option",
         group: OptionGroup::Model,
         effect: Takes(SET, value("KEY=VALUE", Nothing, Texts(|a| &mut a.options))),
         help: "set a field of the API request (temperature=0)",
-        doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
-              is sent as JSON if it is valid JSON, else as text; null removes the field. The model is chosen with -m. These \
-              fields are not remembered.",
+        doc: "Set a field of the API request, such as temperature=0; repeatable. Dots in KEY address nested fields. VALUE \
+              is JSON if it parses as JSON, otherwise a string; null removes the field. Not saved with the conversation. \
+              For the model, use -m.",
     },
     Flag {
         names: "-S, --system",
         group: OptionGroup::Model,
         effect: Takes(SET, value("TEXT", Nothing, Raw(|a| &mut a.system))),
         help: "set the system prompt",
-        doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
-              empty TEXT sends none.",
+        doc: "Send TEXT as the system prompt, and save it with the conversation. An empty TEXT sends none.",
     },
     Flag {
         names: "-a, --attach",
         group: OptionGroup::Input,
         effect: Takes(&[Ask], value("FILE", Files, Raws(|a| &mut a.attach))),
         help: "attach a file, or all of a directory or pattern",
-        doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input. A directory, or a pattern in quotes \
-              such as 'src/**/*.rs', stands for several files, without those that git ignores: see FILES AND SHAPES.",
+        doc: "Attach a text file, an image or a PDF; repeatable. - is standard input. A directory, or a pattern in quotes \
+              such as 'src/**/*.rs', attaches several files, without those that git ignores: see ATTACHMENTS.",
     },
     Flag {
         names: "--schema",
         group: OptionGroup::Output,
         effect: Takes(&[Ask], value("SPEC", Files, Text(|a| &mut a.schema))),
         help: "require JSON that matches a schema",
-        doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
-              as 'name, age int'. See FILES AND SHAPES.",
+        doc: "Require an answer in JSON that matches SPEC: a JSON Schema, the path of a .json file that contains one, or a \
+              list of fields such as 'name, age int'. See STRUCTURED OUTPUT.",
     },
     Flag {
         names: "--is",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.is),
         help: "exit 0 if the statement is true, 1 if not, else 2",
-        doc: "The words are a statement about the input and the files. Print nothing; the exit status is 0 if the statement is \
-              true, 1 if it is not, and 2 if the model cannot tell or anything fails. See CONDITIONS.",
+        doc: "Take the words as a statement about the input and the files. Print nothing, and exit with 0 if it is true, 1 \
+              if it is not, and 2 if the model cannot tell or anything fails. See CONDITIONS.",
     },
     Flag {
         names: "-t, --tools",
@@ -346,46 +346,46 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Tools,
         effect: Switch(&[Ask, Clear], |a| &mut a.yes),
         help: "do not ask before tool calls or --clear --all",
-        doc: "Run every call of a tool without asking; with --clear --all, delete without asking.",
+        doc: "Run every tool call without asking; with --clear --all, delete without asking.",
     },
     Flag {
         names: "--messages",
         group: OptionGroup::Conversation,
         effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
         help: "send only the last N messages (default: 10)",
-        doc: "Send exactly the last N messages of the conversation with a follow-up; 0 sends none. Without this, attached \
-              input that is older is sent, too.",
+        doc: "Send exactly the last N messages of the conversation with a follow-up; 0 sends none. Without this option, \
+              older attached input is sent as well.",
     },
     Flag {
         names: "-n, --no-stdin",
         group: OptionGroup::Input,
         effect: Switch(EVERY, |a| &mut a.no_stdin),
         help: "do not read standard input",
-        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Every \
-              action takes it, so alias q='q -n' works; --clear --all still asks.",
+        doc: "Do not read standard input, for example in a while read loop, whose input q would otherwise take. Accepted \
+              with every action, so that alias q='q -n' works; --clear --all still asks.",
     },
     Flag {
         names: "--no-save",
         group: OptionGroup::Conversation,
         effect: Switch(SET, |a| &mut a.no_save),
         help: "do not save this question and its answer",
-        doc: "Do not save this question and its answer: the conversation and its file stay as they are. A typed --cached \
-              keeps the answer all the same, as a known one.",
+        doc: "Do not save this question and its answer. The conversation file is not changed. With --cached, the answer is \
+              cached anyway.",
     },
     Flag {
         names: "--cached",
         group: OptionGroup::Output,
         effect: Switch(SET, |a| &mut a.cached),
         help: "reuse the saved answer to an identical request",
-        doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer, even \
-              with --no-save: see KNOWN ANSWERS.",
+        doc: "If an identical request has been answered before, print that answer without asking. Otherwise ask, and cache \
+              the answer, even with --no-save. See CACHING.",
     },
     Flag {
         names: "--no-stream",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.no_stream),
         help: "print the answer only once it is complete",
-        doc: "Ask for the answer in one piece, and print it when it is complete.",
+        doc: "Request the answer in one piece, and print it when it is complete.",
     },
     Flag {
         names: "-x, --extract",
@@ -393,7 +393,7 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(&[Ask, Last], |a| &mut a.extract),
         help: "print only the code blocks of the answer",
         doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
-              prompt then asks for such a block. If there is none, q prints nothing, and the exit status is 1. The whole \
+              prompt then asks for such a block. If there is none, nothing is printed, and the exit status is 1. The whole \
               answer is saved.",
     },
     Flag {
@@ -402,51 +402,52 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(ALL, |a| &mut a.json),
         help: "print JSON, including model, usage and errors",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
-              messages_sent, also messages_left_out where there are any, sources with -w or where there are any, rounds and tool_calls with -t, and cached where the \
-              answer was known; after a failure it has error. For an action it is what the action shows or did. \
-              usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
+              messages_sent; where they apply also messages_left_out, sources, rounds, tool_calls, and cached if the \
+              answer came from the cache. On failure the object has error instead. usage has the tokens in and out and, \
+              where the provider gives them, cached_tokens, reasoning_tokens and cost. Actions print what they show, or \
+              did, as JSON.",
     },
     Flag {
         names: "-q, --quiet",
         group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.quiet),
         help: "print errors only, no notes",
-        doc: "Print no notes on standard error, only errors. Only the exit status then shows that an answer is incomplete or \
-              has no code block.",
+        doc: "Print no notes on standard error, only errors. Then only the exit status shows that an answer is incomplete \
+              or has no code block.",
     },
     Flag {
         names: "-v, --verbose",
         group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.verbose),
         help: "show request details, timing and token usage",
-        doc: "Report on standard error the provider, the model and the address, the index, role and length of each \
-              message, each new attempt, what the server sends of the model's thinking, the time taken and the usage; with \
-              -t also the servers and what their calls took, and with --cached the file of an answer that is known.",
+        doc: "Report on standard error the provider, the model and the URL, the index, role and length of each message, \
+              each retry, the reasoning that the server sends, the time taken and the usage; with -t also the servers and \
+              how long their calls took, and with --cached the file of the cached answer.",
     },
     Flag {
         names: "--dry-run",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.dry_run),
         help: "print the request body without sending it",
-        doc: "Print the body of the request that would be sent, as JSON, and do not ask the model, so that no key is needed. \
-              q still asks tool servers for their tools, and a local server for its models.",
+        doc: "Print the body of the request that would be sent, as JSON, without sending it; no key is needed. Tool \
+              servers are still asked for their tools, and a local server for its models.",
     },
     Flag {
         names: "--again",
         group: OptionGroup::Conversation,
         effect: Switch(&[Ask], |a| &mut a.again),
         help: "repeat the last question, replacing its answer",
-        doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
-              New words, files or a new --schema, and input that comes with words or files, replace the old ones; what is not \
-              given anew stays. The new answer replaces the old one once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
+        doc: "Repeat the last question of the conversation, with its own provider and model or those of -p and -m. New \
+              words, files, a new --schema, and input that comes with words or files replace the old ones. The new answer \
+              replaces the old one once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--history",
         group: OptionGroup::Action,
         effect: Action(History),
         help: "print the conversation",
-        doc: "Print the conversation: the role, the time and the text of each message, and the model and the tokens of each \
-              answer; on a terminal in local time. With --json, the file's JSON.",
+        doc: "Print the conversation: the role, time and text of each message, and the model and tokens of each answer; on \
+              a terminal in local time. With --json, the JSON of the file.",
     },
     Flag {
         names: "--last",
@@ -460,36 +461,35 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: Action(Mode::Result),
         help: "print the result of the last tool call",
-        doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has cut or changed \
-              it, a note says so, and the exit status is 3. If the call has no result, for example because it was refused, \
-              print nothing; the exit status is 1. With --json, print an array of all calls of that answer.",
+        doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has shortened \
+              or changed it, a note says so, and the exit status is 3. If the call has no result, for example because it \
+              was refused, print nothing and exit with 1. With --json, print an array of all calls of that answer.",
     },
     Flag {
         names: "--undo",
         group: OptionGroup::Action,
         effect: Action(Undo),
         help: "remove the last question and answer",
-        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. A \
-              backup keeps the conversation as it was, unless keep is 0.",
+        doc: "Remove the last question and answer, and print the question, so that q --undo | q -f \"in one line\" asks it \
+              again. A backup keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--list",
         group: OptionGroup::Action,
         effect: Action(List),
         help: "list conversations, or search them for words",
-        doc: "List the conversations, newest first. On a terminal: the number that -s takes, the name if you gave one, age \
-              and first question of as many as the screen holds, with a star at the current one. In a pipe, separated by \
-              tabs: name, time of the last change, \
-              messages, provider/model and first question. With words, list only conversations with a message that contains \
-              all of them, in upper or lower case, and show the text around the first match in place of the question. With \
-              --json, print an array.",
+        doc: "List the conversations, newest first. On a terminal: the number for -s %N, the name if you gave one, the age \
+              and the first question, as many as fit on the screen; * marks the current one. In a pipe, separated by tabs: \
+              name, time of the last change, messages, provider/model and first question. With words, list only \
+              conversations with a message that contains all of them, in upper or lower case, with the text around the \
+              first match. With --json, print an array.",
     },
     Flag {
         names: "--copy",
         group: OptionGroup::Action,
         effect: ActionWith(Copy, value("NAME", Nothing, Raw(|a| &mut a.copy))),
         help: "copy the conversation to a new name",
-        doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
+        doc: "Copy the conversation to NAME, which must be new. The original stays.",
     },
     Flag {
         names: "--clear",
@@ -511,16 +511,16 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: Action(ListTools),
         help: "list the configured tools",
-        doc: "List all configured tools, or those of -t, one per line: name, reads or writes (as the section or the \
-              server says), asks or runs (without asking), and the first line of the description.",
+        doc: "List the configured tools, or those of -t, one per line: name, reads or writes (as the section or the server \
+              says), asks or runs (without asking), and the first line of the description.",
     },
     Flag {
         names: "--status",
         group: OptionGroup::Action,
         effect: Action(Status),
         help: "show settings, providers and the conversation",
-        doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
-              set, and the conversation.",
+        doc: "Print the version, the paths, every setting with its origin, the providers and whether their keys are set, \
+              and the conversation.",
     },
     Flag {
         names: "--models",
@@ -544,9 +544,10 @@ pub const FLAGS: &[Flag] = &[
                 },
             ),
         ),
-        help: "print the man page, completions or key bindings",
-        doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), or code that binds a key of a shell \
-              (keys-bash, keys-zsh or keys-fish): see SHELLS.",
+        help: "print the man page, completions, keys or a skill",
+        doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), code that binds a key of a shell \
+              (keys-bash, keys-zsh or keys-fish), or what an agent with a shell needs to know to use q (skill, a SKILL.md): see \
+              SHELL INTEGRATION.",
     },
     Flag {
         names: "-h",
@@ -560,7 +561,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: Action(LongHelp),
         help: "show the full manual",
-        doc: "Print this manual. On a terminal it goes through the pager that PAGER names, else through less.",
+        doc: "Print this manual. On a terminal it goes through the pager that PAGER names, or else less.",
     },
     Flag {
         names: "-V, --version",

@@ -11,7 +11,7 @@ q ACTION [OPTIONS]                   ask nothing: --list, --status, ...
 ";
 
 /// The groups, in the order in which they are shown, and their headings.
-const GROUPS: &[(OptionGroup, &str)] = &[
+pub const GROUPS: &[(OptionGroup, &str)] = &[
     (OptionGroup::Conversation, "Conversation"),
     (OptionGroup::Model, "Model"),
     (OptionGroup::Input, "Input"),

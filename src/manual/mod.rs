@@ -1,5 +1,5 @@
 //! The documents made from the tables of options, settings and providers: help, man page and completions; also the keys
-//! for shells, which are constant.
+//! for shells and the skill for agents, which are constant.
 
 mod completions;
 mod help;
@@ -12,12 +12,13 @@ pub use pages::help as long_help;
 /// What the keys for bash and zsh have in common.
 const KEYS: &str = include_str!("keys.sh");
 
-/// The document of this kind: a completion, a key for a shell, or the man page. Shells call the program by this name.
+/// Returns the document of this kind. It calls the program by this name.
 pub fn generate(kind: &str, name: &str) -> String {
     let text = match kind {
         "bash" => completions::bash(),
         "zsh" => completions::zsh(),
         "fish" => completions::fish(),
+        "skill" => include_str!("skill.md").to_owned(),
         "keys-bash" => format!("{KEYS}\n{}", include_str!("keys.bash")),
         "keys-zsh" => format!("{KEYS}\n{}", include_str!("keys.zsh")),
         "keys-fish" => include_str!("keys.fish").to_owned(),

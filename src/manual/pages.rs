@@ -1,7 +1,7 @@
 //! The long help and the man page: both are made from one text, which is filled from the tables (pure).
 
 use super::{help, template};
-use crate::flags::FLAGS;
+use crate::flags::{FLAGS, Flag};
 use crate::provider::table::{BEARER_VARIABLE, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
@@ -19,10 +19,15 @@ const HEAD: &str = concat!(
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
 
+/// The placeholders besides the values of options.
+const PLACEHOLDERS: &[&str] = &["MODEL", "STATEMENT", "URL"];
+
 /// A part of the text between blank lines.
 enum ManualBlock {
     /// `# NAME`: the name of a section.
     Heading(String),
+    /// `## NAME`: the name of a part of a section.
+    Subheading(String),
     /// Lines with four blanks before them, which are printed as they are.
     Sample(String),
     /// A line, and after `: ` the text about it.
@@ -35,6 +40,8 @@ impl ManualBlock {
     fn parse(block: &str) -> ManualBlock {
         if let Some(name) = block.strip_prefix("# ") {
             ManualBlock::Heading(name.to_owned())
+        } else if let Some(name) = block.strip_prefix("## ") {
+            ManualBlock::Subheading(name.to_owned())
         } else if block.starts_with("    ") {
             ManualBlock::Sample(block.to_owned())
         } else if let Some((head, text)) = block.split_once("\n: ") {
@@ -62,11 +69,14 @@ fn blocks() -> Vec<ManualBlock> {
 
 fn options() -> String {
     let mut text = String::new();
-    for flag in FLAGS {
-        let names = help::names(flag);
-        let names = names.trim_start();
-        let doc = flag.doc;
-        text.push_str(&format!("{names}\n: {doc}\n\n"));
+    for (group, heading) in help::GROUPS {
+        text.push_str(&format!("## {heading}\n\n"));
+        for flag in FLAGS.iter().filter(|flag| flag.group == *group) {
+            let names = help::names(flag);
+            let names = names.trim_start();
+            let doc = flag.doc;
+            text.push_str(&format!("{names}\n: {doc}\n\n"));
+        }
     }
     text
 }
@@ -111,9 +121,10 @@ pub fn help() -> String {
     for block in blocks() {
         match block {
             ManualBlock::Heading(name) => text.push_str(&name),
+            ManualBlock::Subheading(name) => text.push_str(&format!(" {name}")),
             ManualBlock::Sample(lines) => text.push_str(&format!("{lines}\n")),
             ManualBlock::Entry(head, body) => {
-                text.push_str(&format!("  {head}\n"));
+                text.push_str(&format!("  {}\n", head.replace('`', "")));
                 text.push_str(&wrapped(&body, 6));
             }
             ManualBlock::Text(body) => text.push_str(&wrapped(&body, 2)),
@@ -141,9 +152,10 @@ pub fn man() -> String {
         if is_paragraph && !after_heading {
             page.push_str(".PP\n");
         }
-        after_heading = matches!(block, ManualBlock::Heading(_));
+        after_heading = matches!(block, ManualBlock::Heading(_) | ManualBlock::Subheading(_));
         match block {
             ManualBlock::Heading(name) => page.push_str(&format!(".SH {name}\n")),
+            ManualBlock::Subheading(name) => page.push_str(&format!(".SS {name}\n")),
             ManualBlock::Sample(lines) => {
                 page.push_str(".nf\n");
                 for line in lines.lines() {
@@ -153,7 +165,8 @@ pub fn man() -> String {
                 page.push_str(".fi\n");
             }
             ManualBlock::Entry(head, text) => {
-                page.push_str(&format!(".TP\n.B {}\n", escaped(&head)));
+                page.push_str(".TP\n");
+                page.push_str(&printed(&styled(&escaped(&head_in_code(&head)))));
                 page.push_str(&filled(&text));
             }
             ManualBlock::Text(text) => page.push_str(&filled(&text)),
@@ -164,7 +177,7 @@ pub fn man() -> String {
 
 fn filled(text: &str) -> String {
     let mut filled = String::new();
-    for line in template::wrap(&bold(&escaped(text)), WIDTH) {
+    for line in template::wrap(&styled(&escaped(text)), WIDTH) {
         filled.push_str(&printed(&line));
     }
     filled
@@ -191,17 +204,53 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What stands between backticks becomes bold.
-fn bold(text: &str) -> String {
-    let mut bold = String::new();
+/// The head of an entry, which is code unless parts of it are marked as code.
+fn head_in_code(head: &str) -> String {
+    if head.contains('`') {
+        head.to_owned()
+    } else {
+        format!("`{head}`")
+    }
+}
+
+/// Puts code, which is between backticks, in bold, and the placeholders in it in italics.
+fn styled(text: &str) -> String {
+    let mut styled = String::new();
     for (index, part) in text.split('`').enumerate() {
         if index % 2 == 0 {
-            bold.push_str(part);
+            styled.push_str(part);
         } else {
-            bold.push_str(&format!("\\fB{part}\\fP"));
+            styled.push_str(&styled_code(part));
         }
     }
-    bold
+    styled
+}
+
+fn styled_code(code: &str) -> String {
+    let mut styled = "\\fB".to_owned();
+    let is_in_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    for part in code.split_inclusive(|character| !is_in_name(character)) {
+        let (word, rest) = match part.strip_suffix(|character| !is_in_name(character)) {
+            Some(word) => part.split_at(word.len()),
+            None => (part, ""),
+        };
+        if is_placeholder(word) {
+            styled.push_str(&format!("\\fI{word}\\fB{rest}"));
+        } else {
+            styled.push_str(part);
+        }
+    }
+    styled.push_str("\\fP");
+    styled
+}
+
+/// Whether a word stands for what the user puts in its place.
+fn is_placeholder(word: &str) -> bool {
+    let is_value = |flag: &Flag| {
+        let name = flag.value().map_or("", |value| value.name);
+        name.split('=').any(|name| name == word)
+    };
+    !word.is_empty() && (FLAGS.iter().any(is_value) || PLACEHOLDERS.contains(&word))
 }
 
 #[cfg(test)]
@@ -251,8 +300,8 @@ mod tests {
     fn the_man_page_prints_what_the_help_prints() {
         let page = man();
         assert!(
-            page.contains(".B \\-f, \\-\\-follow\n")
-                && page.contains("\\fBq \\-f\\fP can follow up.\n")
+            page.contains("\n\\fB\\-s, \\-\\-session \\fINAME\\fB\\fP\n")
+                && page.contains("\\fBq \\-f\\fP can ask a")
         );
         assert!(
             page.contains("\n.nf\nq \"explain git rebase\"\n")
@@ -261,7 +310,7 @@ mod tests {
         assert!(!has_place(&page) && !page.contains(".SH EXAMPLES\n.PP"));
         // No line is a request that is none.
         let requests = [
-            ".SH ", ".PP", ".TP", ".B ", ".nf", ".fi", ".TH ", ".nh", ".ad l", ".\\\"",
+            ".SH ", ".SS ", ".PP", ".TP", ".nf", ".fi", ".TH ", ".nh", ".ad l", ".\\\"",
         ];
         for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
             let is_right = requests.iter().any(|request| line.starts_with(request));

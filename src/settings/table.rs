@@ -124,7 +124,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "",
         // An unknown name is refused with a list of the known ones.
         AnyText(|_, _| {}),
-        "which provider to ask; unset: the first with a key, else the first local server",
+        "the provider to ask; unset: the first with a key, else the first local server",
     ),
     row(
         "model",
@@ -148,7 +148,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "max_history",
         "400000",
         Whole(0..=MAX, |values, number| values.max_history = number),
-        "the most bytes of these messages together; older ones are left out, with a note",
+        "the most bytes of these messages together; older ones are omitted, with a note",
     ),
     row(
         "history",
@@ -162,7 +162,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "pairs",
         "20",
         Limit(|values, number| values.rules.pairs = number),
-        "question-answer pairs that the current conversation keeps, or \"all\"",
+        "questions and answers that the current conversation is trimmed to, or \"all\"",
     ),
     row(
         "expire",
@@ -174,7 +174,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "keep",
         "30d",
         Span(|values, duration| values.rules.keep = duration),
-        "how long a conversation that is not current is kept; \"never\" removes none, \"0\" keeps none",
+        "how long a conversation that is not current is kept; \"never\" deletes none, \"0\" keeps none",
     ),
     row(
         "max_tokens",
@@ -188,13 +188,13 @@ pub const SETTINGS: &[SettingRow] = &[
         "timeout",
         "5m",
         Patience(|values, duration| values.timeout = duration),
-        "silence on the connection after which q gives up",
+        "how long q waits for data from the server before it gives up",
     ),
     row(
         "retries",
         "3",
         Whole(0..=100, |values, number| values.retries = number as u32),
-        "how often a request that failed before the first word is tried again",
+        "how often a request that failed before the first word is retried",
     ),
     row(
         "save",
@@ -208,19 +208,19 @@ pub const SETTINGS: &[SettingRow] = &[
         Choice(&["off", "on", "only"], |values, index| {
             values.cached = [Cached::Off, Cached::On, Cached::Only][index];
         }),
-        "\"on\" answers from a file what has been answered before, like --cached; \"only\" never asks a provider",
+        "\"on\" reuses the saved answer to an identical request, like --cached; \"only\" sends no requests",
     ),
     row(
         "answers",
         "",
         Path(|values, path| values.answers = Some(path)),
-        "the full path of the folder for known answers; unset: the folder q/answers among the caches",
+        "the absolute path of the directory for cached answers; unset: q/answers in the cache directory",
     ),
     row(
         "wrap",
         "true",
         Switch(|values, on| values.wrap = on),
-        "\"false\" leaves the lines of an answer as they are, even on a terminal",
+        "\"false\" does not wrap answers on a terminal",
     ),
     row(
         "stream",
@@ -232,7 +232,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "style",
         "true",
         Switch(|values, on| values.style = on),
-        "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
+        "\"false\" prints no bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
     ),
     row(
         "mismatch",
@@ -246,8 +246,8 @@ pub const SETTINGS: &[SettingRow] = &[
         "effort",
         "",
         Text(|values, text| values.effort = Some(text)),
-        "how much the model thinks: low, medium, high or a value that the provider defines; one that it refuses is left out, \
-              with a note; unset: its default",
+        "the reasoning effort: low, medium, high or a value that the provider defines; one that it rejects is omitted, with a \
+              note; unset: its default",
     ),
     row(
         "rounds",
@@ -259,7 +259,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "mcp",
         "",
         Path(|values, path| values.mcp = Some(path)),
-        "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
+        "the absolute path of a JSON file with more tool servers, under mcpServers as other programs have it",
     ),
 ];
 

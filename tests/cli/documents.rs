@@ -8,15 +8,16 @@ use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 
 /// What the repository holds of what `q --generate KIND` prints.
-const GENERATED: [(&str, &str); 4] = [
+const GENERATED: [(&str, &str); 5] = [
     ("man", "man/q.1"),
+    ("skill", ".github/skills/q/SKILL.md"),
     ("bash", "completions/q.bash"),
     ("zsh", "completions/_q"),
     ("fish", "completions/q.fish"),
 ];
 
 #[test]
-fn the_man_page_and_the_completions_are_what_q_generates() {
+fn the_man_page_the_skill_and_the_completions_are_what_q_generates() {
     let sandbox = Sandbox::new();
     for (kind, file) in GENERATED {
         let outcome = sandbox.q(&["--generate", kind]).stdin_open().run();
@@ -70,7 +71,7 @@ fn every_option_stands_in_every_document() {
     assert!(options.len() > 30, "{options:?}");
     let page = man_page();
     let short = printed(&["-h"]);
-    let completions = GENERATED[1..]
+    let completions = GENERATED[2..]
         .iter()
         .map(|(_, file)| (*file, repository_file(file)));
     for option in &options {
@@ -139,8 +140,9 @@ fn the_man_page_is_valid() {
         .lines()
         .filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned()))
         .collect();
-    let expected = "NAME SYNOPSIS DESCRIPTION QUESTIONS OPTIONS CONVERSATIONS FILES_AND_SHAPES TOOLS THE_WEB ROLES SETTINGS \
-                    PROVIDERS SHELLS PRIVACY SECURITY EXIT_STATUS FILES ENVIRONMENT EXAMPLES";
+    let expected = "NAME SYNOPSIS DESCRIPTION OPTIONS INPUT_AND_OUTPUT CONVERSATIONS ATTACHMENTS STRUCTURED_OUTPUT TOOLS \
+                    WEB_SEARCH CACHING CONFIGURATION SHELL_INTEGRATION PRIVACY_AND_SECURITY EXIT_STATUS ENVIRONMENT FILES \
+                    EXAMPLES";
     for section in expected.split(' ').map(|name| name.replace('_', " ")) {
         let is_right = sections.contains(&section);
         assert!(is_right, "no section {section}: {sections:?}");
@@ -178,7 +180,10 @@ fn printed(args: &[&str]) -> String {
 
 /// The text of the page, with the characters that its language writes otherwise.
 fn man_page() -> String {
-    let page = repository_file("man/q.1").replace("\\-", "-");
+    let mut page = repository_file("man/q.1").replace("\\-", "-");
+    for font in ["\\fB", "\\fI", "\\fP"] {
+        page = page.replace(font, "");
+    }
     page.replace("\\&", "").replace("\\e", "\\")
 }
 
