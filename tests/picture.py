@@ -1,27 +1,68 @@
-"""Draws .github/session.svg: a session with q and a real small model, as a terminal shows it. It needs tmux, what
-tests/try.sh needs, and target/release/q: python3 tests/picture.py"""
+"""Draws .github/session.svg: a session with q as a terminal shows it. The answers are scripted, and all else is a real run.
+It needs tmux, make, a C compiler and jq: python3 tests/picture.py target/release/q"""
 
 import html
+import http.server
+import json
 import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMMANDS = [
-    'q "What is the capital of France?"',
-    'q -f "And of Spain?"',
-    'q --again "And of Italy?" | tr a-z A-Z',
-    'q -t date "Which weekday is 1 May 2027?"',
-    "q --list",
-]
-COLUMNS, LINES = 84, 24
+COLUMNS, LINES = 94, 32
 WIDTH, HEIGHT, MARGIN = 8.4, 20, 16  # of a character, a line and the space around, in pixels
 PROMPT = "$ "
 # What the attributes of a terminal look like; the picture has a background of its own, so it can be read on any page.
 STYLES = {"1": "font-weight:bold", "2": "fill:#8b949e", "3": "font-style:italic", "36": "fill:#76d9e6", "33": "fill:#e3b341"}
+
+FILES = {
+    "Makefile": "area:\n\tcc -lm -o area area.c\n",
+    "area.c": "#include <math.h>\n#include <stdio.h>\nint main(int n, char **v) { printf(\"%f\\n\", sqrt(n)); }\n",
+    ".config/q/config.toml": "[tools.notes.add]\nrun = [\"tee\", \"-a\", \"notes.md\"]\nstdin = \"{line}\\n\"\ncwd = \".\"\n",
+}
+NOTE = "Linker: libraries go after the files that use them (cc area.c -lm)."
+FLAGS = [("maths", "-lm"), ("threads", "-pthread"), ("SQLite", "-lsqlite3")]
+# What is typed, and what the model says then: text, a call, or JSON. The last text follows the call.
+STEPS = [
+    ('make 2>&1 | q "why does this fail?"',
+     "The maths library comes too early: put `-lm` after `area.c`, as in `cc -o area area.c -lm`."),
+    ('q -f "why does the order matter?"',
+     "The linker takes from a library only what is missing **at that point**, from left to right."),
+    ('q -f -t notes "add that to my notes"', {"line": NOTE}),
+    ("y", "Added."),
+    ("q --schema '[library, flag]' \"flags for maths, threads and SQLite\" | jq -r '.items[].flag'",
+     json.dumps({"items": [{"library": library, "flag": flag} for library, flag in FLAGS]})),
+]
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """A server with the API of chat completions, which says what is next."""
+
+    answers = [answer for _, answer in STEPS]
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        answer = self.answers.pop(0)
+        if isinstance(answer, dict):
+            call = {"name": "notes__add", "arguments": json.dumps(answer)}
+            delta = {"tool_calls": [{"index": 0, "id": "call", "type": "function", "function": call}]}
+        else:
+            delta = {"content": answer}
+        choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls" if "tool_calls" in delta else "stop"}
+        body = f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n".encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
 
 
 def tmux(*words):
@@ -33,31 +74,37 @@ def screen():
     return tmux("capture-pane", "-e", "-p").rstrip("\n").split("\n")
 
 
-def play(home, address):
-    config = home / ".config/q/config.toml"
-    config.parent.mkdir(parents=True)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    config.write_text(re.search(r"^    (\[tools\.date.*?)^$", readme, re.M | re.S)[1], encoding="utf-8")
+def play(home, program, address):
+    for name, text in FILES.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text, encoding="utf-8")
+    (home / "bin").mkdir()
+    (home / "bin/q").symlink_to(program)
     variables = {
         "HOME": home,
+        "LANG": "C.UTF-8",
         "LLAMACPP_BASE_URL": f"{address}/v1",
-        "PATH": f"{ROOT}/target/release:{os.environ['PATH']}",
+        "PATH": f"{home}/bin:{os.environ['PATH']}",
         "PS1": PROMPT,
-        "Q_HISTORY": "messages",
+        "Q_MODEL": "scripted",
         "Q_PROVIDER": "llamacpp",
         "TERM": "tmux-256color",
     }
-    shell = ["env", "-i", *(f"{name}={value}" for name, value in variables.items()), "sh", "-i"]
+    shell = ["env", "-i", "-C", home, *(f"{name}={value}" for name, value in variables.items()), "sh", "-i"]
     tmux("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), *shell)
-    for command in COMMANDS:
-        tmux("send-keys", "-l", command)
+    for typed, _ in STEPS:
+        tmux("send-keys", "-l", typed)
         tmux("send-keys", "Enter")
         before = None
-        # The prompt is back, and nothing has changed since the last look.
-        while (now := screen()) != before or now[-1].rstrip() != PROMPT.rstrip():
+        # The prompt or a question is there, and nothing has changed since the last look.
+        while (now := screen()) != before or not is_waiting(now[-1]):
             before = now
             time.sleep(1)
     return screen()[:-1]
+
+
+def is_waiting(line):
+    return line.rstrip() == PROMPT.rstrip() or "[a]lways" in line
 
 
 def spans(line):
@@ -91,19 +138,15 @@ def svg(lines):
     ])
 
 
-def main():
-    python = subprocess.run(["sh", ROOT / "tests/venv.sh", "model", "a small model of 130 MB", "--no-deps"], check=True,
-                            stdout=subprocess.PIPE, text=True).stdout.strip()
-    serve = [python, ROOT / "tests/model/serve.py", "--template", ROOT / "tests/model/tools.jinja"]
-    with (tempfile.TemporaryDirectory() as home,
-          subprocess.Popen(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server):
-        address = server.stdout.readline().strip()
+def main(program):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as home:
         try:
-            lines = play(pathlib.Path(home), address)
+            lines = play(pathlib.Path(home), program, f"http://127.0.0.1:{server.server_port}")
         finally:
             tmux("kill-server")
-            server.stdin.close()
     (ROOT / ".github/session.svg").write_text(svg(lines), encoding="utf-8")
 
 
-main()
+main(pathlib.Path(sys.argv[1]).resolve())
