@@ -5,6 +5,7 @@ use std::time::Duration;
 use self::Clue::{Judgement, Statuses, Words};
 use super::reading::ServerError;
 use super::refused::{self, OUTPUT_CONFIG, has_name};
+use super::words;
 use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
@@ -14,12 +15,6 @@ pub const TRANSIENT_STATUSES: &[u16] = &[
 
 /// The longest wait that a server may ask for.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
-
-/// The types and codes of errors after which another try may succeed. They count where there is no status.
-const TRANSIENT_CODES: &str = "\
-    overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
-    service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error unavailable \
-    resource_exhausted internal deadline_exceeded";
 
 /// What an error means for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,21 +69,21 @@ enum Clue {
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const ROWS: &[(Meaning, Clue)] = &[
-    (Meaning::TooLong, Words(TOO_LONG)),
-    (Meaning::RefusesStream, Words(STREAM)),
-    (Meaning::ToolsSwitchedOff, Words(SWITCHED_OFF)),
+    (Meaning::TooLong, Words(words::TOO_LONG)),
+    (Meaning::RefusesStream, Words(words::STREAM)),
+    (Meaning::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
     (Meaning::RefusesTools, Judgement),
-    (Meaning::RefusesContent, Words(CONTENT)),
-    (Meaning::RefusesPlace, Words(PLACE)),
-    (Meaning::Refuses(Extra::Attachments), Words(PICTURES)),
-    (Meaning::NoAccess, Words(ACCESS)),
+    (Meaning::RefusesContent, Words(words::CONTENT)),
+    (Meaning::RefusesPlace, Words(words::PLACE)),
+    (Meaning::Refuses(Extra::Attachments), Words(words::PICTURES)),
+    (Meaning::NoAccess, Words(words::ACCESS)),
     (Meaning::Refuses(Extra::Store), Judgement),
     (Meaning::Refuses(Extra::Cache), Judgement),
     (Meaning::Refuses(Extra::Usage), Judgement),
     (Meaning::Refuses(Extra::Limit), Judgement),
     (Meaning::Loading, Judgement),
-    (Meaning::CannotChat, Words(CANNOT_CHAT)),
-    (Meaning::UnknownModel, Words(MODEL)),
+    (Meaning::CannotChat, Words(words::CANNOT_CHAT)),
+    (Meaning::UnknownModel, Words(words::MODEL)),
     (Meaning::UnknownModel, Judgement),
     (Meaning::Refuses(Extra::Effort), Judgement),
     (Meaning::Refuses(Extra::Form), Judgement),
@@ -97,265 +92,12 @@ const ROWS: &[(Meaning, Clue)] = &[
     (Meaning::Refuses(Extra::System), Judgement),
     (Meaning::Spent, Judgement),
     (Meaning::WrongKey, Statuses(&[401, 403])),
-    (Meaning::WrongKey, Words(KEY)),
+    (Meaning::WrongKey, Words(words::KEY)),
     (Meaning::TooManyTools, Judgement),
     (Meaning::TooLarge, Statuses(&[413])),
     (Meaning::Refuses(Extra::Attachments), Judgement),
     (Meaning::Transient, Judgement),
 ];
-
-/// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
-/// Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub, Copilot, Poolside, Cohere,
-/// Volcengine and DwarfStar.
-const TOO_LONG: &[&str] = &[
-    "maximum context length",
-    "maximum prompt length",
-    "maximum model length",
-    "context length exceeded",
-    "greater than the context length",
-    "longer than the model's context length",
-    "context length of only",
-    "context length is only",
-    "does not fit in context length",
-    "configured context size",
-    "context size has been exceeded",
-    "maximum allowed input length",
-    "prompt token count of",
-    "exceed max message tokens",
-    "too many tokens: ",
-    "reduce the length of the messages",
-    "exceeds the available context size",
-    "exceed context limit",
-    "exceeds the context length",
-    "exceeds the context window",
-    "exceeds the maximum number of tokens",
-    "exceeds max length",
-    "exceeded model token limit",
-    "prompt is too long",
-    "prompt too long",
-    "input is too long",
-    "input length exceeds",
-    "range of input length",
-    "`inputs` must have less than",
-    "`inputs` tokens + `max_new_tokens` must be",
-    "but model only supports",
-    "context window",
-    "contextwindowexceeded",
-    "reduce your message size",
-    "request too large for",
-    "tokens must be reduced",
-    // Codes.
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "too_many_prompt_tokens",
-    "max_prompt_tokens_exceeded",
-    "tokens_limit_reached",
-    "request_too_large",
-];
-
-/// The words for a model that does not exist, including those of Zhipu and Groq.
-const MODEL: &[&str] = &[
-    "invalid model",
-    "not a valid model",
-    "supported api model names",
-    "unknown model",
-    "模型不存在",
-    "has been decommissioned",
-    // Codes.
-    "model_not_found",
-    "model_decommissioned",
-];
-
-/// The words for a model that is being loaded, of llama.cpp, Hugging Face and others. Ollama has the last as an error 500.
-const LOADING: &[&str] = &[
-    "loading model",
-    "loading the model",
-    "model loading",
-    "is loading",
-    "currently loading",
-    "still loading",
-    "being loaded",
-];
-const LOADING_IN_OLLAMA: &str = "llm server loading model";
-
-/// The words for a model that was not loaded, and will not be.
-const NOT_LOADED: &[&str] = &["error loading", "failed", "unable"];
-
-/// The words for a model that cannot chat, of Ollama, vLLM, llama.cpp and OpenAI.
-const CANNOT_CHAT: &[&str] = &[
-    "does not support chat",
-    "do not support chat",
-    "not a chat model",
-    "is an embedding model",
-];
-
-/// The words for a list that is too long, of OpenAI, Azure and Copilot.
-const TOO_MANY: &[&str] = &[
-    "array too long",
-    "array_above_max_length",
-    "tools per request",
-];
-
-/// The words for a key that is not accepted.
-const KEY: &[&str] = &[
-    "api key not valid",
-    "incorrect api key",
-    "invalid api key",
-    "api_key_invalid",
-    "authentication_error",
-];
-
-/// The words for an account that has used up its quota or its money, or whose plan has none of this: of OpenAI, Gemini,
-/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot and DashScope.
-const SPENT: &[&str] = &[
-    "exceeded your current quota",
-    "check your plan and billing details",
-    "insufficient balance",
-    "余额不足",
-    "insufficient credits",
-    "key limit exceeded",
-    "free-models-per-day",
-    "credit balance is too low",
-    "api usage limits",
-    "extra usage is required",
-    "used all available credits",
-    "monthly spending limit",
-    "usage limit reached for",
-    "usage limit for this billing cycle",
-    // Codes of OpenAI, Moonshot and DashScope, and a type and codes of Anthropic's.
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "subscription_sharing_usage_limit_exceeded",
-    "usage_limit_reached",
-    "exceeded_current_quota_error",
-    "arrearage",
-    "billing_error",
-    "enforced_spend_limit_reached",
-    "contract_spend_limit_reached",
-];
-
-/// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. The number must not go on.
-const NO_QUOTA: &str = "limit: 0";
-
-/// What servers call the calling of tools in their errors.
-const TOOLS: &[&str] = &[
-    "tools",
-    "'tools'",
-    "`tools`",
-    "tool use",
-    "tool call",
-    "tool calls",
-    "tool calling",
-    "function call",
-    "function calls",
-    "function calling",
-    "function-call",
-];
-
-/// What stands after one of [`TOOLS`] if they are refused, and what stands before it.
-const REFUSED_AFTER: &[&str] = &[
-    " is not supported",
-    " are not supported",
-    " is not enabled",
-    " not support",
-];
-const REFUSED_BEFORE: &[&str] = &[
-    "not support ",
-    "doesn't support ",
-    // OpenRouter's and Xinference's.
-    "no endpoints found that support ",
-    "] support ",
-];
-
-/// The words of vLLM and llama.cpp for an option that is missing where they were started.
-const SWITCHED_OFF: &[&str] = &["--enable-auto-tool-choice", "requires --jinja"];
-
-/// The words for an answer that cannot be streamed, of OpenAI, Azure and Bedrock.
-const STREAM: &[&str] = &[
-    "verified to stream",
-    "'stream' does not support true",
-    "not support streaming",
-    "streaming is not supported",
-    "in streaming mode",
-];
-
-/// The words for a text or picture that is not answered, of xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot,
-/// Zhipu, DashScope and MiniMax.
-const CONTENT: &[&str] = &[
-    "violates usage guidelines",
-    "your input was flagged",
-    "violation of provider terms of service",
-    "result of our safety system",
-    "violating our usage policy",
-    "content management policy",
-    "content filtering policy",
-    "content exists risk",
-    "considered high risk",
-    "unsafe or sensitive content",
-    "inappropriate content",
-    // Codes.
-    "content_policy_violation",
-    "misalignment_policy_violation",
-    "responsibleaipolicyviolation",
-    "datainspectionfailed",
-    "new_sensitive",
-];
-
-/// The words for a country or network that is not served, of OpenAI, Gemini, Anthropic and Groq.
-const PLACE: &[&str] = &[
-    "country, region, or territory not supported",
-    "unsupported_country_region_territory",
-    "user location is not supported",
-    "not available in your region",
-    "not available in your country",
-    "request not allowed",
-    "check your network settings",
-];
-
-/// The words for pictures that a model does not read, with statuses that would mean something else: of OpenRouter, Mistral,
-/// Gemini and Bedrock.
-const PICTURES: &[&str] = &[
-    "that support image input",
-    "multimodal is not enabled",
-    "input modality is not enabled",
-    "not support image",
-    "doesn't support the image",
-    "image input is not",
-    "image inputs are not",
-    "not a multimodal model",
-];
-
-/// The words for a model that this account may not use, of OpenAI, Groq and OpenRouter.
-const ACCESS: &[&str] = &[
-    "not allowed to sample from this model",
-    "must be verified to use",
-    "requires terms acceptance",
-    "no endpoints found matching your data policy",
-    "no allowed providers are available",
-    // Codes.
-    "model_permission_blocked",
-    "model_terms_required",
-];
-
-/// Z.ai's code for a parameter that is wrong, and that it often does not name.
-const WRONG_PARAMETER: &str = "1210";
-
-/// The levels of effort that servers name in their errors.
-const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-/// The words for an answer in which the model failed to keep the form: Groq's.
-const FAILED_FORM: &[&str] = &[
-    "failed to generate json",
-    "failed to validate json",
-    "json_validate_failed",
-];
-
-/// Gemini's words for a schema that it cannot take, among others. It says nothing more.
-const INVALID_ARGUMENT: &str = "request contains an invalid argument.";
-
-const ATTACHMENTS: &str = "\
-    image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
 
 /// What an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in the
 /// error counts. `asked` is what was in the request that it can do without, and `tools` are the names of its tools.
@@ -411,7 +153,7 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
 /// The levels of effort that an error names beside the one that it refuses.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
-    let mut levels = LEVELS.to_vec();
+    let mut levels = words::LEVELS.to_vec();
     levels.retain(|level| *level != refused && has_name(&message, level));
     levels.join(", ")
 }
@@ -452,7 +194,7 @@ impl Case<'_> {
             Meaning::Loading => self.is_loading(),
             Meaning::UnknownModel => self.is_missing() && self.says(&["model"]),
             Meaning::Spent => self.is_spent(),
-            Meaning::TooManyTools => has_name(&self.words, "tools") && self.says(TOO_MANY),
+            Meaning::TooManyTools => has_name(&self.words, "tools") && self.says(words::TOO_MANY),
             Meaning::Transient => self.is_transient(),
             Meaning::Refuses(Extra::Effort) => self.refuses_effort(),
             Meaning::Refuses(Extra::Form) => self.refuses_form(),
@@ -479,16 +221,17 @@ impl Case<'_> {
         if fields.any(|field| field.trim() == "tools") && words.contains("support") {
             return true;
         }
-        TOOLS.iter().any(|tools| {
+        words::TOOLS.iter().any(|tools| {
             let is_refused = |after: &&str| words.contains(&format!("{tools}{after}"));
             let is_named = |before: &&str| has_name(words, &format!("{before}{tools}"));
-            REFUSED_AFTER.iter().any(is_refused) || REFUSED_BEFORE.iter().any(is_named)
+            words::REFUSED_AFTER.iter().any(is_refused)
+                || words::REFUSED_BEFORE.iter().any(is_named)
         })
     }
 
     /// Whether the server refuses the effort, or may mean it.
     fn refuses_effort(&self) -> bool {
-        let has_wrong_parameter = self.error.code.contains(WRONG_PARAMETER);
+        let has_wrong_parameter = self.error.code.contains(words::WRONG_PARAMETER);
         // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
         let is_only_effort = !self.asked.contains(&Extra::Form);
         let may_be =
@@ -500,15 +243,17 @@ impl Case<'_> {
     fn refuses_form(&self) -> bool {
         // As a plain word it may be any text, but not as the name of a field.
         let is_field = self.error.field == "text";
-        let is_bare = self.error.message.to_lowercase() == INVALID_ARGUMENT;
+        let is_bare = self.error.message.to_lowercase() == words::INVALID_ARGUMENT;
         let may_be = is_field || is_bare;
-        self.names(Extra::Form) || self.says(FAILED_FORM) || (self.is_bad_request() && may_be)
+        self.names(Extra::Form)
+            || self.says(words::FAILED_FORM)
+            || (self.is_bad_request() && may_be)
     }
 
     fn is_loading(&self) -> bool {
         match self.status {
-            Some(503) => self.says(LOADING) && !self.says(NOT_LOADED),
-            Some(500) => self.says(&[LOADING_IN_OLLAMA]),
+            Some(503) => self.says(words::LOADING) && !self.says(words::NOT_LOADED),
+            Some(500) => self.says(&[words::LOADING_IN_OLLAMA]),
             _ => false,
         }
     }
@@ -524,7 +269,7 @@ impl Case<'_> {
 
     fn may_be_about_attachments(&self) -> bool {
         let mut words = self.words.split(|char: char| !char.is_alphanumeric());
-        let names_them = words.any(|word| is_one_of(word, ATTACHMENTS));
+        let names_them = words.any(|word| words::ATTACHMENTS.contains(&word));
         let field = &self.error.field;
         match self.status {
             Some(415) => true,
@@ -539,14 +284,14 @@ impl Case<'_> {
 
     /// Whether quota or money is used up. Google has the same words for a limit per minute, but then says how long to wait.
     fn is_spent(&self) -> bool {
-        if has_name(&self.words, NO_QUOTA) {
+        if has_name(&self.words, words::NO_QUOTA) {
             return true;
         }
         let wait = self.error.retry_after.unwrap_or(Duration::MAX);
         if wait <= MAX_WAIT && self.is_transient() {
             return false;
         }
-        self.status == Some(402) || self.says(SPENT)
+        self.status == Some(402) || self.says(words::SPENT)
     }
 
     fn is_transient(&self) -> bool {
@@ -560,14 +305,9 @@ impl Case<'_> {
         codes.split(' ').any(|code| match code.parse() {
             // Some servers write the status as text.
             Ok(status) => TRANSIENT_STATUSES.contains(&status),
-            Err(_) => is_one_of(code, TRANSIENT_CODES),
+            Err(_) => words::TRANSIENT_CODES.contains(&code),
         })
     }
-}
-
-/// Whether a word is one of those that blanks separate.
-fn is_one_of(word: &str, words: &str) -> bool {
-    words.split(' ').any(|known| known == word)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod judging;
 mod reading;
 mod refused;
+mod words;
 
 pub use judging::{MAX_WAIT, Meaning, TRANSIENT_STATUSES, judge, levels_in};
 pub use reading::{ReplyError, ServerError, check, read_redacted, title};

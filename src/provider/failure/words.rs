@@ -1,0 +1,287 @@
+//! The words, codes and types by which the errors of servers are recognized, in lower case (pure).
+
+/// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
+/// Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub, Copilot, Poolside, Cohere,
+/// Volcengine and DwarfStar.
+pub const TOO_LONG: &[&str] = &[
+    "maximum context length",
+    "maximum prompt length",
+    "maximum model length",
+    "context length exceeded",
+    "greater than the context length",
+    "longer than the model's context length",
+    "context length of only",
+    "context length is only",
+    "does not fit in context length",
+    "configured context size",
+    "context size has been exceeded",
+    "maximum allowed input length",
+    "prompt token count of",
+    "exceed max message tokens",
+    "too many tokens: ",
+    "reduce the length of the messages",
+    "exceeds the available context size",
+    "exceed context limit",
+    "exceeds the context length",
+    "exceeds the context window",
+    "exceeds the maximum number of tokens",
+    "exceeds max length",
+    "exceeded model token limit",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input length exceeds",
+    "range of input length",
+    "`inputs` must have less than",
+    "`inputs` tokens + `max_new_tokens` must be",
+    "but model only supports",
+    "context window",
+    "contextwindowexceeded",
+    "reduce your message size",
+    "request too large for",
+    "tokens must be reduced",
+    // Codes.
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "too_many_prompt_tokens",
+    "max_prompt_tokens_exceeded",
+    "tokens_limit_reached",
+    "request_too_large",
+];
+
+/// The words for a model that does not exist, including those of Zhipu and Groq.
+pub const MODEL: &[&str] = &[
+    "invalid model",
+    "not a valid model",
+    "supported api model names",
+    "unknown model",
+    "模型不存在",
+    "has been decommissioned",
+    // Codes.
+    "model_not_found",
+    "model_decommissioned",
+];
+
+/// The words for a model that is being loaded, of llama.cpp, Hugging Face and others. Ollama has the last as an error 500.
+pub const LOADING: &[&str] = &[
+    "loading model",
+    "loading the model",
+    "model loading",
+    "is loading",
+    "currently loading",
+    "still loading",
+    "being loaded",
+];
+pub const LOADING_IN_OLLAMA: &str = "llm server loading model";
+
+/// The words for a model that was not loaded, and will not be.
+pub const NOT_LOADED: &[&str] = &["error loading", "failed", "unable"];
+
+/// The words for a model that cannot chat, of Ollama, vLLM, llama.cpp and OpenAI.
+pub const CANNOT_CHAT: &[&str] = &[
+    "does not support chat",
+    "do not support chat",
+    "not a chat model",
+    "is an embedding model",
+];
+
+/// The words for a list that is too long, of OpenAI, Azure and Copilot.
+pub const TOO_MANY: &[&str] = &[
+    "array too long",
+    "array_above_max_length",
+    "tools per request",
+];
+
+/// The words for a key that is not accepted.
+pub const KEY: &[&str] = &[
+    "api key not valid",
+    "incorrect api key",
+    "invalid api key",
+    "api_key_invalid",
+    "authentication_error",
+];
+
+/// The words for an account that has used up its quota or its money, or whose plan has none of this: of OpenAI, Gemini,
+/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot and DashScope.
+pub const SPENT: &[&str] = &[
+    "exceeded your current quota",
+    "check your plan and billing details",
+    "insufficient balance",
+    "余额不足",
+    "insufficient credits",
+    "key limit exceeded",
+    "free-models-per-day",
+    "credit balance is too low",
+    "api usage limits",
+    "extra usage is required",
+    "used all available credits",
+    "monthly spending limit",
+    "usage limit reached for",
+    "usage limit for this billing cycle",
+    // Codes of OpenAI, Moonshot and DashScope, and a type and codes of Anthropic's.
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "subscription_sharing_usage_limit_exceeded",
+    "usage_limit_reached",
+    "exceeded_current_quota_error",
+    "arrearage",
+    "billing_error",
+    "enforced_spend_limit_reached",
+    "contract_spend_limit_reached",
+];
+
+/// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. The number must not go on.
+pub const NO_QUOTA: &str = "limit: 0";
+
+/// What servers call the calling of tools in their errors.
+pub const TOOLS: &[&str] = &[
+    "tools",
+    "'tools'",
+    "`tools`",
+    "tool use",
+    "tool call",
+    "tool calls",
+    "tool calling",
+    "function call",
+    "function calls",
+    "function calling",
+    "function-call",
+];
+
+/// What stands after one of [`TOOLS`] if they are refused, and what stands before it.
+pub const REFUSED_AFTER: &[&str] = &[
+    " is not supported",
+    " are not supported",
+    " is not enabled",
+    " not support",
+];
+pub const REFUSED_BEFORE: &[&str] = &[
+    "not support ",
+    "doesn't support ",
+    // OpenRouter's and Xinference's.
+    "no endpoints found that support ",
+    "] support ",
+];
+
+/// The words of vLLM and llama.cpp for an option that is missing where they were started.
+pub const SWITCHED_OFF: &[&str] = &["--enable-auto-tool-choice", "requires --jinja"];
+
+/// The words for an answer that cannot be streamed, of OpenAI, Azure and Bedrock.
+pub const STREAM: &[&str] = &[
+    "verified to stream",
+    "'stream' does not support true",
+    "not support streaming",
+    "streaming is not supported",
+    "in streaming mode",
+];
+
+/// The words for a text or picture that is not answered, of xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot,
+/// Zhipu, DashScope and MiniMax.
+pub const CONTENT: &[&str] = &[
+    "violates usage guidelines",
+    "your input was flagged",
+    "violation of provider terms of service",
+    "result of our safety system",
+    "violating our usage policy",
+    "content management policy",
+    "content filtering policy",
+    "content exists risk",
+    "considered high risk",
+    "unsafe or sensitive content",
+    "inappropriate content",
+    // Codes.
+    "content_policy_violation",
+    "misalignment_policy_violation",
+    "responsibleaipolicyviolation",
+    "datainspectionfailed",
+    "new_sensitive",
+];
+
+/// The words for a country or network that is not served, of OpenAI, Gemini, Anthropic and Groq.
+pub const PLACE: &[&str] = &[
+    "country, region, or territory not supported",
+    "unsupported_country_region_territory",
+    "user location is not supported",
+    "not available in your region",
+    "not available in your country",
+    "request not allowed",
+    "check your network settings",
+];
+
+/// The words for pictures that a model does not read, with statuses that would mean something else: of OpenRouter, Mistral,
+/// Gemini and Bedrock.
+pub const PICTURES: &[&str] = &[
+    "that support image input",
+    "multimodal is not enabled",
+    "input modality is not enabled",
+    "not support image",
+    "doesn't support the image",
+    "image input is not",
+    "image inputs are not",
+    "not a multimodal model",
+];
+
+/// The words for a model that this account may not use, of OpenAI, Groq and OpenRouter.
+pub const ACCESS: &[&str] = &[
+    "not allowed to sample from this model",
+    "must be verified to use",
+    "requires terms acceptance",
+    "no endpoints found matching your data policy",
+    "no allowed providers are available",
+    // Codes.
+    "model_permission_blocked",
+    "model_terms_required",
+];
+
+/// Z.ai's code for a parameter that is wrong, and that it often does not name.
+pub const WRONG_PARAMETER: &str = "1210";
+
+/// The levels of effort that servers name in their errors.
+pub const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// The words for an answer in which the model failed to keep the form: Groq's.
+pub const FAILED_FORM: &[&str] = &[
+    "failed to generate json",
+    "failed to validate json",
+    "json_validate_failed",
+];
+
+/// Gemini's words for a schema that it cannot take, among others. It says nothing more.
+pub const INVALID_ARGUMENT: &str = "request contains an invalid argument.";
+
+/// The words by which an error may be about an image or a PDF.
+pub const ATTACHMENTS: &[&str] = &[
+    "image",
+    "images",
+    "vision",
+    "multimodal",
+    "mmproj",
+    "pdf",
+    "pdfs",
+    "document",
+    "documents",
+    "attachment",
+    "attachments",
+    "modality",
+    "modalities",
+];
+
+/// The types and codes of errors after which another try may succeed. They count where there is no status.
+pub const TRANSIENT_CODES: &[&str] = &[
+    "overloaded_error",
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "api_error",
+    "server_error",
+    "internal_server_error",
+    "service_unavailable",
+    "service_unavailable_error",
+    "server_is_overloaded",
+    "slow_down",
+    "timeout_error",
+    "unavailable",
+    "resource_exhausted",
+    "internal",
+    "deadline_exceeded",
+];
