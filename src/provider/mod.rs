@@ -9,6 +9,7 @@ pub mod finish;
 mod gemini;
 pub mod kept;
 mod lenient;
+mod models;
 mod openai;
 pub mod reasoning;
 pub mod reply;
@@ -18,5 +19,6 @@ mod schema;
 pub mod table;
 pub mod tool_schema;
 
-pub use dialect::{Dialect, read_models};
+pub use dialect::Dialect;
 pub use failure::ReplyError;
+pub use models::read_models;

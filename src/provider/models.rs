@@ -1,0 +1,194 @@
+//! Reads the lists of models of all servers (pure).
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::failure::{ReplyError, ReplyResult};
+use super::lenient::{List, Object, Scalar, Text};
+use super::request::ListedModel;
+use crate::text::surrogates;
+
+/// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
+pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
+    let body = surrogates::joined(body, &mut String::new());
+    let mut list: &RawValue = serde_json::from_str(&body)?;
+    if list.get().starts_with('{') {
+        let lists: ModelLists = serde_json::from_str(list.get())?;
+        list = lists.data.or(lists.models).unwrap_or(list);
+    }
+    if !list.get().starts_with('[') && list.get() != "null" {
+        let reason = "the list of models is no list";
+        return Err(ReplyError::Malformed(reason.to_owned()));
+    }
+    let entries: List<Object<ModelEntry>> = serde_json::from_str(list.get())?;
+    let mut models = Vec::new();
+    for model in entries.0 {
+        let model = model.0.unwrap_or_default();
+        // Gemini has names such as `models/gemini-flash-latest`.
+        let id = [&model.id, &model.name];
+        // Anthropic's list keeps the models that it no longer serves.
+        if &*model.lifecycle == "retired" {
+            continue;
+        }
+        if let Some(id) = id.into_iter().find(|id| !id.is_empty()) {
+            models.push(ListedModel {
+                id: id.trim_start_matches("models/").to_owned(),
+                created: creation_time(&model),
+                is_loaded: [&model.status, &model.state, &model.loaded]
+                    .iter()
+                    .any(|field| field.0),
+                cannot_chat: cannot_chat(id, &model),
+            });
+        }
+    }
+    Ok(models)
+}
+
+/// The fields that may have the list of models.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelLists<'a> {
+    #[serde(borrow, deserialize_with = "also_null")]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "also_null")]
+    models: Option<&'a RawValue>,
+}
+
+/// Reads a field in which null is a list without models.
+fn also_null<'de, D: Deserializer<'de>>(field: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(field).map(Some)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelEntry<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    name: Text<'a>,
+    created: Scalar<u32>,
+    created_at: Text<'a>,
+    /// Anthropic's word for what has become of it.
+    lifecycle: Text<'a>,
+    /// In the list of llama.cpp's router.
+    status: Loaded,
+    /// In LM Studio's own list, as is the type.
+    state: Loaded,
+    loaded: Loaded,
+    r#type: Chats,
+    task: Chats,
+    labels: Chats,
+    capabilities: Chats,
+    architecture: Chats,
+}
+
+/// Whether a field says that a model is in memory. One that sleeps wakes at once.
+#[derive(Default)]
+struct Loaded(bool);
+
+impl<'de> Deserialize<'de> for Loaded {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Loaded, D::Error> {
+        let json = <&RawValue>::deserialize(field)?.get();
+        let status: Object<ModelStatus> = serde_json::from_str(json).unwrap_or_default();
+        let value = status.0.unwrap_or_default().value;
+        let is_loaded = |word: &str| matches!(word, "loaded" | "sleeping");
+        Ok(Loaded(
+            json == "true" || is_loaded(json.trim_matches('"')) || is_loaded(&value),
+        ))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelStatus<'a> {
+    #[serde(borrow)]
+    value: Text<'a>,
+}
+
+/// Whether a field says that a model can chat, or that it cannot.
+#[derive(Default)]
+struct Chats(Option<bool>);
+
+/// What fields say of models that chat, in LM Studio's and Ollama's words, and of others.
+const CHATS: &[&str] = &[
+    "\"llm\"",
+    "\"vlm\"",
+    "\"completion\"",
+    "\"chat\"",
+    "\"text-generation\"",
+];
+const CANNOT_CHAT: &[&str] = &["embed", "rerank", "transcri", "speech"];
+
+/// What the names of models have that cannot chat, where the list does not tell.
+const NAMES_WITHOUT_CHAT: &[&str] = &["embed", "rerank", "bge-", "whisper"];
+
+impl<'de> Deserialize<'de> for Chats {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Chats, D::Error> {
+        let json = <&RawValue>::deserialize(field)?.get().to_ascii_lowercase();
+        if has_any(&json, CHATS) {
+            return Ok(Chats(Some(true)));
+        }
+        Ok(Chats(has_any(&json, CANNOT_CHAT).then_some(false)))
+    }
+}
+
+fn has_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+/// Whether a model cannot chat, by what the list says of it, else by its name.
+fn cannot_chat(id: &str, model: &ModelEntry) -> bool {
+    let fields = [
+        &model.r#type,
+        &model.task,
+        &model.labels,
+        &model.capabilities,
+        &model.architecture,
+    ];
+    let says = |chats: bool| fields.iter().any(|field| field.0 == Some(chats));
+    says(false) || (!says(true) && has_any(&id.to_ascii_lowercase(), NAMES_WITHOUT_CHAT))
+}
+
+fn creation_time(model: &ModelEntry) -> Option<String> {
+    match model.created.0 {
+        // With leading zeros, numbers sort like text.
+        Some(seconds) => Some(format!("{seconds:012}")),
+        // Anthropic's list has the time as text.
+        None if model.created_at.is_empty() => None,
+        None => Some(model.created_at.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_listed_in_order() {
+        let model = |id: &str, created: Option<&str>| ListedModel {
+            is_loaded: false,
+            cannot_chat: false,
+            id: id.into(),
+            created: created.map(str::to_owned),
+        };
+        let listed = vec![model("b", Some("000000000007")), model("a", None)];
+        let list = r#"[{"id":"b","created":7},{"id":"a","created":"odd"}]"#;
+        assert_eq!(
+            read_models(&format!(r#"{{"object":"list","data":{list}}}"#)),
+            Ok(listed.clone())
+        );
+        assert_eq!(read_models(list), Ok(listed));
+        for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
+            assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
+        }
+        for body in [
+            "{}",
+            r#"{"data":{}}"#,
+            r#"{"data":"a"}"#,
+            "\"a\"",
+            "7",
+            "<html>",
+        ] {
+            assert!(read_models(body).is_err(), "{body}");
+        }
+    }
+}
