@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::attachment;
+use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, Counts, Index, Json, Object, Text, text_field};
+use super::lenient::{self, Index, Json, Object, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::tool_schema::ToolSchemas;
@@ -345,7 +346,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         add_block(event.index.0, event.content_block, reply)?;
     }
     let message: WholeMessage = event.message.object()?;
-    reply.add_usage(usage_of(&message.usage.counts()));
+    reply.add_usage(usage_of(&Counts::read(message.usage)));
     if kind == "message_stop" || !delta.stop_reason.is_empty() {
         read_calls(reply);
     }
@@ -377,7 +378,7 @@ fn finish(reason: &str, details: Json, usage: Json, reply: &mut Reply) -> ReplyR
     reply.end.explain(&details.category);
     reply.end.explain(&details.explanation);
     reply.end.read(reason);
-    reply.add_usage(usage_of(&usage.counts()));
+    reply.add_usage(usage_of(&Counts::read(usage)));
     Ok(())
 }
 

@@ -4,10 +4,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{
-    self, Content, Counts, Entries, Index, Json, Object, Scalar, Text, elements, text_field,
+    self, Content, Entries, Index, Json, Object, Scalar, Text, elements, text_field,
 };
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
@@ -305,7 +306,7 @@ fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
     for candidate in candidates {
         read_candidate(candidate, reply)?;
     }
-    reply.add_usage(usage_of(&event.usage_metadata.counts()));
+    reply.add_usage(usage_of(&Counts::read(event.usage_metadata)));
     // The prompt itself may be blocked.
     let feedback: PromptFeedback = event.prompt_feedback.object()?;
     if !feedback.block_reason.is_empty() {

@@ -3,6 +3,7 @@
 mod anthropic;
 mod attachment;
 mod calls;
+mod counts;
 mod dialect;
 pub mod failure;
 pub mod finish;

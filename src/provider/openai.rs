@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::attachment;
 use super::calls;
+use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::kept;
-use super::lenient::{Content, Counts, Entries, Index, Json, Object, Text};
+use super::lenient::{Content, Entries, Index, Json, Object, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
@@ -332,7 +333,7 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     }
     // Few events have it.
     if !chunk.usage.is_null() {
-        reply.add_usage(usage_of(&chunk.usage.counts()));
+        reply.add_usage(usage_of(&Counts::read(chunk.usage)));
     }
     if !error.is_null() {
         failure::check_field(&error.value())?;

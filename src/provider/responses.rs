@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::attachment;
+use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Json, Object, Text, text_field};
@@ -277,7 +278,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     let words = [&*details.reason, &*response.status, word];
     let given = words.into_iter().find(|text| !text.is_empty());
     reply.end.read(given.unwrap_or_default());
-    reply.add_usage(response.usage.counts().usage());
+    reply.add_usage(Counts::read(response.usage).usage());
     failure::check_field(&response.error.value())?;
     if reply.turn.items.is_empty() {
         for json in &output {
