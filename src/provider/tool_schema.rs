@@ -20,40 +20,18 @@
 //! | keywords that are not in its list, values in `enum` that are empty or true | Gemini |
 //! | arguments whose names have other characters than most, or more than 64 | Anthropic |
 
-use std::collections::BTreeSet;
+mod keywords;
+mod merging;
+
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::schema::{add_rules, add_words};
+use self::keywords::{Keywords, checked, number, without_twins};
+use self::merging::{merge, require, unite};
+use super::schema::add_rules;
 use crate::message::Tool;
-use crate::shape::{elements, named, referred};
-
-/// The types of JSON Schema.
-const TYPES: &[&str] = &[
-    "object", "array", "string", "number", "integer", "boolean", "null",
-];
-
-/// The keywords that Gemini knows.
-const GEMINI_KEYWORDS: &[&str] = &[
-    "type",
-    "format",
-    "title",
-    "description",
-    "default",
-    "enum",
-    "items",
-    "prefixItems",
-    "minItems",
-    "maxItems",
-    "minimum",
-    "maximum",
-    "anyOf",
-    "oneOf",
-    "properties",
-    "additionalProperties",
-    "required",
-];
+use crate::shape::{named, referred};
 
 /// What may not stand at the top.
 const NOT_AT_TOP: &[&str] = &["anyOf", "oneOf", "enum", "const", "not", "items"];
@@ -63,9 +41,6 @@ const MAX_DEPTH: usize = 50;
 
 /// How many schemas may take the place of references, in all tools of a request.
 const MAX_REFERRED: usize = 20_000;
-
-/// The limits from here on become words, because llama.cpp repeats a rule of its grammar as often, and refuses the request.
-const MANY: u64 = 2_000;
 
 /// The longest name of an argument that Anthropic takes.
 const MAX_ARGUMENT: usize = 64;
@@ -129,9 +104,6 @@ fn unusual_argument(schema: &Value) -> Option<String> {
         .find(|name| !(1..=MAX_ARGUMENT).contains(&name.len()) || !name.bytes().all(is_plain))?;
     Some(name.clone())
 }
-
-/// The keywords of a schema that is being made.
-type Keywords = Map<String, Value>;
 
 /// A schema that is being made. It is not finished: what it requires may be properties of the schema around it.
 #[derive(Default)]
@@ -338,236 +310,22 @@ impl<'c> SchemaBuilder<'c> {
         }
     }
 
-    /// Adds what is missing to a schema, and removes what cannot be said.
+    /// Adds to a schema what is missing, and turns into words what the API does not take.
     fn finish(&self, schema: &mut Keywords) {
-        if !schema.contains_key("type")
-            && !schema.contains_key("anyOf")
-            && !schema.contains_key("oneOf")
-            && let Some(kind) = type_by_keywords(schema)
-        {
-            schema.insert("type".into(), kind.into());
-        }
-        let has_type = |wanted: &str| match schema.get("type") {
-            Some(Value::String(kind)) => kind == wanted,
-            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == wanted),
-            _ => false,
-        };
-        if has_type("array") && !schema.contains_key("items") {
-            schema.insert("items".into(), json!({}));
-        }
-        if let Some(Value::Array(mut required)) = schema.shift_remove("required") {
-            let mut seen = BTreeSet::new();
-            required.retain(|name| {
-                let name = name.as_str().unwrap_or_default();
-                let is_property = schema
-                    .get("properties")
-                    .is_some_and(|known| known.get(name).is_some());
-                is_property && seen.insert(name.to_owned())
-            });
-            if !required.is_empty() {
-                schema.insert("required".into(), required.into());
-            }
-        }
-        let mut rules = Vec::new();
-        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
-            && (self.few_keywords || !is_plain_pattern(pattern))
-        {
-            rules.extend(schema.shift_remove_entry("pattern"));
-        }
-        for name in ["minLength", "maxLength", "minItems", "maxItems"] {
-            let limit = schema.get(name).and_then(Value::as_u64);
-            if limit.is_some_and(|limit| limit >= MANY) {
-                rules.extend(schema.shift_remove_entry(name));
-            }
-        }
-        if self.few_keywords {
-            rules.extend(keep_few(schema));
-        }
+        keywords::complete(schema);
+        let rules = keywords::take_refused(schema, self.few_keywords);
         if !rules.is_empty() {
             add_rules(schema, &rules);
         }
     }
 }
 
-/// The value of a keyword that has no schemas, if it is one that it may have. Other keywords may have any.
-fn checked(name: &str, value: &Value) -> Option<Value> {
-    let is_valid = match name {
-        "type" => return types(value),
-        "enum" => {
-            let values = without_twins(value.as_array()?.clone());
-            return (!values.is_empty()).then_some(values.into());
-        }
-        "required" => {
-            let names = value.as_array()?.iter();
-            return Some(names.filter(|one| one.is_string()).cloned().collect());
-        }
-        "title" | "description" | "format" | "pattern" | "contentEncoding" | "contentMediaType" => {
-            value.is_string()
-        }
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
-        "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
-        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-        | "minContains" | "maxContains" => value.is_u64(),
-        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" | "nullable" => value.is_boolean(),
-        "examples" => value.is_array(),
-        "dependentRequired" | "dependencies" => value.is_object(),
-        _ => true,
-    };
-    is_valid.then(|| value.clone())
-}
-
-/// Values, each only once.
-fn without_twins(mut values: Vec<Value>) -> Vec<Value> {
-    let mut seen = BTreeSet::new();
-    values.retain(|value| seen.insert(value.to_string()));
-    values
-}
-
-/// The types that JSON Schema knows. Some servers write them in capitals, and some have `any` among them.
-fn types(value: &Value) -> Option<Value> {
-    let known = |kind: &Value| {
-        let name = kind.as_str()?.to_ascii_lowercase();
-        TYPES.contains(&name.as_str()).then_some(name)
-    };
-    let Value::Array(list) = value else {
-        return known(value).map(Value::from);
-    };
-    let mut kinds = Vec::new();
-    for one in list {
-        // Beside an unknown one, the others say nothing.
-        let kind = known(one)?;
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    match kinds.len() {
-        0 => None,
-        1 => kinds.pop().map(Value::from),
-        _ => Some(kinds.into()),
-    }
-}
-
-fn number(value: &Value) -> Option<Value> {
-    value.is_number().then(|| value.clone())
-}
-
-/// The type that other keywords show.
-fn type_by_keywords(schema: &Keywords) -> Option<&'static str> {
-    let constant = schema.get("const").map(std::slice::from_ref);
-    let values = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice);
-    let has_text = |all: &[Value]| all.iter().all(Value::is_string);
-    if schema.contains_key("properties") {
-        Some("object")
-    } else if schema.contains_key("items") || schema.contains_key("prefixItems") {
-        Some("array")
-    } else if constant.or(values).is_some_and(has_text) {
-        Some("string")
-    } else {
-        None
-    }
-}
-
-/// Adds keywords that a schema lacks, more properties, and more that is required.
-fn merge(schema: &mut Keywords, more: Keywords) {
-    for (name, value) in more {
-        match (name.as_str(), value) {
-            ("properties", Value::Object(properties)) => add_properties(schema, properties),
-            ("required", Value::Array(names)) => require(schema, names),
-            (_, value) => {
-                schema.entry(name).or_insert(value);
-            }
-        }
-    }
-}
-
-fn add_properties(schema: &mut Keywords, more: Keywords) {
-    let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    if let Value::Object(properties) = properties {
-        for (name, property) in more {
-            properties.entry(name).or_insert(property);
-        }
-    }
-}
-
-fn require(schema: &mut Keywords, names: impl IntoIterator<Item = Value>) {
-    let required = schema.entry("required").or_insert_with(|| json!([]));
-    if let Value::Array(required) = required {
-        required.extend(names);
-    }
-}
-
-/// Adds the properties of all branches to an object. What every branch requires is required; what only some require becomes
-/// words.
-fn unite(schema: &mut Keywords, branches: Vec<Keywords>) {
-    let mut sets: Vec<BTreeSet<String>> = Vec::new();
-    for mut branch in branches {
-        if let Some(Value::Object(more)) = branch.shift_remove("properties") {
-            add_properties(schema, more);
-        } else if !branch.contains_key("required") {
-            continue;
-        }
-        let required = branch.shift_remove("required").unwrap_or_default();
-        let names = elements(&required).iter().filter_map(Value::as_str);
-        sets.push(names.map(str::to_owned).collect());
-    }
-    let mut common = sets.first().cloned().unwrap_or_default();
-    common.retain(|name| sets.iter().all(|set| set.contains(name)));
-    if sets.iter().any(|set| set.len() > common.len()) {
-        let sets = sets
-            .iter()
-            .map(|set| Vec::from_iter(set.iter().map(String::as_str)).join(", "));
-        let sets = Vec::from_iter(sets).join("; ");
-        add_words(schema, &format!("One of these sets is required: {sets}"));
-    }
-    if !common.is_empty() {
-        require(schema, common.into_iter().map(Value::from));
-    }
-}
-
-/// Whether every API takes a pattern: llama.cpp wants its ends and does not repeat often, and none of the others takes everything.
-fn is_plain_pattern(pattern: &str) -> bool {
-    let has_ends = pattern.starts_with('^') && pattern.ends_with('$');
-    let is_odd = |after: &str| {
-        after.starts_with(|next: char| next.is_ascii_digit() || "pPbBAzZkuG".contains(next))
-    };
-    let has_odd_escape = pattern.split('\\').skip(1).any(is_odd);
-    let mut numbers = pattern.split(['{', ',', '}']);
-    let repeats_often =
-        numbers.any(|number| number.parse().is_ok_and(|number: u64| number >= MANY));
-    has_ends && !pattern.contains("(?") && !has_odd_escape && !repeats_often
-}
-
-/// Leaves the keywords that Gemini knows, and returns the others.
-fn keep_few(schema: &mut Keywords) -> Vec<(String, Value)> {
-    if let Some(value) = schema.shift_remove("const") {
-        schema.insert("enum".into(), json!([value]));
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum") {
-        values.retain(|value| {
-            value.is_number() || value.as_str().is_some_and(|text| !text.is_empty())
-        });
-        if values.is_empty() {
-            schema.shift_remove("enum");
-        }
-    }
-    let mut others = Vec::new();
-    schema.retain(|name, value| {
-        let is_known = GEMINI_KEYWORDS.contains(&name.as_str());
-        if !is_known {
-            others.push((name.clone(), value.take()));
-        }
-        is_known
-    });
-    others
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Map;
 
+    use super::keywords::types;
     use super::*;
     use crate::shape::is_of_object;
 
