@@ -86,10 +86,9 @@ impl Run<'_> {
         dialogue: &Dialogue,
         result: &Result<(), Error>,
     ) {
-        let is_whole = matches!(reply.end.finish(), None | Some(Finish::Complete(_)));
         let failure = result.as_ref().err();
         let is_delivered = failure.is_none_or(Error::is_about_content);
-        if !is_whole || !is_delivered || !self.settings.keeps_answer() {
+        if !reply.end.is_normal() || !is_delivered || !self.settings.keeps_answer() {
             return;
         }
         let Some(known) = self.known_answer(file, reply, dialogue) else {

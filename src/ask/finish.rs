@@ -80,13 +80,9 @@ impl Run<'_> {
             Err(AnswerFailure::Failed(failed)) => {
                 // A failure to end the line must not hide what went wrong before.
                 let _ = self.printer.screen.end();
-                // The finish reason keeps a blocked exchange from being sent again.
-                let finish = match reply.end.finish() {
-                    Some(Finish::Blocked(word)) => Some(word.as_str()),
-                    _ => None,
-                };
                 let is_blank = self.record.lock().answer.is_blank();
-                let saved = self.record.save(true, finish);
+                // The finish reason keeps a blocked exchange from being sent again.
+                let saved = self.record.save(true, reply.end.blocked());
                 if is_blank {
                     return Err(failed.error);
                 }
@@ -223,18 +219,20 @@ impl Run<'_> {
 
 /// An error for an answer that is or may be incomplete.
 fn check_complete(reply: &Reply) -> Result<(), Error> {
-    let message = match reply.end.finish() {
-        Some(Finish::Limit(word)) => format!(
+    let end = &reply.end;
+    if end.is_normal() {
+        return Ok(());
+    }
+    let word = end.finish().map_or("", Finish::word);
+    let message = if end.is_cut() {
+        format!(
             "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \
              --messages, may help"
-        ),
-        None | Some(Finish::Complete(_)) => return Ok(()),
-        // An answer that was blocked or failed can only be a known one whose file somebody has edited.
-        Some(finish) => {
-            let word = finish.word();
-            let reason = reply.end.shown_reason();
-            format!("the answer may be incomplete: it ended with “{word}”{reason}")
-        }
+        )
+    } else {
+        // An answer that was blocked or failed can only be a cached one whose file somebody has edited.
+        let reason = end.shown_reason();
+        format!("the answer may be incomplete: it ended with “{word}”{reason}")
     };
     Err(Error::new(ErrorKind::Incomplete, message))
 }

@@ -33,14 +33,14 @@ impl ReplyEnd {
     /// a normal end.
     pub fn read(&mut self, word: &str) {
         let finish = Finish::read(word);
-        if finish.is_some() && self.may_be_normal() {
+        if finish.is_some() && self.is_normal() {
             self.finish = finish;
         }
     }
 
     /// The provider continues the answer when it is asked to, and says so with this word.
     pub fn pause(&mut self, word: &str) {
-        if self.may_be_normal() {
+        if self.is_normal() {
             self.finish = Some(Finish::Paused(word.to_owned()));
         }
     }
@@ -81,14 +81,22 @@ impl ReplyEnd {
 
     /// The model has called tools, and none that q can run.
     pub fn end_with_unoffered_calls(&mut self) {
-        if self.may_be_normal() {
+        if self.is_normal() {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
         }
     }
 
     /// Whether the provider has given no finish reason other than a normal end.
-    fn may_be_normal(&self) -> bool {
+    pub fn is_normal(&self) -> bool {
         matches!(self.finish, None | Some(Finish::Complete(_)))
+    }
+
+    /// The provider's word, if it has blocked the answer, or the rest of it.
+    pub fn blocked(&self) -> Option<&str> {
+        match &self.finish {
+            Some(Finish::Blocked(word)) => Some(word),
+            _ => None,
+        }
     }
 
     /// How the answer ended, if the provider has said so.
