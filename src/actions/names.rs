@@ -71,8 +71,8 @@ fn names(kind: &str, settings: &Settings) -> String {
 fn tool_names(settings: &Settings) -> Vec<String> {
     let mut names = vec![NO_TOOLS.to_owned()];
     // Without the file of other programs there are still those of the configuration.
-    let servers = settings.tool_servers();
-    for server in servers.unwrap_or_else(|_| settings.tools.clone()) {
+    let servers = settings.all_tool_servers();
+    for server in servers.unwrap_or_else(|_| settings.configured_tool_servers.clone()) {
         let mut tools = server.named_tools();
         if let ServerKind::Commands(commands) = &server.kind {
             tools.extend(commands.iter().map(|command| command.name.clone()));

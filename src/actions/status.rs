@@ -233,7 +233,7 @@ impl Report {
         let mut tools = Vec::new();
         let mut faults = Vec::new();
         let mut confined = Vec::new();
-        match settings.tool_servers() {
+        match settings.all_tool_servers() {
             Ok(servers) => {
                 faults = faults::find_all(&servers, &settings.environment);
                 confined = faults::confined(&servers, &settings.environment);

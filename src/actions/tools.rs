@@ -18,7 +18,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let selection = Selection::from_option(&arguments.tools)?;
     let settings = context.settings(arguments)?;
     let toolbox = Toolbox::start(selection.as_ref(), &settings, context, groups)?;
-    if settings.tool_servers()?.is_empty() {
+    if settings.all_tool_servers()?.is_empty() {
         let section = adds_one("tools", &settings.file);
         notes.note(&format!("no tool is configured; {section}"));
     }

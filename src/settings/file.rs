@@ -32,7 +32,7 @@ pub struct File {
     /// By key.
     pub settings: BTreeMap<String, Sourced>,
     pub providers: Vec<ProviderSection>,
-    pub tools: Vec<ToolServer>,
+    pub tool_servers: Vec<ToolServer>,
     pub roles: Vec<RoleSection>,
 }
 
@@ -131,7 +131,7 @@ impl File {
                 Ok(())
             }),
             "tools" => section(value, WordPlace::Server)?.read(|named| {
-                self.tools.push(ToolServer::read(named)?);
+                self.tool_servers.push(ToolServer::read(named)?);
                 Ok(())
             }),
             "roles" => section(value, WordPlace::Role)?.read(|named| {

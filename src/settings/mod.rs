@@ -116,8 +116,8 @@ pub struct Settings {
     pub cached: Cached,
     /// The providers of the file, in its order, then those of the table.
     pub providers: Vec<Arc<Provider>>,
-    /// In the order of the file.
-    pub tools: Vec<ToolServer>,
+    /// The tool servers of the configuration file, in its order. See [`Settings::all_tool_servers`].
+    pub configured_tool_servers: Vec<ToolServer>,
     /// The name of a provider, if one is set.
     pub provider: Option<Sourced>,
     /// The model, if one is set for that provider.
@@ -136,7 +136,7 @@ pub struct Settings {
     /// All settings, in the order of the table.
     rows: Vec<Setting>,
     /// All tool servers, once they have been asked for.
-    tool_servers: OnceLock<Result<Vec<ToolServer>, Error>>,
+    all_tool_servers: OnceLock<Result<Vec<ToolServer>, Error>>,
 }
 
 impl Settings {
@@ -177,7 +177,7 @@ impl Settings {
             typed,
             values,
             providers,
-            tools: file.tools,
+            configured_tool_servers: file.tool_servers,
             provider: highest(layers(&rows, "provider")).cloned(),
             model: highest(layers(&rows, "model")).cloned(),
             environment: environment.clone(),
@@ -185,7 +185,7 @@ impl Settings {
             is_out_of_reach: file.is_out_of_reach,
             roles: file.roles,
             rows,
-            tool_servers: OnceLock::new(),
+            all_tool_servers: OnceLock::new(),
         };
         settings.check_providers()?;
         Ok(settings)
@@ -257,15 +257,17 @@ impl Settings {
         &self.rows
     }
 
-    /// All tool servers: those of the configuration, then others from the file of the setting `mcp`, which is read once. An
-    /// error in one of them matters only if it is used.
-    pub fn tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
-        let servers = self.tool_servers.get_or_init(|| self.read_tool_servers());
+    /// All tool servers: those of the configuration file, then others from the file of the setting `mcp`, which is read once.
+    /// An error in one of them matters only if it is used.
+    pub fn all_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
+        let servers = self
+            .all_tool_servers
+            .get_or_init(|| self.read_all_tool_servers());
         servers.clone()
     }
 
-    fn read_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
-        let mut servers = self.tools.clone();
+    fn read_all_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
+        let mut servers = self.configured_tool_servers.clone();
         let Some(path) = &self.values.mcp else {
             return Ok(servers);
         };
@@ -275,7 +277,10 @@ impl Settings {
         let shared = mcp::read_shared(text, &self.environment, &is_file)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
         for server in shared {
-            let is_configured = self.tools.iter().any(|own| own.name == server.name);
+            let is_configured = self
+                .configured_tool_servers
+                .iter()
+                .any(|own| own.name == server.name);
             if !is_configured {
                 servers.push(server);
             }

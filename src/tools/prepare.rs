@@ -46,7 +46,7 @@ impl Preparation<'_> {
         let selection = self.selection;
         let mut configured = Vec::new();
         if selection.is_none_or(|selection| !selection.is_empty()) {
-            configured = self.settings.tool_servers()?;
+            configured = self.settings.all_tool_servers()?;
         }
         if let Some(selection) = selection {
             let named = selection.servers();
