@@ -208,46 +208,59 @@ fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>,
         .map_err(|error| format!("The arguments are not a JSON object: {error}."))
 }
 
-/// Runs calls side by side; those that may not run fail with the reason. A server runs its calls one after another. `on_end`
-/// gets the index and the outcome of each call when it has ended, on any thread, and makes the run of it: only that is kept
-/// until all have ended.
+/// Runs calls side by side; those that may not run fail with the reason. `on_end` gets the index and the outcome of each call
+/// when it has ended, on any thread, and makes the run of it: only that is kept until all have ended.
 fn run_side_by_side(
     calls: &[Result<ReadyCall, String>],
     on_end: &(dyn Fn(usize, Outcome) -> ToolRun + Sync),
 ) -> Vec<ToolRun> {
-    let mut lanes: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (place, call) in calls.iter().enumerate() {
-        let lane = match call {
-            Ok(call) if call.server.is_connected() => (Some(call.offer.source), 0),
-            // Each command is alone.
-            _ => (None, place),
-        };
-        lanes.entry(lane).or_default().push(place);
-    }
-    let ended = Mutex::new(BTreeMap::new());
-    let run = |place: usize| {
-        let began = Instant::now();
-        let mut outcome = match &calls[place] {
-            Ok(ReadyCall {
-                offer,
-                server,
-                arguments,
-            }) => server.call(&offer.tool, arguments, offer.reads),
-            Err(reason) => Outcome::without_result(reason),
-        };
-        outcome.took = began.elapsed();
-        let run = on_end(place, outcome);
-        lock(&ended).insert(place, run);
+    let runs = Mutex::new(BTreeMap::new());
+    let run_lane = |lane: Vec<usize>| {
+        for place in lane {
+            let run = on_end(place, outcome_of(&calls[place]));
+            lock(&runs).insert(place, run);
+        }
     };
     thread::scope(|scope| {
-        for lane in lanes.values() {
-            let run_all = || lane.iter().copied().for_each(run);
-            let started = thread::Builder::new().spawn_scoped(scope, run_all);
+        for lane in lanes(calls) {
+            let here = lane.clone();
+            let started = thread::Builder::new().spawn_scoped(scope, || run_lane(lane));
+            // Where no thread can be started, the others wait.
             if started.is_err() {
-                run_all();
+                run_lane(here);
             }
         }
     });
-    let ended = std::mem::take(&mut *lock(&ended));
-    ended.into_values().collect()
+    let runs = std::mem::take(&mut *lock(&runs));
+    runs.into_values().collect()
+}
+
+/// The indexes of the calls that run one after another, for each of the threads. The calls of one server keep their order;
+/// each command is alone.
+fn lanes(calls: &[Result<ReadyCall, String>]) -> Vec<Vec<usize>> {
+    let mut of_servers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut lanes = Vec::new();
+    for (place, call) in calls.iter().enumerate() {
+        match call {
+            Ok(call) if call.server.is_connected() => {
+                of_servers.entry(call.offer.source).or_default().push(place);
+            }
+            _ => lanes.push(vec![place]),
+        }
+    }
+    lanes.extend(of_servers.into_values());
+    lanes
+}
+
+/// Runs a call, or says why it may not run.
+fn outcome_of(call: &Result<ReadyCall, String>) -> Outcome {
+    let began = Instant::now();
+    let mut outcome = match call {
+        Ok(call) => call
+            .server
+            .call(&call.offer.tool, &call.arguments, call.offer.reads),
+        Err(reason) => Outcome::without_result(reason),
+    };
+    outcome.took = began.elapsed();
+    outcome
 }

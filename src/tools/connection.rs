@@ -146,43 +146,20 @@ impl Connection {
         let (sender, events) = Events::queue();
         let over_http = matches!(callee, Callee::Remote(_));
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
-        let shared = Arc::clone(&protocol);
         let transport = match callee {
             Callee::Local(program) => {
-                // A thread runs this, so that the server's own requests are answered while q does something else.
-                let mut ignored = 0;
-                let read = move |input: &Input, line: &[u8]| {
-                    let event = lock(&shared).receive(line);
-                    ignored = if event.is_none() {
-                        ignored + line.len()
-                    } else {
-                        0
-                    };
-                    let failure = match event {
-                        Some(ServerEvent::Reply(answer)) => {
-                            let is_taken = input.send(format!("{answer}\n"));
-                            (!is_taken).then(Failure::flood)
-                        }
-                        Some(ServerEvent::Flood) => Some(Failure::flood()),
-                        Some(event) => {
-                            sender.pass(event);
-                            None
-                        }
-                        None => (ignored > MAX_IGNORED).then(Failure::noise),
-                    };
-                    let goes_on = failure.is_none();
-                    if let Some(failure) = failure {
-                        sender.fail(failure);
-                    }
-                    goes_on
-                };
+                let mut reader = LineReader::new(Arc::clone(&protocol), sender);
+                let read = move |input: &Input, line: &[u8]| reader.take(input, line);
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {
                     let command = program.command.join(" ");
                     Failure::new(format!("cannot run {command}: {error}"))
                 })?)
             }
-            Callee::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), shared, sender)),
+            Callee::Remote(site) => {
+                let http = Http::new(Arc::clone(site), Arc::clone(&protocol), sender);
+                Transport::Remote(http)
+            }
             Callee::Commands(_) => return Err(Failure::new("has commands, and no server")),
         };
         Ok(Connection {
@@ -397,6 +374,54 @@ impl Connection {
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
         lock(&self.protocol)
+    }
+}
+
+/// Reads the lines of a program, on a thread of its own, so that the server's requests are answered while q does something else.
+struct LineReader {
+    protocol: Arc<Mutex<Protocol>>,
+    events: Events,
+    /// The bytes of the last lines, in a row, that ask and answer nothing.
+    ignored: usize,
+}
+
+impl LineReader {
+    fn new(protocol: Arc<Mutex<Protocol>>, events: Events) -> LineReader {
+        LineReader {
+            protocol,
+            events,
+            ignored: 0,
+        }
+    }
+
+    /// Takes a line, and answers it if it asks. Returns false after the last line that is worth reading.
+    fn take(&mut self, input: &Input, line: &[u8]) -> bool {
+        let taken = self.receive(input, line);
+        let goes_on = taken.is_ok();
+        if let Err(failure) = taken {
+            self.events.fail(failure);
+        }
+        goes_on
+    }
+
+    fn receive(&mut self, input: &Input, line: &[u8]) -> Result<(), Failure> {
+        let Some(event) = lock(&self.protocol).receive(line) else {
+            self.ignored += line.len();
+            if self.ignored > MAX_IGNORED {
+                return Err(Failure::noise());
+            }
+            return Ok(());
+        };
+        self.ignored = 0;
+        match event {
+            ServerEvent::Reply(answer) if !input.send(format!("{answer}\n")) => {
+                return Err(Failure::flood());
+            }
+            ServerEvent::Reply(_) => (),
+            ServerEvent::Flood => return Err(Failure::flood()),
+            ServerEvent::RpcAnswer(..) | ServerEvent::Progress => self.events.pass(event),
+        }
+        Ok(())
     }
 }
 
