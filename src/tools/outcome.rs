@@ -219,8 +219,7 @@ pub fn seconds(time: Option<Duration>) -> String {
 /// The text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
 /// text.
 fn content_of(result: &CallResult) -> Outcome {
-    let list = result.content.map_or("[]", RawValue::get);
-    let pieces: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
+    let pieces = pieces_of(result.content);
     let mut text = String::new();
     let mut has_text = false;
     let mut images = Vec::new();
@@ -250,6 +249,17 @@ fn content_of(result: &CallResult) -> Outcome {
     }
 }
 
+/// The pieces of a result. Some servers send one of them without a list around it.
+fn pieces_of(content: Option<&RawValue>) -> Vec<&RawValue> {
+    match content {
+        Some(list) if list.get().starts_with('[') => {
+            serde_json::from_str(list.get()).unwrap_or_default()
+        }
+        Some(piece) => vec![piece],
+        None => Vec::new(),
+    }
+}
+
 /// A piece of content; null if it cannot be parsed.
 fn content(piece: &RawValue) -> Value {
     let is_small = json::check_weight(piece.get(), json::MAX_WEIGHT).is_ok();
@@ -268,6 +278,10 @@ fn append(text: &mut String, more: String) {
 
 /// The text of a piece of content, if it has one.
 fn plain(content: &mut Value) -> Option<String> {
+    if content.is_string() {
+        // Some servers write it without the object around it.
+        return content.as_str().map(str::to_owned);
+    }
     let text = match content["type"].as_str()? {
         "text" => content.get_mut("text")?,
         "resource" => content.get_mut("resource")?.get_mut("text")?,
@@ -353,6 +367,10 @@ mod tests {
             {"a":[1,2]} | {"structuredContent": {"a": [1, 2]}}
             {"a":1} | {"content": [{"type": "text", "text": ""}], "structuredContent": {"a": 1}}
             [scent]␊{"a":1} | {"content": [{"type": "scent"}], "structuredContent": {"a": 1}}
+            a | {"content": "a"}
+            a␊b | {"content": ["a", "b"]}
+            a | {"content": {"type": "text", "text": "a"}}
+            - | {"content": null}
             - | {"content": []}
             - | {}
             a | {"content": [{"type": "text", "text": "a"}], "resultType": "complete"}
