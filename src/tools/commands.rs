@@ -203,6 +203,8 @@ impl Written {
     /// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
     /// its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
     fn outcome(self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
+        // It may have ended at the last moment.
+        let overrun = overrun.filter(|_| status.is_none());
         // A command that writes too much ends because q closes its pipe, so its status says nothing.
         let status = status.filter(|_| !self.is_cut);
         let has_failed = status.is_some_and(|status| !status.success());
@@ -366,6 +368,17 @@ mod tests {
         let all = outcome.all();
         let is_right = all.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n");
         assert!(is_right, "{all}");
+    }
+
+    #[test]
+    fn a_command_that_ends_at_its_timeout_has_ended_by_itself() {
+        let written = Written {
+            output: b"a\n".to_vec(),
+            ..Written::default()
+        };
+        let limit = Some(Duration::from_secs(1));
+        let outcome = written.outcome(limit, Some(ExitStatus::default()));
+        assert_eq!((&*outcome.all(), outcome.is_error), ("a\n", false));
     }
 
     #[test]
