@@ -1,5 +1,6 @@
 //! A conversation with a tool server, from its start to its last call.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -21,11 +22,14 @@ use crate::threads::lock;
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most bytes of lines in a row that ask and answer nothing.
+/// The most bytes of lines in a row that ask and answer nothing, and how many each line counts besides its own, so that empty
+/// ones come to an end, too.
 const MAX_IGNORED: usize = 100_000_000;
+const LINE: usize = 100;
 
-/// The most tools of a server. More are left out.
+/// The most tools of a server, and the most pages of its list. More are left out.
 const MAX_TOOLS: usize = 1_000;
+const MAX_PAGES: usize = 100;
 
 /// The most bytes that a server may say of itself and its tools, all pages together, and the most memory, by an estimate,
 /// that these values may take.
@@ -185,9 +189,11 @@ impl Connection {
     }
 
     fn list_tools(&mut self, section: &ToolServer) -> Result<Vec<ListedTool>, Failure> {
-        let mut tools: Vec<ListedTool> = Vec::new();
+        let mut tools = Vec::new();
+        // Also the names of those that q cannot call: a page of them says something new.
+        let mut names = BTreeSet::new();
         let mut parameters = json!({});
-        loop {
+        for _ in 0..MAX_PAGES {
             let answer = self.learn(section, "tools/list", parameters)?;
             let mut result = answer
                 .map_err(|words| self.failure(format!("refused to list its tools: {words}")))?;
@@ -195,23 +201,27 @@ impl Connection {
             let Some(Value::Array(page)) = page else {
                 return Err(self.failure("answered tools/list without a list of tools"));
             };
-            let known = tools.len();
-            for tool in page.into_iter().filter_map(ListedTool::read) {
-                let is_new = !tools.iter().any(|other| other.name == tool.name);
-                if is_new && tools.len() < MAX_TOOLS {
-                    tools.push(tool);
+            // Some servers repeat a page forever, but an empty one may come before others.
+            let mut is_repeated = !page.is_empty();
+            for entry in page {
+                if !names.insert(entry["name"].to_string()) {
+                    continue;
+                }
+                is_repeated = false;
+                if tools.len() < MAX_TOOLS {
+                    tools.extend(ListedTool::read(entry));
                 }
             }
             let cursor = &result["nextCursor"];
-            // Some servers repeat a page for ever.
-            let is_all = tools.len() == known || tools.len() >= MAX_TOOLS;
             // In the revisions with a handshake, an empty cursor is how some servers say that there is none.
             let means_nothing = cursor == "" && !self.protocol().is_stateless();
+            let is_all = is_repeated || tools.len() >= MAX_TOOLS;
             if is_all || !cursor.is_string() || means_nothing {
-                return Ok(tools);
+                break;
             }
             parameters = json!({"cursor": cursor});
         }
+        Ok(tools)
     }
 
     /// The answer to a request that has to be answered before the server can be used.
@@ -381,7 +391,7 @@ impl Connection {
 struct LineReader {
     protocol: Arc<Mutex<Protocol>>,
     events: Events,
-    /// The bytes of the last lines, in a row, that ask and answer nothing.
+    /// The size of the last lines, in a row, that ask and answer nothing.
     ignored: usize,
 }
 
@@ -406,7 +416,7 @@ impl LineReader {
 
     fn receive(&mut self, input: &Input, line: &[u8]) -> Result<(), Failure> {
         let Some(event) = lock(&self.protocol).receive(line) else {
-            self.ignored += line.len();
+            self.ignored += line.len() + LINE;
             if self.ignored > MAX_IGNORED {
                 return Err(Failure::noise());
             }

@@ -219,6 +219,7 @@ mod tests {
             refused to start a conversation: no initialize (-32601) | read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end
             speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | read -r line; echo '{"id":1,"result":{"protocolVersion":"2027-07-28"}}'; read -r end
             writes without an end what answers nothing, so it was ended | yes "$(printf '%0999d' 0)"
+            writes without an end what answers nothing, so it was ended | yes ''
             offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r end
             refused to list its tools: no (-1) | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-1,"message":"no"}}'; read -r end"#;
         for [expected, script] in rows(table) {
@@ -237,15 +238,19 @@ mod tests {
 
     #[test]
     fn pages_are_read_until_one_is_the_last_or_has_no_new_tools() {
-        let first = r#"answer 2 '{"tools":[{"name":"a"}],"nextCursor":"n"}'; read -r page"#;
-        for (last, names) in [
-            (r#"{"tools":[{"name":"b"},{"name":"a"}]}"#, "a b"),
-            (r#"{"tools":[{"name":"b"}],"nextCursor":""}"#, "a b"),
-            (r#"{"tools":[{"name":"b"}],"nextCursor":7}"#, "a b"),
-            (r#"{"tools":[{"name":"a"}],"nextCursor":"m"}"#, "a"),
+        let known = r#"{"name":"a"}"#;
+        let uncallable = r#"{"name":"t","execution":{"taskSupport":"required"}}"#;
+        for (first, last, names) in [
+            (known, r#"{"tools":[{"name":"b"},{"name":"a"}]}"#, "a b"),
+            (known, r#"{"tools":[{"name":"b"}],"nextCursor":""}"#, "a b"),
+            (known, r#"{"tools":[{"name":"b"}],"nextCursor":7}"#, "a b"),
+            (known, r#"{"tools":[{"name":"a"}],"nextCursor":"m"}"#, "a"),
+            ("", r#"{"tools":[{"name":"b"}]}"#, "b"),
+            (uncallable, r#"{"tools":[{"name":"b"}]}"#, "b"),
         ] {
             let (before, _) = START.split_once("answer 2").expect("a list");
-            let script = format!("{before}{first}; answer 3 '{last}'; read -r end");
+            let first = format!(r#"answer 2 '{{"tools":[{first}],"nextCursor":"n"}}'"#);
+            let script = format!("{before}{first}; read -r page; answer 3 '{last}'; read -r end");
             let server = scripted(&script).open(&silent()).expect("tools");
             let tools = server.about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
