@@ -1,10 +1,11 @@
 //! Reads the lists of models of all servers (pure).
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure::{ReplyError, ReplyResult};
-use super::lenient::{List, Object, Scalar, Text};
+use super::lenient::{self, List, Object, Scalar, Text};
 use super::request::ListedModel;
 use crate::text::surrogates;
 
@@ -108,14 +109,17 @@ struct ModelStatus<'a> {
 #[derive(Default)]
 struct Chats(Option<bool>);
 
-/// What fields say of models that chat, in LM Studio's and Ollama's words, and of others.
+/// What fields say of models that chat, in the words of LM Studio, Ollama, Mistral and others.
 const CHATS: &[&str] = &[
-    "\"llm\"",
-    "\"vlm\"",
-    "\"completion\"",
-    "\"chat\"",
-    "\"text-generation\"",
+    "llm",
+    "vlm",
+    "completion",
+    "completion_chat",
+    "chat",
+    "text-generation",
 ];
+
+/// What the words for other models contain.
 const CANNOT_CHAT: &[&str] = &["embed", "rerank", "transcri", "speech"];
 
 /// What the names of models have that cannot chat, where the list does not tell.
@@ -123,11 +127,32 @@ const NAMES_WITHOUT_CHAT: &[&str] = &["embed", "rerank", "bge-", "whisper"];
 
 impl<'de> Deserialize<'de> for Chats {
     fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Chats, D::Error> {
-        let json = <&RawValue>::deserialize(field)?.get().to_ascii_lowercase();
-        if has_any(&json, CHATS) {
+        let json = <&RawValue>::deserialize(field)?.get();
+        let mut words = Vec::new();
+        add_words_of(&lenient::value(json).unwrap_or_default(), &mut words);
+        if words.iter().any(|word| CHATS.contains(&word.as_str())) {
             return Ok(Chats(Some(true)));
         }
-        Ok(Chats(has_any(&json, CANNOT_CHAT).then_some(false)))
+        let cannot_chat = words.iter().any(|word| has_any(word, CANNOT_CHAT));
+        Ok(Chats(cannot_chat.then_some(false)))
+    }
+}
+
+/// Adds the words of a value in lower case: its texts and the names of its fields, except for what is false, as Mistral writes
+/// what a model cannot do.
+fn add_words_of(value: &Value, words: &mut Vec<String>) {
+    match value {
+        Value::String(text) => words.push(text.to_lowercase()),
+        Value::Array(values) => values.iter().for_each(|one| add_words_of(one, words)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if *field != Value::Bool(false) && !field.is_null() {
+                    words.push(name.to_lowercase());
+                    add_words_of(field, words);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -161,6 +186,7 @@ fn creation_time(model: &ModelEntry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn models_are_listed_in_order() {
@@ -189,6 +215,23 @@ mod tests {
             "<html>",
         ] {
             assert!(read_models(body).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_cannot_chat_is_known_by_what_is_true_of_it() {
+        let table = r##"
+            yes | {"id":"mistral-large-latest","capabilities":{"completion_chat":true,"vision":true,"audio_transcription":false,"audio_speech":false}}
+            yes | {"id":"voxtral-small-latest","capabilities":{"completion_chat":true,"audio_transcription":true}}
+            no | {"id":"voxtral-mini-transcribe","capabilities":{"completion_chat":false,"audio_transcription":true}}
+            yes | {"id":"a","capabilities":{"completion_chat":false,"audio_transcription":null}}
+            no | {"id":"a","capabilities":{"embeddings":{"dimensions":7}}}
+            yes | {"id":"embedder","capabilities":{"type":"Chat","limits":{"max_embeddings":7}}}
+            no | {"id":"a","architecture":{"output_modalities":["Speech"]}}
+        "##;
+        for [chats, entry] in rows(table) {
+            let models = read_models(&format!("[{entry}]")).expect(entry);
+            assert_eq!(models[0].cannot_chat, chats == "no", "{entry}");
         }
     }
 }
