@@ -190,10 +190,10 @@ impl Http {
         lock(&self.line.protocol).awaits(id)
     }
 
-    /// Takes a message. A request of the server is answered on a thread, because the answer to q's own may have come
-    /// already.
-    fn receive(&self, message: &[u8]) {
-        let event = lock(&self.line.protocol).receive(message);
+    /// Takes a message that came in the response to this request, or without one in a stream. A request of the server is
+    /// answered on a thread, because the answer to q's own may have come already.
+    fn receive(&self, message: &[u8], request: Option<Id>) {
+        let event = lock(&self.line.protocol).receive_over_http(message, request);
         let is_flood = match event {
             Some(ServerEvent::Reply(answer)) => !self.answer(answer),
             Some(ServerEvent::Flood) => true,
@@ -244,7 +244,7 @@ impl Http {
             Err(error) => {
                 // It may have the answer. If not, its status says what has failed.
                 if is_answer(&error) {
-                    self.receive(error.body.as_bytes());
+                    self.receive(error.body.as_bytes(), Some(id));
                 }
                 return Err(self.explain(error));
             }
@@ -270,7 +270,7 @@ impl Http {
         if body.len() > MAX_MESSAGE {
             return Err(self.too_long());
         }
-        self.receive(&body);
+        self.receive(&body, Some(id));
         if !self.awaits(id) {
             return Ok(());
         }
@@ -297,7 +297,7 @@ impl Http {
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;
             has_ended = count == 0;
-            let mut message = |data: &str| self.receive(data.as_bytes());
+            let mut message = |data: &str| self.receive(data.as_bytes(), id);
             let fed = if has_ended {
                 parser.finish(&mut message)
             } else {

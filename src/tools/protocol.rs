@@ -86,6 +86,17 @@ struct Refusal<'m> {
     data: Option<&'m RawValue>,
 }
 
+/// Where a message comes from. That decides which request it is about if it has no number or cannot be parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MessageSource {
+    /// The output of a program, in which all messages come.
+    Program,
+    /// The response to the last request over HTTP.
+    LastResponse,
+    /// The response to an earlier request, which was given up, or a stream of what the server asks.
+    OtherResponse,
+}
+
 /// What q has to know of a conversation to write the next message and to read one. One request at a time waits for its
 /// answer.
 #[derive(Debug, Default)]
@@ -208,17 +219,39 @@ impl Protocol {
         headers
     }
 
-    /// What a line from the server means, without its line end. A line that is too long is cut, so that it cannot be parsed.
+    /// What a line of a program means, without its newline. A line that is too long is cut, so that it cannot be parsed.
     pub fn receive(&mut self, line: &[u8]) -> Option<ServerEvent> {
-        let line = String::from_utf8_lossy(line.trim_ascii());
-        if self.closed || !line.starts_with('{') {
+        self.read(line, MessageSource::Program)
+    }
+
+    /// What a message over HTTP means, which came in the response to this request; `None`: in a stream of what the server asks.
+    pub fn receive_over_http(
+        &mut self,
+        message: &[u8],
+        request: Option<Id>,
+    ) -> Option<ServerEvent> {
+        let origin = if request == Some(self.last_id) {
+            MessageSource::LastResponse
+        } else {
+            MessageSource::OtherResponse
+        };
+        self.read(message, origin)
+    }
+
+    fn read(&mut self, bytes: &[u8], origin: MessageSource) -> Option<ServerEvent> {
+        let text = String::from_utf8_lossy(bytes.trim_ascii());
+        if self.closed || !text.starts_with('{') {
             // Servers write other lines, too.
             return None;
         }
-        let message: RpcMessage = match serde_json::from_str(&line) {
-            Ok(message) => message,
+        let message: RpcMessage = match serde_json::from_str(&text) {
+            Ok(read) => read,
             // It may have been the answer.
-            Err(error) if self.is_waiting && line.starts_with("{\"") => {
+            Err(error)
+                if self.is_waiting
+                    && origin != MessageSource::OtherResponse
+                    && text.starts_with("{\"") =>
+            {
                 return Some(self.answered(Err(unparsable(&error))));
             }
             Err(_) => return None,
@@ -230,7 +263,9 @@ impl Protocol {
             };
         }
         // A server that could not read a request does not know its number. A program's error may be about a notification.
-        let is_nameless = message.id.is_none() && message.error.is_some() && self.over_http;
+        let is_nameless = message.id.is_none()
+            && message.error.is_some()
+            && origin == MessageSource::LastResponse;
         // Anything else is the late answer to a call that was given up.
         let is_own = message.id.is_some_and(|id| self.is_last(id)) || is_nameless;
         if !self.is_waiting || !is_own {
@@ -462,11 +497,23 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_number_counts_if_only_one_request_waits() {
+    fn over_http_an_error_without_a_number_is_about_the_request_of_its_response() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
-        let refusal = ServerEvent::RpcAnswer(1, Err("what? (-32700)".to_owned()));
-        for (over_http, event) in [(false, None), (true, Some(refusal))] {
-            assert_eq!(waiting(over_http).receive(nameless), event);
+        let broken = br#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
+        assert_eq!(waiting(false).receive(nameless), None);
+        assert!(waiting(false).receive(broken).is_some());
+        for message in [&nameless[..], broken] {
+            // The first request was given up, and the second waits.
+            let mut protocol = waiting(true);
+            protocol.give_up();
+            protocol.request("tools/call", json!({}));
+            for other in [Some(1), None] {
+                assert_eq!(protocol.receive_over_http(message, other), None);
+                assert!(protocol.awaits(2));
+            }
+            let answered = protocol.receive_over_http(message, Some(2));
+            let is_refused = matches!(&answered, Some(ServerEvent::RpcAnswer(2, Err(_))));
+            assert!(is_refused, "{answered:?}");
         }
     }
 
