@@ -125,7 +125,8 @@ impl Dialect {
 
     /// Adds an answer that came in one piece to the reply.
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
-        let body = surrogates::joined(body, &mut reply.half);
+        // Some servers begin with a byte order mark.
+        let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut reply.half);
         read_with_null(self.whole, &body, reply)?;
         reply.close();
         Ok(())
@@ -469,6 +470,14 @@ pub(super) mod tests {
             reply.close();
             Ok(reply.take_piece(false).text)
         })
+    }
+
+    #[test]
+    fn a_byte_order_mark_costs_no_answer() {
+        let mut reply = Reply::default();
+        let body = "\u{feff}{\"choices\":[{\"message\":{\"content\":\"a\"}}]}";
+        assert_eq!(named("openai").read_whole(body, &mut reply), Ok(()));
+        assert_eq!(reply.take_piece(true).text, "a");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::text::surrogates;
 
 /// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
 pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
-    let body = surrogates::joined(body, &mut String::new());
+    let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut String::new());
     let mut list: &RawValue = serde_json::from_str(&body)?;
     if list.get().starts_with('{') {
         let lists: ModelLists = serde_json::from_str(list.get())?;
@@ -202,7 +202,10 @@ mod tests {
             read_models(&format!(r#"{{"object":"list","data":{list}}}"#)),
             Ok(listed.clone())
         );
-        assert_eq!(read_models(list), Ok(listed));
+        let marked = format!("\u{feff}{list}");
+        for list in [list, &marked] {
+            assert_eq!(read_models(list), Ok(listed.clone()));
+        }
         for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
             assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
         }

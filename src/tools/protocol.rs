@@ -240,11 +240,13 @@ impl Protocol {
 
     fn read(&mut self, bytes: &[u8], origin: MessageSource) -> Option<ServerEvent> {
         let text = String::from_utf8_lossy(bytes.trim_ascii());
+        // Some libraries begin their output with a byte order mark.
+        let text = text.trim_start_matches('\u{feff}');
         if self.closed || !text.starts_with('{') {
             // Servers write other lines, too.
             return None;
         }
-        let message: RpcMessage = match serde_json::from_str(&text) {
+        let message: RpcMessage = match serde_json::from_str(text) {
             Ok(read) => read,
             // It may have been the answer.
             Err(error)
@@ -515,6 +517,13 @@ mod tests {
             let is_refused = matches!(&answered, Some(ServerEvent::RpcAnswer(2, Err(_))));
             assert!(is_refused, "{answered:?}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_costs_no_answer() {
+        let line = format!("\u{feff}{}", answer(1, &json!({})));
+        let expected = ServerEvent::RpcAnswer(1, Ok("{}".to_owned()));
+        assert_eq!(waiting(false).receive(line.as_bytes()), Some(expected));
     }
 
     #[test]
