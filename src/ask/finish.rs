@@ -74,7 +74,7 @@ impl Run<'_> {
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Unprinted(error)) => {
                 let breaks_off = !reply.end.is_complete();
-                self.record.save(breaks_off, reply.end.flaw());
+                self.record.save(breaks_off, reply.end.incomplete_reason());
                 unless_reader_gone(Err(error))
             }
             Err(AnswerFailure::Failed(failed)) => {
@@ -102,7 +102,7 @@ impl Run<'_> {
             }
             Printing::Excerpt => Ok(()),
         };
-        let saved = self.record.save(false, reply.end.flaw());
+        let saved = self.record.save(false, reply.end.incomplete_reason());
         let complete = check_complete(reply);
         if self.printer.printing == Printing::Excerpt {
             if let Err(mut error) = complete.clone()

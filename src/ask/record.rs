@@ -11,7 +11,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::echo::Echo;
 use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
-use crate::provider::kept::{ITEM, Kept, MAX_KEPT};
+use crate::provider::kept::{ByteBudget, ITEM, MAX_KEPT};
 use crate::provider::reasoning;
 use crate::provider::reply::Piece;
 use crate::session::asked_schema::add_schema;
@@ -65,8 +65,8 @@ pub struct RecordState {
     note: Option<String>,
     /// No more text will come.
     is_complete: bool,
-    /// See [`Piece::flaw`].
-    flaw: Option<String>,
+    /// See [`Piece::incomplete_reason`].
+    incomplete_reason: Option<String>,
 }
 
 /// As much of an answer as has come.
@@ -87,14 +87,14 @@ pub struct Answer {
     reply_begins: usize,
     /// Reasoning has come with the latest reply, or was found in its text.
     pub has_reasoned: bool,
-    /// Counts the text, also that of the steps, and the sources. Once they are too much, none of them is kept.
-    kept: Kept,
+    /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
+    budget: ByteBudget,
 }
 
 impl Answer {
     /// Whether nothing but white space has come.
     pub fn is_blank(&self) -> bool {
-        self.text.trim().is_empty() && !self.kept.is_too_much()
+        self.text.trim().is_empty() && !self.budget.is_exhausted()
     }
 
     /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
@@ -210,16 +210,16 @@ impl Record {
         }
         let state = &mut *self.lock();
         state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
-        state.flaw.clone_from(&piece.flaw);
+        state.incomplete_reason.clone_from(&piece.incomplete_reason);
         let answer = &mut state.answer;
         answer.has_reasoned |= !piece.thoughts.trim().is_empty();
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
-                answer.kept.add(ITEM + bytes);
+                answer.budget.spend(ITEM + bytes);
             }
         }
-        let is_kept = answer.kept.add(text.len());
+        let is_kept = answer.budget.spend(text.len());
         if is_kept {
             answer.text.push_str(text);
         } else {
@@ -237,7 +237,7 @@ impl Record {
         self.interrupts.install();
         let mut state = self.lock();
         state.is_complete = false;
-        state.flaw = None;
+        state.incomplete_reason = None;
         let answer = &mut state.answer;
         let text = std::mem::take(&mut answer.text);
         answer.steps.push(Step {
@@ -320,8 +320,8 @@ impl Record {
             std::thread::sleep(SAVE_POLL);
         };
         let breaks_off = !state.is_complete;
-        let flaw = state.flaw.take();
-        let saved = self.commit(&mut state, breaks_off, flaw.as_deref());
+        let reason = state.incomplete_reason.take();
+        let saved = self.commit(&mut state, breaks_off, reason.as_deref());
         let note = saved.note.or(state.note.take());
         // The run must not go on.
         std::mem::forget(state);
@@ -341,7 +341,7 @@ impl Record {
         let answer = &mut state.answer;
         // A signal may have come before the end of the reply.
         answer.take_unopened_reasoning();
-        if answer.kept.is_too_much() {
+        if answer.budget.is_exhausted() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
             return Saved::unsaved(&reason);
         }

@@ -492,7 +492,7 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
 /// Appends text to a field of the block at this place, if there is room for it. A text within another block is none of it.
 fn append(place: u64, field: &str, piece: &str, reply: &mut Reply) {
     if !piece.is_empty()
-        && reply.turn.kept.add(piece.len())
+        && reply.turn.budget.spend(piece.len())
         && let Some(block) = reply.turn.items.get_mut(&place)
         && (field != "text" || block["type"] == "text")
     {

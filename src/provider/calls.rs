@@ -101,7 +101,7 @@ impl Calls {
             }
         } else {
             call.arguments = Assembly::default().once(call.arguments);
-            call = settled(call, self.before + position);
+            call = normalized(call, self.before + position);
         }
         self.calls.push(call);
         self.progress.push(Assembly::default());
@@ -132,13 +132,13 @@ impl Calls {
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
-    pub fn settle(&mut self) {
+    pub fn finish(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let assembled = std::mem::take(&mut self.progress);
         for (position, (mut call, progress)) in calls.into_iter().zip(assembled).enumerate() {
             if !call.name.is_empty() {
                 call.arguments = progress.once(call.arguments);
-                self.calls.push(settled(call, self.before + position));
+                self.calls.push(normalized(call, self.before + position));
                 self.progress.push(Assembly::default());
             }
         }
@@ -271,7 +271,7 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut Scan) -> bool
 }
 
 /// The call in the form in which it is run. `number` is its place among the calls of the question.
-fn settled(mut call: ToolCall, number: usize) -> ToolCall {
+fn normalized(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
@@ -425,7 +425,7 @@ mod tests {
                 let index = index.parse().expect(fragment);
                 calls.add(Some(index), call(id, name, arguments));
             }
-            calls.settle();
+            calls.finish();
             let mut found = Vec::new();
             for call in calls.list() {
                 // q has made up an id.
@@ -484,7 +484,7 @@ mod tests {
         for index in [None, Some(0)] {
             let mut calls = Calls::default();
             calls.add(index, call("", &"ä".repeat(100_000), ""));
-            calls.settle();
+            calls.finish();
             let name = &calls.list()[0].name;
             assert_eq!(
                 (name.chars().count(), name.ends_with('…')),
@@ -501,7 +501,7 @@ mod tests {
         calls.add(Some(2), call("x", "a", "{}"));
         calls.add(None, call("", "a", "{}"));
         for _ in 0..2 {
-            calls.settle();
+            calls.finish();
             let ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
             assert_eq!(ids, ["call00007", "x", "call00010"]);
         }
@@ -529,7 +529,7 @@ mod tests {
             for (index, id, name, arguments) in &fragments {
                 calls.add(Some(*index), call(id, name, arguments));
             }
-            calls.settle();
+            calls.finish();
             let is_named = fragments.iter().any(|(_, _, name, _)| !name.is_empty());
             prop_assert_eq!(calls.list().is_empty(), !is_named);
         }

@@ -92,7 +92,7 @@ impl Dialect {
             tools: tools.collect(),
             extras,
             calls_before,
-            kept_before: prompt.kept(),
+            budget: prompt.budget_left(),
         }
     }
 

@@ -357,7 +357,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
         }
     }
     let mut content = part.text;
-    if !lenient::has_text(&part.kind) {
+    if !lenient::is_text_type(&part.kind) {
         content = Content::default();
     }
     // A text may stand there without the object around it.

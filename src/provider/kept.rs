@@ -20,19 +20,19 @@ pub fn weight_of_text(json: &str) -> usize {
     json.len() + json::weight(json) / 10
 }
 
-/// How many bytes have come of what q keeps.
+/// How many bytes of what may be kept are used up.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Kept(usize);
+pub struct ByteBudget(usize);
 
-impl Kept {
-    /// Counts more bytes. Returns whether they may be kept, too.
-    pub fn add(&mut self, bytes: usize) -> bool {
+impl ByteBudget {
+    /// Counts more bytes. Returns whether there is room for them, too.
+    pub fn spend(&mut self, bytes: usize) -> bool {
         self.0 = self.0.saturating_add(bytes);
-        !self.is_too_much()
+        !self.is_exhausted()
     }
 
-    /// Whether more has come than q keeps.
-    pub fn is_too_much(self) -> bool {
+    /// Whether more has come than may be kept.
+    pub fn is_exhausted(self) -> bool {
         self.0 > MAX_KEPT
     }
 }

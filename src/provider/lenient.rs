@@ -23,7 +23,7 @@ use crate::text::json::compact;
 const MAX_ELEMENTS: usize = 10_000;
 
 /// Whether a part of this type has text; some servers name none.
-pub fn has_text(kind: &str) -> bool {
+pub fn is_text_type(kind: &str) -> bool {
     matches!(kind, "" | "text" | "output_text")
 }
 
@@ -168,7 +168,7 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
     fn from_object<A: MapAccess<'de>>(object: A) -> Result<Content<'a>, A::Error> {
         let part = ContentPart::deserialize(MapAccessDeserializer::new(object))?;
         let mut text = part.text.text;
-        if !has_text(&part.kind) {
+        if !is_text_type(&part.kind) {
             text = Cow::default();
         }
         let mut rest = OfParts {

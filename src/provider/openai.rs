@@ -390,14 +390,14 @@ fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
     let turn = &mut reply.turn;
     if turn.offers_tools {
         let text = &*delta.reasoning_content;
-        if turn.kept.add(text.len()) {
+        if turn.budget.spend(text.len()) {
             turn.fields.reasoning.push_str(text);
         }
-        if turn.kept.add(plain.len()) {
+        if turn.budget.spend(plain.len()) {
             turn.fields.plain.push_str(plain);
         }
         for detail in &details {
-            if turn.kept.add(kept::weight_of_text(detail.get())) {
+            if turn.budget.spend(kept::weight_of_text(detail.get())) {
                 turn.fields.details.push(detail.get());
             }
         }

@@ -23,8 +23,8 @@ pub struct Piece {
     pub text: String,
     /// No more text will come.
     pub is_last: bool,
-    /// See [`ReplyEnd::flaw`].
-    pub flaw: Option<String>,
+    /// See [`ReplyEnd::incomplete_reason`].
+    pub incomplete_reason: Option<String>,
     pub sources: Vec<Source>,
     /// What the model thinks, and what it says on the way.
     pub thoughts: String,
@@ -33,13 +33,13 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Removes secrets from what comes with the text, and cuts the flaw if it is long.
+    /// Removes secrets from what comes with the text, and cuts the reason if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
         for source in &mut self.sources {
             source.redact(secrets);
         }
-        if let Some(flaw) = &mut self.flaw {
-            *flaw = shown_word(flaw, secrets);
+        if let Some(reason) = &mut self.incomplete_reason {
+            *reason = shown_word(reason, secrets);
         }
     }
 }
@@ -123,7 +123,7 @@ impl Reply {
         if piece.is_empty() {
             return;
         }
-        let fits = self.turn.kept.add(piece.len());
+        let fits = self.turn.budget.spend(piece.len());
         if self.answer.is_in_commentary() {
             self.activity.think();
             self.answer.add_commentary(piece, fits);
@@ -137,7 +137,7 @@ impl Reply {
     /// The model says this instead of an answer.
     pub(super) fn refuse(&mut self, words: &str) {
         self.add_text(words);
-        if self.turn.kept.add(words.len()) {
+        if self.turn.budget.spend(words.len()) {
             self.end.reason.push_str(words);
         }
     }
@@ -150,7 +150,7 @@ impl Reply {
 
     /// A search has failed, for this reason; empty if the provider does not say it.
     pub(super) fn fail_search(&mut self, reason: &str) {
-        if self.turn.kept.add(ITEM + reason.len()) {
+        if self.turn.budget.spend(ITEM + reason.len()) {
             self.activity.failed_searches.push(reason.to_owned());
         }
     }
@@ -198,7 +198,7 @@ impl Reply {
         Piece {
             text: self.answer.take_text(),
             is_last,
-            flaw: self.end.flaw().map(str::to_owned),
+            incomplete_reason: self.end.incomplete_reason().map(str::to_owned),
             sources,
             thoughts: self.answer.take_thoughts(),
             sign,
@@ -265,7 +265,7 @@ mod tests {
         reply.redact(&secrets);
         let found = reply.end.finish().map(Finish::word);
         for word in [
-            piece.flaw.as_deref(),
+            piece.incomplete_reason.as_deref(),
             found,
             Some(&reply.activity.failed_searches[0]),
         ] {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kept::{self, Kept};
+use super::kept::{self, ByteBudget};
 use crate::message::echo::Echo;
 use crate::message::{Message, Step, Tool, json_or_text};
 use crate::secret::Secret;
@@ -39,18 +39,18 @@ pub struct Prompt<'a> {
 }
 
 impl Prompt<'_> {
-    /// What q keeps of the model's turns so far.
-    pub(super) fn kept(&self) -> Kept {
+    /// What is left of the budget after the model's turns so far.
+    pub(super) fn budget_left(&self) -> ByteBudget {
         let turns = self.steps.iter().map(|step| &step.echo);
-        let mut kept = Kept::default();
+        let mut budget = ByteBudget::default();
         for part in turns.chain([self.paused_turn]).flat_map(Echo::texts) {
-            kept.add(kept::weight(&part));
+            budget.spend(kept::weight(&part));
         }
         let runs = self.steps.iter().flat_map(|step| &step.calls);
         for run in runs.filter(|run| !run.extra.is_null()) {
-            kept.add(kept::weight(&run.extra.to_string()));
+            budget.spend(kept::weight(&run.extra.to_string()));
         }
-        kept
+        budget
     }
 
     /// Whether the request says that the model must not call.
@@ -237,8 +237,8 @@ pub struct Request {
     pub tools: Vec<String>,
     /// How many calls of the question came before it.
     pub calls_before: usize,
-    /// What q keeps of the replies before it. The next reply has no more room than they leave.
-    pub kept_before: Kept,
+    /// What the replies before it have left of the budget, which is for all replies of a question.
+    pub budget: ByteBudget,
 }
 
 impl Request {

@@ -87,17 +87,50 @@ impl From<ServerError> for ReplyError {
 }
 
 /// The fields that may have an object with the error. Apigee has `fault`, MiniMax `base_resp`.
-const INNER: &str = "error errors fault base_resp";
+const INNER: &[&str] = &["error", "errors", "fault", "base_resp"];
 
 /// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
 /// `status_msg`. If there is another, `error` only names the error.
-const MESSAGES: &str = "\
-    message faultstring detail msg error_description Message title errorMessage error_message details reason \
-    status_msg error";
+const MESSAGES: &[&str] = &[
+    "message",
+    "faultstring",
+    "detail",
+    "msg",
+    "error_description",
+    "Message",
+    "title",
+    "errorMessage",
+    "error_message",
+    "details",
+    "reason",
+    "status_msg",
+    "error",
+];
 
 /// The other fields that may be in an error.
-const ABOUT: &str =
-    "object type code status success error_type error_code status_code metadata param loc";
+const ABOUT: &[&str] = &[
+    "object",
+    "type",
+    "code",
+    "status",
+    "success",
+    "error_type",
+    "error_code",
+    "status_code",
+    "metadata",
+    "param",
+    "loc",
+];
+
+/// The fields that may have a code or a type.
+const CODES: &[&str] = &[
+    "code",
+    "type",
+    "status",
+    "error_type",
+    "error_code",
+    "error",
+];
 
 /// How much memory the value of a field may take.
 const MAX_WEIGHT: usize = 1_000_000;
@@ -185,14 +218,12 @@ impl<'de> Visitor<'de> for ErrorFieldsVisitor {
 /// Whether an error may be in a field of this name, or something about it.
 fn is_known(name: &str) -> bool {
     let names = [INNER, MESSAGES, ABOUT];
-    names
-        .iter()
-        .any(|names| names.split(' ').any(|known| known == name))
+    names.iter().any(|names| names.contains(&name))
 }
 
 fn is_error(json: &Value) -> bool {
     let is_named = json["object"] == "error" || json["type"] == "error";
-    let mut inner = values(json, "error errors detail Message");
+    let mut inner = values(json, &["error", "errors", "detail", "Message"]);
     let has_inner = inner.any(|value| from_value(value).is_some());
     // MiniMax has this field in answers, too, with a zero.
     let code = json["base_resp"]["status_code"].as_i64();
@@ -201,10 +232,12 @@ fn is_error(json: &Value) -> bool {
         return true;
     }
     // A gateway may have no field for errors, but a message alone or with a code.
-    let mut messages = values(json, "message msg").filter_map(Value::as_str);
+    let mut messages = values(json, &["message", "msg"]).filter_map(Value::as_str);
     let has_message = messages.any(|message| !message.is_empty());
     let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
-    let has_code = values(json, "code status success error").next().is_some();
+    let has_code = values(json, &["code", "status", "success", "error"])
+        .next()
+        .is_some();
     has_message && (is_alone || has_code)
 }
 
@@ -286,8 +319,8 @@ fn from_fields(json: &Value) -> Option<ServerError> {
 }
 
 /// The values of those of these fields that are there.
-fn values<'j>(json: &'j Value, names: &'static str) -> impl Iterator<Item = &'j Value> {
-    names.split(' ').filter_map(|name| json.get(name))
+fn values<'j>(json: &'j Value, names: &'j [&str]) -> impl Iterator<Item = &'j Value> {
+    names.iter().filter_map(|name| json.get(name))
 }
 
 fn codes(json: &Value) -> String {
@@ -295,9 +328,9 @@ fn codes(json: &Value) -> String {
     let details = json
         .get("details")
         .into_iter()
-        .flat_map(|details| values(details, "error_code"));
+        .flat_map(|details| values(details, &["error_code"]));
     // Anthropic's details have the code that tells errors of one type apart.
-    for value in values(json, "code type status error_type error_code error").chain(details) {
+    for value in values(json, CODES).chain(details) {
         match value {
             Value::String(code) => codes.push(code.clone()),
             // As Z.ai has it.
@@ -309,7 +342,7 @@ fn codes(json: &Value) -> String {
 }
 
 fn status(json: &Value) -> Option<u16> {
-    let mut numbers = values(json, "code status status_code").filter_map(Value::as_u64);
+    let mut numbers = values(json, &["code", "status", "status_code"]).filter_map(Value::as_u64);
     numbers.find_map(|number| u16::try_from(number).ok())
 }
 

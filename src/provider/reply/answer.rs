@@ -1,7 +1,7 @@
 //! What a reply adds to the answer: text without reasoning and commentary, and sources (pure).
 
 use crate::message::{Source, Sources};
-use crate::provider::kept::{ITEM, Kept};
+use crate::provider::kept::{ByteBudget, ITEM};
 use crate::provider::reasoning::Filter;
 
 /// What stands between two paragraphs.
@@ -45,8 +45,8 @@ struct Commentary {
 #[derive(Debug, Default)]
 struct WaitingSources {
     sources: Sources,
-    /// Counts them. Once they are too much, the rest is dropped.
-    kept: Kept,
+    /// Once it is exhausted, the rest is dropped.
+    budget: ByteBudget,
 }
 
 impl AnswerPart {
@@ -104,12 +104,12 @@ impl AnswerPart {
     /// Adds sources. They may wait long for the first word, so once there are too many of them, the rest is dropped.
     pub fn add_sources(&mut self, sources: impl IntoIterator<Item = Source>) {
         for source in sources {
-            if self.sources.kept.is_too_much() {
+            if self.sources.budget.is_exhausted() {
                 return;
             }
             let bytes = self.sources.sources.add(source);
             if bytes > 0 {
-                self.sources.kept.add(ITEM + bytes);
+                self.sources.budget.spend(ITEM + bytes);
             }
         }
     }

@@ -105,7 +105,7 @@ impl ReplyEnd {
     }
 
     /// The provider's word for an answer that is or may be incomplete, or that was blocked.
-    pub fn flaw(&self) -> Option<&str> {
+    pub fn incomplete_reason(&self) -> Option<&str> {
         match self.finish()? {
             Finish::Complete(_) | Finish::Failed(_) => None,
             other => Some(other.word()),

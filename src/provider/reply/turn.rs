@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::message::ToolCall;
 use crate::message::echo::{Echo, EchoFields};
 use crate::provider::calls::{self, Calls};
-use crate::provider::kept::{self, ITEM, Kept};
+use crate::provider::kept::{self, ByteBudget, ITEM};
 use crate::provider::lenient::Json;
 use crate::provider::request::Request;
 
@@ -23,8 +23,8 @@ pub struct ModelTurn {
     pub items: BTreeMap<u64, Value>,
     /// What chat completions want back instead.
     pub fields: EchoFields,
-    /// The size of what is kept of the reply, here and beside it, and of the text, which the caller may keep.
-    pub kept: Kept,
+    /// For what is kept of the reply, here and elsewhere, and for the text, which the caller may keep.
+    pub budget: ByteBudget,
 }
 
 impl ModelTurn {
@@ -39,7 +39,7 @@ impl ModelTurn {
     /// It follows the turns in a request.
     pub fn follow(&mut self, request: &Request) {
         self.calls = Calls::after(request.calls_before);
-        self.kept = request.kept_before;
+        self.budget = request.budget;
     }
 
     /// Adds a call, or a fragment of the one with this index of the provider's. Each of the texts may be empty. Returns the
@@ -52,13 +52,13 @@ impl ModelTurn {
         if index.is_some() {
             bytes = call.id.len() + call.name.len() + call.arguments.len();
         }
-        if !self.offers_tools || !self.kept.add(bytes) {
+        if !self.offers_tools || !self.budget.spend(bytes) {
             return None;
         }
         let count = self.calls().len();
         let place = self.calls.add(index, call);
         if place == count {
-            self.kept.add(ITEM);
+            self.budget.spend(ITEM);
         }
         Some(place)
     }
@@ -72,7 +72,7 @@ impl ModelTurn {
 
     /// Counts a value that the next request needs. Returns whether there is room for it.
     pub fn has_room_for(&mut self, json: &str) -> bool {
-        self.kept.add(kept::weight(json))
+        self.budget.spend(kept::weight(json))
     }
 
     /// Adds an item, if there is room: at this index of the provider's, or after the rest. Returns it, because it may need
@@ -102,13 +102,14 @@ impl ModelTurn {
         }
         let arguments = arguments.get();
         // They are kept as text elsewhere.
-        self.kept.add(arguments.len().saturating_sub(instead.len()));
+        self.budget
+            .spend(arguments.len().saturating_sub(instead.len()));
         self.keep(index, &json.replacen(arguments, instead, 1))
     }
 
     /// Completes the calls once the last event has come.
     pub fn close(&mut self) {
-        self.calls.settle();
+        self.calls.finish();
     }
 
     /// The calls that the model asks for, in order. Each has an id.
@@ -135,7 +136,7 @@ impl ModelTurn {
 
     /// Whether more has come than q keeps. Then the next request would lack a part of it.
     pub fn is_too_long(&self) -> bool {
-        self.kept.is_too_much()
+        self.budget.is_exhausted()
     }
 
     /// Whether a call that would run is not complete, because more has come than q keeps.
