@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::answers::{Answers, Sharing};
+use crate::answers::{AnswerCache, Sharing};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
@@ -62,15 +62,15 @@ impl Context {
         }
     }
 
-    /// Where known answers are; `None` without a folder for them.
-    pub fn answers(&self, values: &Values) -> Option<Answers> {
+    /// Where cached answers are; `None` without a folder for them.
+    pub fn answers(&self, values: &Values) -> Option<AnswerCache> {
         if let Some(path) = &values.answers {
-            return Some(Answers {
+            return Some(AnswerCache {
                 folder: path.into(),
                 sharing: Sharing::Shared,
             });
         }
-        Some(Answers {
+        Some(AnswerCache {
             folder: self.cache.as_ref()?.join("answers"),
             sharing: Sharing::Private,
         })

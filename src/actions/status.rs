@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::answers::AnswersSize;
+use crate::answers::CacheSize;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -165,7 +165,7 @@ impl Report {
     fn add_answers(&mut self, context: &Context, settings: &Settings) {
         if let Some(answers) = context.answers(&settings.values) {
             let path = answers.folder.display().to_string();
-            let AnswersSize { files, bytes } = answers.size();
+            let CacheSize { files, bytes } = answers.size();
             let size = bytes.div_ceil(1_000);
             self.line(&format!("known answers  {path} ({files}, {size} kB)"));
             self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});

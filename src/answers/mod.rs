@@ -1,4 +1,4 @@
-//! Known answers: each is a file named by the hash of its request, which is read and replaced whole.
+//! Cached answers: each is a file named by the hash of its request, which is read and replaced whole.
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -18,8 +18,8 @@ pub const VERSION: u64 = 1;
 
 const ENDING: &str = ".json";
 
-/// The folder of known answers, which need not exist.
-pub struct Answers {
+/// The directory of cached answers, which need not exist.
+pub struct AnswerCache {
     pub folder: PathBuf,
     pub sharing: Sharing,
 }
@@ -45,13 +45,13 @@ impl Sharing {
 
 /// How much a folder has.
 #[derive(Default)]
-pub struct AnswersSize {
+pub struct CacheSize {
     pub files: usize,
     pub bytes: u64,
 }
 
 /// The place of one answer: its path, and what the file there must be about.
-pub struct AnswerFile {
+pub struct CacheEntry {
     pub path: PathBuf,
     sharing: Sharing,
     /// The words of the question, without its input and files.
@@ -62,9 +62,9 @@ pub struct AnswerFile {
 
 /// An answer that ended well, as a file has it.
 #[derive(Serialize, Deserialize)]
-pub struct KnownAnswer {
+pub struct CachedAnswer {
     pub version: u64,
-    /// See [`AnswerFile::question`].
+    /// See [`CacheEntry::question`].
     pub question: String,
     pub answer: String,
     /// The provider and the model that gave it.
@@ -91,10 +91,10 @@ pub fn key(base_url: &str, dialect: &str, model: &str, mut body: Value) -> Strin
     whole_file::name_of(&serde_json::json!([base_url, dialect, model, body]).to_string())
 }
 
-impl Answers {
+impl AnswerCache {
     /// The place of the answer with this key.
-    pub fn file(&self, key: &str, question: String, asked: String) -> AnswerFile {
-        AnswerFile {
+    pub fn file(&self, key: &str, question: String, asked: String) -> CacheEntry {
+        CacheEntry {
             path: self.folder.join(format!("{key}{ENDING}")),
             sharing: self.sharing,
             question,
@@ -103,8 +103,8 @@ impl Answers {
     }
 
     /// How many answers there are, and their bytes. What cannot be looked at does not count.
-    pub fn size(&self) -> AnswersSize {
-        let mut size = AnswersSize::default();
+    pub fn size(&self) -> CacheSize {
+        let mut size = CacheSize::default();
         let entries = fs::read_dir(&self.folder);
         for entry in entries.into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -119,17 +119,17 @@ impl Answers {
     }
 }
 
-impl AnswerFile {
+impl CacheEntry {
     /// Reads the answer; `None` if there is no file.
     ///
     /// # Errors
     ///
     /// Says why the file cannot be used. To a question that is as good as no file.
-    pub fn read(&self) -> Result<Option<KnownAnswer>, String> {
+    pub fn read(&self) -> Result<Option<CachedAnswer>, String> {
         let reason = match whole_file::read(&self.path, MAX_FILE) {
-            Ok(_) if self.is_of_another_user() => "it belongs to another user".to_owned(),
+            Ok(_) if self.belongs_to_another_user() => "it belongs to another user".to_owned(),
             Ok(bytes) => match json::parse_bytes(&bytes) {
-                Ok(known) if self.is_answered_by(&known) => return Ok(Some(known)),
+                Ok(cached) if self.accepts(&cached) => return Ok(Some(cached)),
                 Ok(_) => "it does not answer this question".to_owned(),
                 Err(error) => format!("it cannot be parsed ({error})"),
             },
@@ -143,23 +143,23 @@ impl AnswerFile {
     }
 
     /// Whether another user has written the answer, where only the user should.
-    fn is_of_another_user(&self) -> bool {
+    fn belongs_to_another_user(&self) -> bool {
         let is_own = |file: Metadata| file.uid() == unix::effective_user();
         self.sharing == Sharing::Private && !fs::metadata(&self.path).is_ok_and(is_own)
     }
 
     /// Whether this is the answer of this file. Somebody may have put another one in its place.
-    fn is_answered_by(&self, known: &KnownAnswer) -> bool {
-        let is_empty = known.answer.trim().is_empty();
-        let is_of_version = known.version == VERSION;
-        let is_question = known.question == self.question && known.asked == self.asked;
+    fn accepts(&self, cached: &CachedAnswer) -> bool {
+        let is_empty = cached.answer.trim().is_empty();
+        let is_of_version = cached.version == VERSION;
+        let is_question = cached.question == self.question && cached.asked == self.asked;
         is_of_version && is_question && !is_empty
     }
 
     /// Writes the answer in the place of the file.
-    pub fn write(&self, known: &KnownAnswer) -> io::Result<()> {
+    pub fn write(&self, cached: &CachedAnswer) -> io::Result<()> {
         // In lines, so that a change can be reviewed.
-        let mut bytes = serde_json::to_vec_pretty(known)?;
+        let mut bytes = serde_json::to_vec_pretty(cached)?;
         bytes.push(b'\n');
         whole_file::replace(&self.path, &bytes, self.sharing.mode())
     }

@@ -1,10 +1,10 @@
-//! Answers a question from a file, if its answer is known; else keeps the answer that the provider gives.
+//! Answers a question from a file, if its answer is cached; else stores the answer that the provider gives.
 
 use serde_json::json;
 
 use super::dialogue::Dialogue;
 use super::run::Run;
-use crate::answers::{self, AnswerFile, KnownAnswer};
+use crate::answers::{self, CacheEntry, CachedAnswer};
 use crate::context::Context;
 use crate::error::Error;
 use crate::message::Sources;
@@ -15,12 +15,12 @@ use crate::settings::Cached;
 use crate::text::fence;
 
 impl Run<'_> {
-    /// The place of the answer to the first request; `None` if it must not be known.
+    /// The place of the answer to the first request; `None` if it must not be cached.
     pub fn answer_file(
         &self,
         dialogue: &Dialogue,
         context: &Context,
-    ) -> Result<Option<AnswerFile>, Error> {
+    ) -> Result<Option<CacheEntry>, Error> {
         if self.settings.cached == Cached::Off {
             return Ok(None);
         }
@@ -41,17 +41,17 @@ impl Run<'_> {
         Ok(Some(answers.file(&key, question, model.clone())))
     }
 
-    /// The known answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
-    pub fn look_up(&self, file: &AnswerFile) -> Result<Option<KnownAnswer>, Error> {
+    /// The cached answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
+    pub fn look_up(&self, file: &CacheEntry) -> Result<Option<CachedAnswer>, Error> {
         if self.settings.typed.again {
             return Ok(None);
         }
-        let known = file.read().unwrap_or_else(|reason| {
+        let cached = file.read().unwrap_or_else(|reason| {
             self.notes.note(&reason);
             None
         });
         let path = file.path.display();
-        if known.is_some() {
+        if cached.is_some() {
             let detail = || format!("the answer is known: {path}");
             self.notes.detail(detail);
         } else if self.settings.cached == Cached::Only {
@@ -60,28 +60,28 @@ impl Run<'_> {
             let error = Error::nothing(message);
             return Err(error.advise("Q_CACHED=on asks, and keeps the answer there"));
         }
-        Ok(known)
+        Ok(cached)
     }
 
-    /// Delivers a known answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
+    /// Prints a cached answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
     /// the folder must not choose the next one.
-    pub fn deliver(&self, known: KnownAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
-        dialogue.cached_from = Some(known.model);
-        let reply = Reply::of_known(known.answer.len(), &known.finish);
+    pub fn print_cached(&self, cached: CachedAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
+        dialogue.cached_from = Some(cached.model);
+        let reply = Reply::of_cached(cached.answer.len(), &cached.finish);
         let piece = Piece {
-            text: known.answer,
+            text: cached.answer,
             is_last: true,
-            sources: Sources::from_json(&known.sources).list,
+            sources: Sources::from_json(&cached.sources).list,
             ..Piece::default()
         };
         let end = self.printer.take(piece);
         self.conclude(end, &reply, dialogue)
     }
 
-    /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.
-    pub fn keep(
+    /// Stores an answer that was delivered, though perhaps without code in it, unless it would not do another time.
+    pub fn store_answer(
         &self,
-        file: &AnswerFile,
+        file: &CacheEntry,
         reply: &Reply,
         dialogue: &Dialogue,
         result: &Result<(), Error>,
@@ -91,22 +91,22 @@ impl Run<'_> {
         if !reply.end.is_normal() || !is_delivered || !self.settings.keeps_answer() {
             return;
         }
-        let Some(known) = self.known_answer(file, reply, dialogue) else {
+        let Some(cached) = self.cached_answer(file, reply, dialogue) else {
             return;
         };
-        if let Err(error) = file.write(&known) {
+        if let Err(error) = file.write(&cached) {
             let note = format!("the answer is not kept: {error}");
             self.notes.note(&note);
         }
     }
 
-    /// The answer as it is kept; `None` if it was too long to be kept, or has not the shape that was asked for.
-    fn known_answer(
+    /// The answer as it is stored; `None` if it was too long to be kept, or has not the shape that was asked for.
+    fn cached_answer(
         &self,
-        file: &AnswerFile,
+        file: &CacheEntry,
         reply: &Reply,
         dialogue: &Dialogue,
-    ) -> Option<KnownAnswer> {
+    ) -> Option<CachedAnswer> {
         let state = self.record.lock();
         let answer = &state.answer;
         let shape = self.output.shape();
@@ -114,7 +114,7 @@ impl Run<'_> {
         if is_misshapen || answer.text.trim().is_empty() {
             return None;
         }
-        Some(KnownAnswer {
+        Some(CachedAnswer {
             version: answers::VERSION,
             question: file.question.clone(),
             answer: answer.text.clone(),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::dialogue::{Dialogue, Next};
 use super::printer::AnswerFailure;
 use super::run::Run;
-use crate::answers::AnswerFile;
+use crate::answers::CacheEntry;
 use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
@@ -38,7 +38,7 @@ impl Run<'_> {
         if let Some(file) = &file
             && let Some(cached) = self.look_up(file)?
         {
-            return self.deliver(cached, dialogue);
+            return self.print_cached(cached, dialogue);
         }
         let client = self.target.ready(self.notes)?;
         // The key is known now, and a tool may print it.
@@ -52,7 +52,7 @@ impl Run<'_> {
     fn print_request(
         &self,
         dialogue: &mut Dialogue,
-        file: Option<&AnswerFile>,
+        file: Option<&CacheEntry>,
     ) -> Result<(), Error> {
         self.report_request(dialogue);
         dialogue.window.report_left_out(self.notes);
@@ -69,7 +69,7 @@ impl Run<'_> {
         &self,
         dialogue: &mut Dialogue,
         client: &ApiClient,
-        file: Option<&AnswerFile>,
+        file: Option<&CacheEntry>,
     ) -> Result<(), Error> {
         loop {
             let mut received = self.ask_once(dialogue, client)?;
@@ -181,7 +181,7 @@ impl Run<'_> {
         received: ReceivedReply,
         dialogue: &mut Dialogue,
         client: &ApiClient,
-        file: Option<&AnswerFile>,
+        file: Option<&CacheEntry>,
     ) -> Result<(), Error> {
         let ReceivedReply { reply, end, timing } = received;
         let mut end = end;
@@ -201,7 +201,7 @@ impl Run<'_> {
         if let Some(file) = file
             && is_answered
         {
-            self.keep(file, &reply, dialogue, &result);
+            self.store_answer(file, &reply, dialogue, &result);
         }
         result
     }

@@ -91,8 +91,8 @@ impl Reply {
         }
     }
 
-    /// The reply of a known answer with so many bytes, which ended with this word.
-    pub fn of_known(length: usize, word: &str) -> Reply {
+    /// The reply of a cached answer with so many bytes, which ended with this word.
+    pub fn of_cached(length: usize, word: &str) -> Reply {
         let mut reply = Reply {
             answer: AnswerPart::of_length(length),
             ..Reply::default()

@@ -241,12 +241,12 @@ impl Settings {
         self.values.save && !self.typed.dry_run
     }
 
-    /// Whether tools or searches are asked for. No request shows what they will return, so their answers are never known.
+    /// Whether tools or searches are asked for. No request shows what they will return, so their answers are never cached.
     pub fn wants_results(&self) -> bool {
         wants_results(&self.typed)
     }
 
-    /// Whether the answer of this run is kept as a known one.
+    /// Whether the answer of this run is cached.
     pub fn keeps_answer(&self) -> bool {
         let may_keep = self.values.save || self.typed.cached;
         may_keep && self.cached != Cached::Off
@@ -319,7 +319,7 @@ impl Settings {
     pub fn chosen_provider(&self) -> Option<&Arc<Provider>> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
-            // Which keys are set must not decide which known answer is looked for.
+            // Which keys are set must not decide which cached answer is looked for.
             None if self.typed.mode == Mode::Ask && self.cached == Cached::Only => None,
             None => first_with_key(&self.providers, &self.environment),
         }

@@ -33,7 +33,7 @@ pub struct Values {
     pub save: bool,
     /// What the setting says; what holds for a question is `Settings::cached`.
     pub cached: Cached,
-    /// The folder of known answers; `None` is the usual one.
+    /// The directory of cached answers; `None` is the usual one.
     pub answers: Option<String>,
     /// Whether prose is wrapped on a terminal.
     pub wrap: bool,
