@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::about::{About, ListedTool};
 use super::outcome::{Failure, Outcome};
-use super::process::{COMMAND, Groups, Input, Process, Program, REST_WAIT, wait_until};
+use super::process::{COMMAND, DRAIN_TIMEOUT, Groups, Input, Process, Program, wait_until};
 use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;
@@ -35,11 +35,11 @@ pub struct Commands {
 
 impl Commands {
     /// The commands as tools, with what the model should know about them. Running the command that says this may take as
-    /// long as `patience`.
-    pub fn about(&self, patience: Option<Duration>, groups: &Groups) -> Result<About, Failure> {
+    /// long as `timeout`.
+    pub fn about(&self, timeout: Option<Duration>, groups: &Groups) -> Result<About, Failure> {
         let mut instructions = String::new();
         if let Some(program) = &self.about {
-            instructions = output_of(program, patience, groups)?;
+            instructions = output_of(program, timeout, groups)?;
         }
         let mut tools = Vec::new();
         for (command, _) in &self.runnable {
@@ -118,10 +118,10 @@ fn resolve(path: &str, folder: &Path) -> Option<String> {
 /// What a command without arguments writes to standard output. A failure has the last line of its error.
 fn output_of(
     program: &Program,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     groups: &Groups,
 ) -> Result<String, Failure> {
-    let outcome = execute(program, &program.command, None, patience, groups)
+    let outcome = execute(program, &program.command, None, timeout, groups)
         .unwrap_or_else(|error| Outcome::failed(error.to_string()));
     if outcome.is_error {
         let all = outcome.all();
@@ -144,7 +144,7 @@ fn execute(
         stdin = Stdio::piped();
     }
     let spawned = Process::spawn(program, argv, stdin, COMMAND, groups);
-    let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
+    let mut process = spawned.inspect_err(|_| groups.park_if_terminating())?;
     let leader = &mut process.leader;
     if let Some(pipe) = leader.stdin.take() {
         // The first text always has room.
@@ -162,8 +162,8 @@ fn execute(
     });
     let status = process.end_after(Duration::ZERO);
     // What it wrote before it ended may still be in the pipes.
-    wait_until(REST_WAIT, || Arc::strong_count(&written) == 1);
-    groups.wait_if_closed();
+    wait_until(DRAIN_TIMEOUT, || Arc::strong_count(&written) == 1);
+    groups.park_if_terminating();
     let overrun = timeout.filter(|_| !is_in_time);
     let written = std::mem::take(&mut *lock(&written));
     Ok(written.outcome(overrun, status))
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     /// The outcome of a command with a timeout.
-    fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
+    fn run(argv: &[&str], stdin: Option<&str>, timeout: Duration, groups: &Groups) -> Outcome {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
         let stdin = stdin.map(str::to_owned);
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
@@ -324,7 +324,7 @@ mod tests {
             folder: "/".into(),
             confined: None,
         };
-        execute(&program, &argv, stdin, Some(patience), groups).expect("a command")
+        execute(&program, &argv, stdin, Some(timeout), groups).expect("a command")
     }
 
     /// The outcome of a shell script with a timeout, and how long it took.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::about::{About, ListedTool};
 use super::bounds::Bounds;
 use super::commands::Commands;
-use super::events::{Arrival, Events, Received};
+use super::events::{Arrival, EventReceiver, EventSender, event_queue};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, Process, Program, ReportLine};
@@ -46,7 +46,7 @@ pub enum Callee {
 
 impl Callee {
     /// Whether there is nothing to wait for until its tools are known.
-    pub fn is_known(&self) -> bool {
+    pub fn needs_no_start(&self) -> bool {
         matches!(self, Callee::Commands(commands) if commands.about.is_none())
     }
 
@@ -65,9 +65,9 @@ impl Callee {
 pub struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
-    events: Received,
+    events: EventReceiver,
     /// How long the next answer may take.
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     /// Until when q waits for it.
     deadline: Option<Instant>,
     /// What the server has said of itself and its tools so far: bytes, and the memory of their values.
@@ -93,7 +93,7 @@ impl Connection {
         let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
         let handshake = connection.protocol().handshake();
-        let answer = connection.learn(section, "initialize", handshake)?;
+        let answer = connection.ask_at_start(section, "initialize", handshake)?;
         if let Ok(introduction) = &answer
             && let Some(unknown) = protocol::unknown_version(introduction)
         {
@@ -147,7 +147,7 @@ impl Connection {
         groups: &Groups,
         report: &ReportLine,
     ) -> Result<Connection, Failure> {
-        let (sender, events) = Events::queue();
+        let (sender, events) = event_queue();
         let over_http = matches!(callee, Callee::Remote(_));
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
         let transport = match callee {
@@ -170,7 +170,7 @@ impl Connection {
             protocol,
             transport,
             events,
-            patience: section.start,
+            timeout: section.start,
             deadline,
             listed: 0,
             listed_weight: 0,
@@ -180,7 +180,7 @@ impl Connection {
     /// Asks a server that has refused the handshake what it is in the revision without one.
     fn discover(&mut self, section: &ToolServer) -> Result<Value, Failure> {
         self.protocol().revision = STATELESS.to_owned();
-        let answer = self.learn(section, "server/discover", json!({}))?;
+        let answer = self.ask_at_start(section, "server/discover", json!({}))?;
         let discovered = answer.unwrap_or_default();
         if protocol::offers_stateless(&discovered) {
             return Ok(discovered);
@@ -194,7 +194,7 @@ impl Connection {
         let mut names = BTreeSet::new();
         let mut parameters = json!({});
         for _ in 0..MAX_PAGES {
-            let answer = self.learn(section, "tools/list", parameters)?;
+            let answer = self.ask_at_start(section, "tools/list", parameters)?;
             let mut result = answer
                 .map_err(|words| self.failure(format!("refused to list its tools: {words}")))?;
             let page = result.get_mut("tools").map(Value::take);
@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// The answer to a request that has to be answered before the server can be used.
-    fn learn(
+    fn ask_at_start(
         &mut self,
         section: &ToolServer,
         method: &str,
@@ -233,12 +233,12 @@ impl Connection {
     ) -> Result<Result<Value, String>, Failure> {
         if let Some(answer) = self.ask(method, parameters)? {
             return match answer {
-                Ok(result) => Ok(Ok(self.listed(&result)?)),
+                Ok(result) => Ok(Ok(self.parse_listing(&result)?)),
                 Err(refusal) => Ok(Err(refusal)),
             };
         }
         let name = &section.name;
-        let limit = seconds(self.patience);
+        let limit = seconds(self.timeout);
         let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
         Err(Failure {
             advice: Some(advice),
@@ -247,7 +247,7 @@ impl Connection {
     }
 
     /// Parses what the server says of itself or its tools, unless that is too much.
-    fn listed(&mut self, result: &str) -> Result<Value, Failure> {
+    fn parse_listing(&mut self, result: &str) -> Result<Value, Failure> {
         self.listed += result.len();
         if self.listed > MAX_LISTED {
             return Err(self.failure(format!("lists more than {MAX_LISTED} bytes")));
@@ -259,21 +259,21 @@ impl Connection {
         surrogates::lossy(result).map_err(|error| self.failure(protocol::unparsable(&error)))
     }
 
-    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
+    /// The outcome of a call, which may take `timeout` until its answer, or from one report of progress to the next.
     pub fn call(
         &mut self,
         tool: &str,
         arguments: &Map<String, Value>,
         reads: bool,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Outcome, Failure> {
         if let Transport::Local(process) = &mut self.transport
             && !reads
         {
             process.may_change();
         }
-        self.patience = patience;
-        self.deadline = after(patience);
+        self.timeout = timeout;
+        self.deadline = after(timeout);
         let mut parameters = json!({"name": tool});
         parameters["arguments"] = Value::Object(arguments.clone());
         if let Some(answer) = self.ask("tools/call", parameters)? {
@@ -283,7 +283,7 @@ impl Connection {
         if let Some(cancellation) = cancellation {
             self.send(cancellation)?;
         }
-        let limit = seconds(patience);
+        let limit = seconds(timeout);
         Ok(Outcome::without_result(format!("no answer within {limit}")))
     }
 
@@ -293,7 +293,7 @@ impl Connection {
         self.send(request)?;
         while let Some(arrival) = self.next()? {
             if arrival == Arrival::Event(ServerEvent::Progress) && method == "tools/call" {
-                self.deadline = after(self.patience);
+                self.deadline = after(self.timeout);
             }
             if let Some(outcome) = outcome_of(id, arrival) {
                 return outcome.map(Some);
@@ -314,7 +314,7 @@ impl Connection {
                 ..self.failure("does not read what it is sent")
             }),
             Transport::Local(_) => Ok(()),
-            Transport::Remote(http) => http.send(message, self.patience),
+            Transport::Remote(http) => http.send(message, self.timeout),
         }
     }
 
@@ -390,13 +390,13 @@ impl Connection {
 /// Reads the lines of a program, on a thread of its own, so that the server's requests are answered while q does something else.
 struct LineReader {
     protocol: Arc<Mutex<Protocol>>,
-    events: Events,
+    events: EventSender,
     /// The size of the last lines, in a row, that ask and answer nothing.
     ignored: usize,
 }
 
 impl LineReader {
-    fn new(protocol: Arc<Mutex<Protocol>>, events: Events) -> LineReader {
+    fn new(protocol: Arc<Mutex<Protocol>>, events: EventSender) -> LineReader {
         LineReader {
             protocol,
             events,
@@ -453,8 +453,8 @@ fn outcome_of(request: Id, arrival: Arrival) -> Option<Result<RpcAnswer, Failure
     }
 }
 
-fn after(patience: Option<Duration>) -> Option<Instant> {
-    patience.and_then(|patience| Instant::now().checked_add(patience))
+fn after(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
 #[cfg(test)]

@@ -22,34 +22,34 @@ pub enum Arrival {
 
 /// The end at which events go in.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventSender {
     queue: SyncSender<Arrival>,
     /// Why nothing more will come. It stands beside the queue, so that it never waits for room there.
     failure: Arc<Mutex<Option<Failure>>>,
 }
 
 /// The end at which they come out.
-pub struct Received {
+pub struct EventReceiver {
     queue: Receiver<Arrival>,
     failure: Arc<Mutex<Option<Failure>>>,
 }
 
-impl Events {
-    /// A queue with both of its ends.
-    pub fn queue() -> (Events, Received) {
-        let (sender, receiver) = mpsc::sync_channel(MAX_EVENTS);
-        let failure = Arc::default();
-        let events = Events {
-            queue: sender,
-            failure: Arc::clone(&failure),
-        };
-        let received = Received {
-            queue: receiver,
-            failure,
-        };
-        (events, received)
-    }
+/// A queue with both of its ends.
+pub fn event_queue() -> (EventSender, EventReceiver) {
+    let (sender, receiver) = mpsc::sync_channel(MAX_EVENTS);
+    let failure = Arc::default();
+    let events = EventSender {
+        queue: sender,
+        failure: Arc::clone(&failure),
+    };
+    let received = EventReceiver {
+        queue: receiver,
+        failure,
+    };
+    (events, received)
+}
 
+impl EventSender {
     /// Passes an event on. Where many wait already, progress says nothing new.
     pub fn pass(&self, event: ServerEvent) {
         if event == ServerEvent::Progress {
@@ -70,7 +70,7 @@ impl Events {
     }
 }
 
-impl Received {
+impl EventReceiver {
     /// The next event, or why nothing more comes. What was passed on before a failure comes before it.
     pub fn next(&self, wait: Duration) -> Result<Result<Arrival, Failure>, RecvTimeoutError> {
         match self.queue.recv_timeout(wait) {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_failure_needs_no_room_and_comes_last() {
-        let (events, received) = Events::queue();
+        let (events, received) = event_queue();
         for _ in 0..=MAX_EVENTS {
             events.pass(ServerEvent::Progress);
         }

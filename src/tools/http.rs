@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::events::Events;
+use super::events::EventSender;
 use super::outcome::Failure;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::address::Endpoint;
@@ -57,7 +57,7 @@ const MAX_EXCHANGES: usize = 8;
 #[derive(Clone)]
 pub struct Http {
     line: Line,
-    events: Events,
+    events: EventSender,
     /// The way to the thread that sends the answers, once there are any; `None` if it could not be started.
     answers: Arc<OnceLock<Option<SyncSender<Value>>>>,
     /// How many requests have a thread.
@@ -114,7 +114,7 @@ impl Line {
 
 impl Http {
     /// Sends nothing yet.
-    pub fn new(site: Arc<Site>, protocol: Arc<Mutex<Protocol>>, events: Events) -> Http {
+    pub fn new(site: Arc<Site>, protocol: Arc<Mutex<Protocol>>, events: EventSender) -> Http {
         Http {
             line: Line {
                 site,
@@ -127,8 +127,8 @@ impl Http {
         }
     }
 
-    /// Sends a message. The answer to a request is not waited for; it may take as long as `patience`.
-    pub fn send(&self, message: Value, patience: Option<Duration>) -> Result<(), Failure> {
+    /// Sends a message. The answer to a request is not waited for; it may take as long as `timeout`.
+    pub fn send(&self, message: Value, timeout: Option<Duration>) -> Result<(), Failure> {
         let Some(id) = message["id"].as_u64() else {
             self.line.notify(&message);
             return Ok(());
@@ -142,7 +142,7 @@ impl Http {
         let this = self.clone();
         let started = threads::start(move || {
             let _counted = exchange;
-            if let Err(failure) = this.exchange(&message, id, patience) {
+            if let Err(failure) = this.exchange(&message, id, timeout) {
                 this.events.fail_request(id, failure);
             }
         });
@@ -234,9 +234,9 @@ impl Http {
     }
 
     /// Sends a request, and passes on what the server answers.
-    fn exchange(&self, message: &Value, id: Id, patience: Option<Duration>) -> Result<(), Failure> {
+    fn exchange(&self, message: &Value, id: Id, timeout: Option<Duration>) -> Result<(), Failure> {
         let limits = Limits {
-            silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
+            silence: timeout.map(|timeout| timeout.saturating_add(CLOSED_AFTER)),
             ..Limits::default()
         };
         let response = match self.line.post(message, limits) {

@@ -10,7 +10,7 @@
 //!    `ToolSecrets`.
 //! 2. **Source.** `Toolbox::start` starts all of them side by side, each on a thread; those of `-t` start while q reads its
 //!    input. `Connection::open` shakes hands and asks for the list of tools (`About`), in the words of `Protocol`, over the
-//!    pipes of a `Process` or over `Http`. Commands need no start. A server that has listed its tools before (`known`) is not
+//!    pipes of a `Process` or over `Http`. Commands need no start. A server that has listed its tools before (`cached_list`) is not
 //!    waited for: the model is asked while it starts.
 //! 3. **Offer.** `Toolbox::wait` collects what the sources offer: within `only` of the section, under names that every API
 //!    accepts, as far as it is selected (`offers`, `names`), with what the servers want the model to know. `Toolbox::fit`
@@ -31,6 +31,7 @@
 
 mod about;
 mod bounds;
+mod cached_list;
 mod calls;
 mod commands;
 mod confined;
@@ -48,7 +49,6 @@ mod http;
     path = "no_kernel.rs"
 )]
 mod kernel;
-mod known;
 mod layout;
 mod names;
 mod offers;

@@ -21,13 +21,13 @@ const MAX_KEPT_LINES: usize = 20;
 const MAX_KEPT_LINE: usize = 500;
 
 /// How long a group may take to end after each step.
-const MOMENT: Duration = Duration::from_millis(300);
+const GRACE_PERIOD: Duration = Duration::from_millis(300);
 
 /// How long what has been killed may take to end, and its temporary directory to be removed, when q ends.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
+const KILL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How long a server may take after the end of its input if a call may have changed something.
-const AFTER_CHANGES: Duration = Duration::from_secs(2);
+const GRACE_PERIOD_AFTER_CHANGES: Duration = Duration::from_secs(2);
 
 /// A step that ends a process, or makes it end.
 #[derive(Debug, Clone, Copy)]
@@ -42,27 +42,27 @@ pub type EndSteps = &'static [(EndStep, Duration)];
 
 /// Ends a server.
 const SERVER: EndSteps = &[
-    (EndStep::CloseInput, MOMENT),
-    (EndStep::Send(Signal::TERM), MOMENT),
-    (EndStep::Send(Signal::KILL), MOMENT),
+    (EndStep::CloseInput, GRACE_PERIOD),
+    (EndStep::Send(Signal::TERM), GRACE_PERIOD),
+    (EndStep::Send(Signal::KILL), GRACE_PERIOD),
 ];
 
 /// Ends a server of which a call may have changed something.
 const SERVER_AFTER_CHANGES: EndSteps = &[
-    (EndStep::CloseInput, AFTER_CHANGES),
-    (EndStep::Send(Signal::TERM), MOMENT),
-    (EndStep::Send(Signal::KILL), MOMENT),
+    (EndStep::CloseInput, GRACE_PERIOD_AFTER_CHANGES),
+    (EndStep::Send(Signal::TERM), GRACE_PERIOD),
+    (EndStep::Send(Signal::KILL), GRACE_PERIOD),
 ];
 
 /// Ends a command. It may have to end first what it has begun elsewhere, as `psql` cancels its query.
 pub const COMMAND: EndSteps = &[
-    (EndStep::Send(Signal::INT), MOMENT),
-    (EndStep::Send(Signal::TERM), MOMENT),
-    (EndStep::Send(Signal::KILL), MOMENT),
+    (EndStep::Send(Signal::INT), GRACE_PERIOD),
+    (EndStep::Send(Signal::TERM), GRACE_PERIOD),
+    (EndStep::Send(Signal::KILL), GRACE_PERIOD),
 ];
 
 /// Ends what a process has left running that has ended by itself.
-const LEFTOVERS: EndSteps = &[(EndStep::Send(Signal::KILL), MOMENT)];
+const LEFTOVERS: EndSteps = &[(EndStep::Send(Signal::KILL), GRACE_PERIOD)];
 
 /// The signal that asks a process to end for which there is no time, because the run ends.
 fn first_signal(steps: EndSteps) -> Signal {
@@ -74,7 +74,7 @@ fn first_signal(steps: EndSteps) -> Signal {
 }
 
 /// How much of a line is passed over after what is read of it.
-const MAX_REST: u64 = 100_000_000;
+const MAX_SKIPPED: u64 = 100_000_000;
 
 /// How often q looks whether a process has ended: first and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -82,7 +82,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long to wait for the rest of what a process has written before it ended. Something that it has left running may hold
 /// the pipe open.
-pub const REST_WAIT: Duration = Duration::from_millis(500);
+pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Prints a line that a server writes to its standard error, for `-v`. Runs on any thread.
 pub type ReportLine = Arc<dyn Fn(&str) + Send + Sync>;
@@ -156,7 +156,7 @@ impl Groups {
             unix::reap_group(group.id);
             unix::is_group_left(group.id)
         };
-        wait_until(MOMENT.saturating_sub(waited), || {
+        wait_until(GRACE_PERIOD.saturating_sub(waited), || {
             !lock(&self.0).groups.iter().any(is_left)
         });
         self.signal_all(|_| Signal::KILL);
@@ -171,7 +171,7 @@ impl Groups {
             .iter()
             .any(|group| group.scratch.is_some())
         {
-            wait_until(LAST_MOMENT, || {
+            wait_until(KILL_TIMEOUT, || {
                 !lock(&self.0).groups.iter().any(has_scratch)
             });
         }
@@ -180,7 +180,7 @@ impl Groups {
             left.extend(group.scratch.take());
         }
         for scratch in left {
-            scratch.remove_within(LAST_MOMENT);
+            scratch.remove_within(KILL_TIMEOUT);
         }
     }
 
@@ -193,7 +193,7 @@ impl Groups {
     }
 
     /// Does not return once a signal is about to end q: a server ended by that signal has not failed.
-    pub fn wait_if_closed(&self) {
+    pub fn park_if_terminating(&self) {
         let is_closed = lock(&self.0).closed.is_some();
         if is_closed {
             threads::wait_for_the_end();
@@ -392,10 +392,10 @@ impl Process {
     }
 
     /// Ends the process and its group. Returns how the process ended, if it did so by itself within this time.
-    pub fn end_after(&mut self, patience: Duration) -> Option<ExitStatus> {
-        wait_until(patience, || self.has_ended());
+    pub fn end_after(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        wait_until(timeout, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
-        self.take(if status.is_some() {
+        self.run_steps(if status.is_some() {
             LEFTOVERS
         } else {
             self.steps
@@ -405,12 +405,12 @@ impl Process {
 
     /// Ends the process and its group.
     pub fn end(&mut self) {
-        self.take(self.steps);
+        self.run_steps(self.steps);
     }
 
     /// Takes these steps, one after the other, until nothing of the group is left.
-    fn take(&mut self, steps: EndSteps) {
-        for (step, patience) in steps {
+    fn run_steps(&mut self, steps: EndSteps) {
+        for (step, timeout) in steps {
             if self.is_gone() {
                 return;
             }
@@ -419,7 +419,7 @@ impl Process {
                 (EndStep::CloseInput, Some(input)) => input.close(),
                 (EndStep::CloseInput, None) => (),
             }
-            wait_until(*patience, || self.is_gone());
+            wait_until(*timeout, || self.is_gone());
         }
         // All of the group were killed, but some may still be listed: not every system reaps orphans.
         let scratch = lock(&self.groups.0).forget(self.id);
@@ -430,7 +430,7 @@ impl Process {
     pub fn lines(&self) -> Vec<String> {
         if !lock(&self.groups.0).has(self.id) {
             let is_read = || Arc::strong_count(&self.errors) == 1;
-            wait_until(REST_WAIT, is_read);
+            wait_until(DRAIN_TIMEOUT, is_read);
         }
         lock(&self.errors).clone()
     }
@@ -484,7 +484,7 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
     if line.ends_with(b"\n") {
         line.pop();
     } else if count == limit {
-        let mut rest = from.take(MAX_REST);
+        let mut rest = from.take(MAX_SKIPPED);
         rest.skip_until(b'\n').ok()?;
         // A line without an end is the last one.
         if rest.limit() == 0 {
@@ -495,10 +495,10 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
 }
 
 /// Waits until a condition holds, at most this long. Returns whether it does.
-pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+pub fn wait_until(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !holds() {
-        if began.elapsed() >= patience {
+        if began.elapsed() >= timeout {
             return false;
         }
         let pause = began.elapsed() / 50;
@@ -605,7 +605,7 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
             Some(Signal::TERM.as_raw())
         );
-        assert!(took >= MOMENT);
+        assert!(took >= GRACE_PERIOD);
     }
 
     #[test]
@@ -620,7 +620,7 @@ mod tests {
             process.end();
             began.elapsed()
         });
-        assert!(took[0] >= MOMENT && took[1] >= AFTER_CHANGES);
+        assert!(took[0] >= GRACE_PERIOD && took[1] >= GRACE_PERIOD_AFTER_CHANGES);
         assert!(took[0] < took[1], "{took:?}");
     }
 
@@ -636,7 +636,7 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
             Some(Signal::KILL.as_raw())
         );
-        assert!(took >= MOMENT * 2);
+        assert!(took >= GRACE_PERIOD * 2);
     }
 
     #[test]

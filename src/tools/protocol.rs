@@ -230,15 +230,15 @@ impl Protocol {
         message: &[u8],
         request: Option<Id>,
     ) -> Option<ServerEvent> {
-        let origin = if request == Some(self.last_id) {
+        let source = if request == Some(self.last_id) {
             MessageSource::LastResponse
         } else {
             MessageSource::OtherResponse
         };
-        self.read(message, origin)
+        self.read(message, source)
     }
 
-    fn read(&mut self, bytes: &[u8], origin: MessageSource) -> Option<ServerEvent> {
+    fn read(&mut self, bytes: &[u8], source: MessageSource) -> Option<ServerEvent> {
         let text = String::from_utf8_lossy(bytes.trim_ascii());
         // Some libraries begin their output with a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
@@ -251,7 +251,7 @@ impl Protocol {
             // It may have been the answer.
             Err(error)
                 if self.is_waiting
-                    && origin != MessageSource::OtherResponse
+                    && source != MessageSource::OtherResponse
                     && text.starts_with("{\"") =>
             {
                 return Some(self.answered(Err(unparsable(&error))));
@@ -267,7 +267,7 @@ impl Protocol {
         // A server that could not read a request does not know its number. A program's error may be about a notification.
         let is_nameless = message.id.is_none()
             && message.error.is_some()
-            && origin == MessageSource::LastResponse;
+            && source == MessageSource::LastResponse;
         // Anything else is the late answer to a call that was given up.
         let is_own = message.id.is_some_and(|id| self.is_last(id)) || is_nameless;
         if !self.is_waiting || !is_own {

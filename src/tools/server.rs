@@ -57,7 +57,7 @@ impl Server {
                 .map(|(connection, about)| (Some(connection), about)),
         };
         let (connection, about) = opened.map_err(|failure| {
-            groups.wait_if_closed();
+            groups.park_if_terminating();
             failure.into_error(&section.name)
         })?;
         self.connection = Mutex::new(connection);
@@ -98,7 +98,7 @@ impl Server {
         match result {
             Ok(outcome) => outcome,
             Err(failure) => {
-                self.groups.wait_if_closed();
+                self.groups.park_if_terminating();
                 if failure.has_ended_server {
                     end(&mut connected);
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
 use super::about::About;
-use super::known;
+use super::cached_list;
 use super::process::ReportLine;
 use super::secrets::ToolSecrets;
 use super::server::Server;
@@ -20,7 +20,7 @@ use crate::threads;
 pub struct ToolSource {
     pub section: Arc<ToolServer>,
     /// What its server has listed the last time, without keys.
-    offered_before: Option<About>,
+    listed_before: Option<About>,
     /// Where to keep what it lists now.
     list: Option<PathBuf>,
     state: SourceState,
@@ -43,22 +43,22 @@ impl ToolSource {
         context: &Context,
     ) -> Result<ToolSource, Error> {
         let section = Arc::clone(&server.section);
-        let list = known::list_path(context.cache.as_deref(), &server);
-        let mut offered_before = None;
+        let list = cached_list::list_path(context.cache.as_deref(), &server);
+        let mut listed_before = None;
         let typed = &settings.typed;
         if let Some(path) = &list
             && !typed.dry_run
             && typed.mode == Mode::Ask
         {
-            offered_before = known::read_list(path);
+            listed_before = cached_list::read_list(path);
         }
         // What was no key when it was written may be one now.
-        if let Some(about) = &mut offered_before {
+        if let Some(about) = &mut listed_before {
             secrets.redact_about(about);
         }
         Ok(ToolSource {
             section,
-            offered_before,
+            listed_before,
             list: list.filter(|_| settings.saves()),
             state: SourceState::Starting(open(server, secrets, context)?),
         })
@@ -66,7 +66,7 @@ impl ToolSource {
 
     /// What it offers: what it has listed now, else what it has listed before; or why it could not be started.
     pub fn about(&self) -> Option<Result<&About, &Error>> {
-        match (&self.state, &self.offered_before) {
+        match (&self.state, &self.listed_before) {
             (SourceState::Ready(server), _) => Some(Ok(&server.about)),
             (_, Some(about)) => Some(Ok(about)),
             (SourceState::Failed(error), None) => Some(Err(error)),
@@ -75,8 +75,8 @@ impl ToolSource {
     }
 
     /// Whether what it offers is known before it has started.
-    pub fn is_known(&self) -> bool {
-        self.offered_before.is_some()
+    pub fn was_listed_before(&self) -> bool {
+        self.listed_before.is_some()
     }
 
     pub fn is_starting(&self) -> bool {
@@ -118,15 +118,15 @@ impl ToolSource {
                     notes.detail(|| secrets.redact_for_user(&introduction(&server)));
                 }
                 if let Some(path) = &self.list
-                    && self.offered_before.as_ref() != Some(&server.about)
+                    && self.listed_before.as_ref() != Some(&server.about)
                 {
-                    known::keep_list(path, &server.about);
+                    cached_list::write_list(path, &server.about);
                 }
                 SourceState::Ready(Arc::new(server))
             }
             Some(Err(error)) => {
                 let error = secrets.redact_error(error);
-                if self.is_known() {
+                if self.was_listed_before() {
                     notes.note_error(&error);
                 }
                 SourceState::Failed(error)
@@ -149,13 +149,13 @@ fn open(
     let report: ReportLine = Arc::new(move |text: &str| {
         notes.quote(|| secrets.redact_for_user(&format!("{shown_name}: {text}")));
     });
-    let is_known = server.callee.is_known();
+    let needs_no_start = server.callee.needs_no_start();
     let (sender, arrival) = mpsc::channel();
     let open = move || {
         // If the run has ended meanwhile, the server ends here.
         let _ = sender.send(server.open(&report));
     };
-    if is_known {
+    if needs_no_start {
         open();
     } else {
         context.interrupts.install();

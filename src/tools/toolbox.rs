@@ -114,7 +114,7 @@ impl Toolbox {
         if !self.is_starting() {
             return Ok(());
         }
-        let collected = self.wait_and_collect(|source| !source.is_known(), notes);
+        let collected = self.wait_and_collect(|source| !source.was_listed_before(), notes);
         if collected.is_err() && self.is_starting() {
             // What was not listed before may be new.
             return self.wait_and_collect(|_| true, notes);

@@ -28,7 +28,7 @@ pub fn read_list(path: &Path) -> Option<About> {
 }
 
 /// Keeps a list. Without it, the next question waits.
-pub fn keep_list(path: &Path, about: &About) {
+pub fn write_list(path: &Path, about: &About) {
     if let Ok(text) = serde_json::to_vec(about) {
         let _ = whole_file::replace(path, &text, PRIVATE);
     }
