@@ -24,7 +24,7 @@ pub struct AnswerCache {
     pub sharing: Sharing,
 }
 
-/// Whose answers a folder may have.
+/// Whose answers a directory may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
     /// The user's alone: it is in the cache.
@@ -34,7 +34,7 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// The mode of the folder.
+    /// The mode of the directory.
     fn mode(self) -> u32 {
         match self {
             Sharing::Private => PRIVATE,
@@ -43,7 +43,7 @@ impl Sharing {
     }
 }
 
-/// How much a folder has.
+/// How much a directory has.
 #[derive(Default)]
 pub struct CacheSize {
     pub files: usize,

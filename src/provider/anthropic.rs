@@ -110,7 +110,7 @@ fn mark_for_cache(messages: &mut [Value], last: usize) {
     };
     let mut marked = parts.last_mut();
     if is_flattened {
-        // Attachments stand before the text.
+        // Attachments are before the text.
         marked = parts
             .iter_mut()
             .filter(|part| part["type"] == "text")
@@ -321,7 +321,7 @@ struct ContentBlock<'a> {
     content: Object<SearchResult<'a>>,
 }
 
-/// What stands in place of the pages if a search has failed.
+/// What is in place of the pages if a search has failed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SearchResult<'a> {
@@ -438,7 +438,7 @@ fn latest_place(index: u64, reply: &Reply) -> Option<u64> {
 }
 
 /// The place for a block that begins: after the latest with its index, or in the place of that one if it is the same and
-/// nothing has come of it.
+/// nothing of it has arrived.
 fn free_place(index: u64, block: &ContentBlock, reply: &Reply) -> u64 {
     let places = places(index);
     let Some(place) = latest_place(index, reply) else {

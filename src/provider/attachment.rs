@@ -36,7 +36,7 @@ pub fn result(run: &ToolRun, kind_of_text: &str, part_of: fn(&Attachment) -> Val
     parts.into()
 }
 
-/// The name of a PDF without its folders, which stay private. OpenAI recognizes the type of a file by its name,
+/// The name of a PDF without its directories, which stay private. OpenAI recognizes the type of a file by its name,
 /// so this name ends in `.pdf` even if the file's own does not.
 pub fn file_name(pdf: &Attachment) -> String {
     let name = base_name(pdf);

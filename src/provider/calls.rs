@@ -108,7 +108,7 @@ impl Calls {
         position
     }
 
-    /// Sets what has come with the call at this place. A later value replaces an earlier one.
+    /// Sets what has arrived with the call at this place. A later value replaces an earlier one.
     pub fn set_extra(&mut self, place: usize, extra: Value) {
         if let Some(call) = self.calls.get_mut(place) {
             call.extra = extra;
@@ -198,7 +198,7 @@ impl Assembly {
 struct Scan {
     /// Up to where it has been read.
     at: usize,
-    /// Where it begins, after white space.
+    /// Where it begins, after whitespace.
     start: Option<usize>,
     depth: usize,
     in_text: bool,

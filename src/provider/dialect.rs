@@ -25,7 +25,7 @@ pub struct Dialect {
     pub(super) models_path: &'static str,
     /// Headers of every request.
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
-    /// The name of the header with the key, and what stands before the key in its value.
+    /// The name of the header with the key, and what is before the key in its value.
     pub(super) key_header: (&'static str, &'static str),
     /// Other servers with this API may want the key as a bearer token.
     pub takes_bearer: bool,
@@ -63,7 +63,7 @@ impl Dialect {
         let mut extras = Vec::new();
         for &(extra, pointer) in self.extras {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
-            // All messages stand in one field.
+            // All messages are in one field.
             let is_there = extra != Extra::System || !prompt.system.is_empty();
             if is_there && body.pointer(pointer).is_some() && !is_set_by_user {
                 extras.push(extra);
@@ -398,7 +398,7 @@ pub(super) mod tests {
         !matches!(result, Err(ReplyError::Malformed(why)) if why != NO_ENTRIES)
     }
 
-    /// What may stand in the place of any value.
+    /// What may be in the place of any value.
     fn odd_values() -> impl Strategy<Value = Value> {
         let words = vec![
             "stop", "length", "error", "</think>", "<think>", "text", "a", "",

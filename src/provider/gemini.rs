@@ -360,7 +360,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     if !lenient::is_text_type(&part.kind) {
         content = Content::default();
     }
-    // A text may stand there without the object around it.
+    // A text may be there without the object around it.
     if !json.is_object() {
         content = json.content()?;
     }

@@ -31,7 +31,7 @@ impl ByteBudget {
         !self.is_exhausted()
     }
 
-    /// Whether more has come than may be kept.
+    /// Whether more has arrived than may be kept.
     pub fn is_exhausted(self) -> bool {
         self.0 > MAX_KEPT
     }

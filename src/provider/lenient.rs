@@ -120,11 +120,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 #[derive(Debug, Default)]
 pub struct Content<'a> {
     pub text: Cow<'a, str>,
-    /// What its parts have beside text. Most content has no parts.
+    /// What its parts have besides text. Most content has no parts.
     pub rest: Option<Box<OfParts<'a>>>,
 }
 
-/// What the parts of a content have beside text.
+/// What the parts of a content have besides text.
 #[derive(Debug, Default)]
 pub struct OfParts<'a> {
     /// Mistral's reasoning.
@@ -249,7 +249,7 @@ pub const NO_ENTRIES: &str = "a text or a list stands in place of an object";
 #[derive(Debug)]
 pub struct Entries<T> {
     list: Vec<T>,
-    /// Something else than objects stands there, so a part of the answer may be lost.
+    /// Something other than objects is there, so a part of the answer may be lost.
     lacks_some: bool,
 }
 
@@ -267,7 +267,7 @@ impl<T> Entries<T> {
     ///
     /// # Errors
     ///
-    /// A text or a list stands in place of an object.
+    /// A text or a list is in place of an object.
     pub fn read(self) -> serde_json::Result<Vec<T>> {
         if self.lacks_some {
             return Err(Error::custom(NO_ENTRIES));

@@ -17,7 +17,7 @@ const TAGS: &[(&str, &str)] = &[
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel>thought", "<channel|>"),
-    // The channels of gpt-oss, as a server shows them that does not read them. Nothing stands between the last two.
+    // The channels of gpt-oss, as a server shows them that does not read them. Nothing is between the last two.
     ("<|channel|>analysis<|message|>", "<|end|>"),
     (
         "<|start|>assistant<|channel|>analysis<|message|>",
@@ -38,18 +38,18 @@ const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
 /// What all of these tags contain.
 const IN_TAGS: &str = "think";
 
-/// The most bytes that are held back at the beginning: white space, and perhaps the beginning of a tag.
+/// The most bytes that are held back at the beginning: whitespace, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
 
 /// The part of a reply to which the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// So far only white space and perhaps the beginning of an opening tag. It is held back.
+    /// So far only whitespace and perhaps the beginning of an opening tag. It is held back.
     #[default]
     Start,
     /// Between the tags of reasoning. What may begin this closing tag is held back.
     Thinking(&'static str),
-    /// After the closing tag: white space is dropped, and what may begin another opening tag is held back.
+    /// After the closing tag: whitespace is dropped, and what may begin another opening tag is held back.
     Thought,
     /// In the answer.
     Answer,
@@ -65,12 +65,12 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether more than white space has come, of the answer or of reasoning before it.
+    /// Whether more than whitespace has arrived, of the answer or of reasoning before it.
     pub fn has_begun(&self) -> bool {
         self.stage != Stage::Start || !self.held.trim().is_empty()
     }
 
-    /// Whether an opening tag has come and its closing tag has not.
+    /// Whether an opening tag has arrived and its closing tag has not.
     pub fn is_within(&self) -> bool {
         matches!(self.stage, Stage::Thinking(_))
     }
@@ -127,7 +127,7 @@ impl Filter {
                 self.stage = Stage::Thought;
                 text = rest;
             } else {
-                // Only an answer without reasoning before it keeps its white space.
+                // Only an answer without reasoning before it keeps its whitespace.
                 if self.stage == Stage::Thought {
                     text = begin;
                 }

@@ -17,7 +17,7 @@ use crate::secret::Secrets;
 /// What the waiting sign says while reasoning comes.
 const THINKING: &str = "thinking";
 
-/// The part of a reply that has come since the piece before.
+/// The part of a reply that has arrived since the piece before.
 #[derive(Debug, Default)]
 pub struct Piece {
     pub text: String,
@@ -91,7 +91,7 @@ impl Reply {
         }
     }
 
-    /// The reply of a cached answer with so many bytes, which ended with this word.
+    /// The reply of a cached answer with that many bytes, which ended with this word.
     pub fn of_cached(length: usize, word: &str) -> Reply {
         let mut reply = Reply {
             answer: AnswerPart::of_length(length),
@@ -142,7 +142,7 @@ impl Reply {
         }
     }
 
-    /// Reasoning has come, which is no part of the answer. The provider may hide the text of it.
+    /// Reasoning has arrived, which is no part of the answer. The provider may hide the text of it.
     pub(super) fn think(&mut self, thought: &str) {
         self.activity.think();
         self.answer.think(thought);
@@ -173,7 +173,7 @@ impl Reply {
         }
     }
 
-    /// Makes the commentary the answer if nothing else has come: no text, and no calls that will be run.
+    /// Makes the commentary the answer if nothing else has arrived: no text, and no calls that will be run.
     fn take_commentary_for_answer(&mut self) {
         let will_call = !self.turn.calls().is_empty() && !self.end.is_cut();
         if self.answer.has_begun() || will_call || !self.end.is_complete() {
@@ -183,7 +183,7 @@ impl Reply {
         self.add_text(commentary.trim());
     }
 
-    /// What has come since the last call. `is_whole` says that all that has arrived could be read.
+    /// What has arrived since the last call. `is_whole` says that all that has arrived could be read.
     pub fn take_piece(&mut self, is_whole: bool) -> Piece {
         let mut sign = self.activity.sign;
         if sign.is_none() && self.answer.is_within_reasoning() {

@@ -137,7 +137,7 @@ impl Field {
         own.starts_with(&other) || other.starts_with(&own)
     }
 
-    /// Sets the field in a body. Replaces what stands in its place.
+    /// Sets the field in a body. Replaces what is in its place.
     pub(super) fn set(&self, body: &mut Value) {
         let Some((name, objects)) = self.path.split_last() else {
             return;
@@ -210,11 +210,11 @@ pub enum Extra {
     Usage,
     /// That reasoning comes encrypted, so that it can be sent back with the results of calls.
     Encrypted,
-    /// That the model must not call a tool. Without it, calls are not run all the same.
+    /// That the model must not call a tool. Even without it, calls are not run.
     Choice,
     /// The usual name of the limit of tokens. The other form is its other name.
     Limit,
-    /// The system prompt as such. In the other form it stands before the question.
+    /// The system prompt as such. In the other form it is before the question.
     System,
     /// That the API enforces the form of the answer.
     Form,
@@ -227,7 +227,7 @@ pub enum Extra {
 pub struct Request {
     pub path: String,
     pub headers: Vec<(String, Secret)>,
-    /// The JSON to post; `None` is a GET. As values it would take more memory, all the time until the answer has come.
+    /// The JSON to post; `None` is a GET. As values it would take more memory, all the time until the answer has arrived.
     pub body: Option<String>,
     /// Whether the reply may call tools. Calls in any other reply cannot run.
     pub offers_tools: bool,

@@ -317,7 +317,7 @@ fn read_thoughts(item: &Item, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// Adds the text of an item that is a message. In most streams it has come in pieces before.
+/// Adds the text of an item that is a message. In most streams it has arrived in pieces before.
 fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
     if &*item.kind != MESSAGE {
         return Ok(());

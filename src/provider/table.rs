@@ -31,7 +31,7 @@ pub struct ProviderRow {
     pub host_variable: Option<&'static str>,
     /// The default model. If there is none, it is the first model that the server lists.
     pub model: Option<&'static str>,
-    /// The name of the models that may replace the default once the provider no longer serves it. `*` stands for a version.
+    /// The name of the models that may replace the default once the provider no longer serves it. `*` means a version.
     /// The newest of them is taken.
     pub family: Option<&'static str>,
     /// How the server differs from others. This holds for any provider at this host.
@@ -97,7 +97,7 @@ const fn local(
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are from the providers' own documents, November 2026. Models are retired within months, so prefer a name
-/// that always stands for the provider's newest model.
+/// that always means the provider's newest model.
 pub const PROVIDERS: &[ProviderRow] = &[
     ProviderRow {
         api: &anthropic::DIALECT,
@@ -304,7 +304,7 @@ pub fn find(name: &str) -> Option<&'static ProviderRow> {
     PROVIDERS.iter().find(|row| row.name == name)
 }
 
-/// Whether a model belongs to a family: `*` stands for a version, in which each part begins with a digit. So models for other
+/// Whether a model belongs to a family: `*` means a version, in which each part begins with a digit. So models for other
 /// purposes do not belong to it, such as one for code only.
 pub fn is_of_family(model: &str, family: &str) -> bool {
     let Some((begin, end)) = family.split_once('*') else {

@@ -10,11 +10,11 @@
 //! | a property that is `true` | Fireworks |
 //! | another type than `object` at the top, or no `properties` there | OpenAI |
 //! | `anyOf`, `oneOf`, `allOf`, `enum` or `not` at the top | OpenAI; the first three Anthropic and Moonshot, too |
-//! | `type` beside `anyOf` | Moonshot |
+//! | `type` next to `anyOf` | Moonshot |
 //! | a type such as `any`, `unknown` or null | all |
 //! | `exclusiveMinimum` that is true, a number as text: keywords of older drafts or of the wrong type | Anthropic, OpenAI |
 //! | an empty `enum`, or one with a value twice | OpenAI |
-//! | a reference that leads nowhere, elsewhere or has other keywords beside it | Gemini, Moonshot |
+//! | a reference that leads nowhere, elsewhere or has other keywords next to it | Gemini, Moonshot |
 //! | a pattern with lookaround or classes of Unicode, or without its ends | OpenAI, Anthropic; llama.cpp |
 //! | a limit of the length of a text or list that is 2,000 or more, in a pattern, too | llama.cpp |
 //! | keywords that are not in its list, values in `enum` that are empty or true | Gemini |
@@ -33,7 +33,7 @@ use super::schema::add_rules;
 use crate::message::Tool;
 use crate::shape::{named, referred};
 
-/// What may not stand at the top.
+/// What must not be at the top.
 const NOT_AT_TOP: &[&str] = &["anyOf", "oneOf", "enum", "const", "not", "items"];
 
 /// How deep schemas may be. What is deeper may be anything.
@@ -301,7 +301,7 @@ impl<'c> SchemaBuilder<'c> {
                 let is_right = value.is_boolean() || self.part(value, below) == *value;
                 is_right.then(|| value.clone())
             }
-            // In older drafts, a switch beside the limit.
+            // In older drafts, a switch next to the limit.
             "exclusiveMinimum" if value == true => fields.get("minimum").and_then(number),
             "exclusiveMaximum" if value == true => fields.get("maximum").and_then(number),
             "minimum" if fields.get("exclusiveMinimum") == Some(&Value::Bool(true)) => None,

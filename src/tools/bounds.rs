@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::settings::{Confinement, Environment, LocalProgram, expand_home};
 
-/// The key `confine` of a section with full paths, in which links are not followed yet: what the kernel holds a program to.
+/// The files and the network that the kernel lets a program use: the key `confine` of its section, with absolute paths in
+/// which links have not been followed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bounds {
     pub read: Vec<PathBuf>,
@@ -16,7 +17,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a program; `None` if it is not confined. `own` is the environment of q. The error says which path is wrong.
+    /// The bounds of a program; `None` if it is not confined. `own` is the environment of q. The error says which path is
+    /// wrong.
     pub fn find(local: &LocalProgram, own: &Environment) -> Option<Result<Bounds, String>> {
         let confinement = local.confine.as_ref()?;
         Some(Bounds::resolve(confinement, own))
@@ -38,7 +40,7 @@ impl Bounds {
         })
     }
 
-    /// Whether a folder is among the paths, or below one of them, once links are followed.
+    /// Whether a directory is among the paths, or below one of them, once links are followed.
     pub fn has_folder(&self, folder: &Path) -> bool {
         let Ok(folder) = fs::canonicalize(folder) else {
             return false;

@@ -30,7 +30,7 @@ const MAX_ARGUMENTS_WEIGHT: usize = 8_000_000;
 /// The most characters of the line that shows a call.
 const MAX_LINE: usize = 201;
 
-/// Keeps what has come of calls while they run.
+/// Keeps the results of calls while others still run.
 pub trait Observer: Sync {
     /// These calls are about to run. From here on, they may have an effect.
     fn started(&self, calls: &[&ToolCall]);
@@ -65,7 +65,7 @@ impl Toolbox {
     }
 
     /// Runs calls side by side, if they may run, and returns a run for each. If they are `watched`, a line shows each to the
-    /// user. `observer` learns which of them run, and what has come of each if q must end before the others have ended.
+    /// user. `observer` learns which of them run, and what has arrived of each if q must end before the others have ended.
     pub fn run(
         &mut self,
         calls: &[ToolCall],

@@ -20,7 +20,7 @@ use crate::threads::{self, lock};
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
 
-/// Stands for a byte that is no text.
+/// Represents a byte that is no text.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// How much of the output is read at once.
@@ -101,9 +101,9 @@ impl Commands {
     }
 }
 
-/// The full path of a file in a folder or below it, where every link has been followed.
+/// The full path of a file in a directory or below it, where every link has been followed.
 fn resolve(path: &str, folder: &Path) -> Option<String> {
-    // An empty path would be the folder itself.
+    // An empty path would be the directory itself.
     if path.is_empty() {
         return None;
     }

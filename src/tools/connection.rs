@@ -444,7 +444,7 @@ impl Drop for Connection {
     }
 }
 
-/// What has come of a request. What came of others, which q has given up, says nothing about it.
+/// Returns the outcome of a request, if this arrival is about it and not about an earlier one that q has given up.
 fn outcome_of(request: Id, arrival: Arrival) -> Option<Result<RpcAnswer, Failure>> {
     match arrival {
         Arrival::Event(ServerEvent::RpcAnswer(id, answer)) if id == request => Some(Ok(answer)),

@@ -44,9 +44,8 @@ impl Consent {
         }
     }
 
-    /// Asks whether a call of a section's tool may run, unless that is decided already. Whoever is asked reads to what `bounds`
-    /// hold it. Returns whether a person has read it.
-    /// The error says to the model why the call does not run.
+    /// Asks the user whether a call may run, unless that is decided already. The question says what `bounds` let it do. Returns
+    /// whether the user has seen the call. The error tells the model why it does not run.
     pub fn ask(
         &mut self,
         offer: &Offer,
@@ -158,7 +157,7 @@ impl Question<'_> {
                     "v" | "view" if !is_last => (),
                     _ => return Decision::No,
                 },
-                // Anything may stand on the screen now.
+                // Anything may be on the screen now.
                 Typed::Stop => shown = 0,
             }
             // On a screen of another size the rows would not be where they are counted.

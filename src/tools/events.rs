@@ -24,7 +24,7 @@ pub enum Arrival {
 #[derive(Clone)]
 pub struct EventSender {
     queue: SyncSender<Arrival>,
-    /// Why nothing more will come. It stands beside the queue, so that it never waits for room there.
+    /// Why nothing more will come. It is not in the queue, where it might have to wait for room.
     failure: Arc<Mutex<Option<Failure>>>,
 }
 

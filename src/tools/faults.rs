@@ -170,7 +170,7 @@ fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     })
 }
 
-/// The file of a program: by its full path, or by its name in the PATH that it will have itself. Relative folders of PATH do
+/// The file of a program: by its full path, or by its name in the PATH that it will have itself. Relative directories of PATH do
 /// not count, because they would depend on where q is started.
 pub fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
     let folders = if name.contains('/') {

@@ -60,7 +60,7 @@ pub fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// A text as the value of a header, encoded if it cannot stand there as it is.
+/// A text as the value of a header, encoded if it cannot be there as it is.
 pub fn value(text: &str) -> String {
     let mut bytes = text.bytes();
     let is_printable = bytes.all(|byte| matches!(byte, b' '..=b'~'));

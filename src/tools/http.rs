@@ -191,7 +191,7 @@ impl Http {
     }
 
     /// Takes a message that came in the response to this request, or without one in a stream. A request of the server is
-    /// answered on a thread, because the answer to q's own may have come already.
+    /// answered on a thread, because the answer to q's own may have arrived already.
     fn receive(&self, message: &[u8], request: Option<Id>) {
         let event = lock(&self.line.protocol).receive_over_http(message, request);
         let is_flood = match event {
@@ -281,7 +281,7 @@ impl Http {
         Err(self.failure(what))
     }
 
-    /// Reads a stream until the answer has come, or is no longer wanted; without a request to its end.
+    /// Reads a stream until the answer has arrived, or is no longer wanted; without a request to its end.
     fn read_stream(&self, mut response: Response, id: Option<Id>) -> Result<(), Failure> {
         let is_wanted = || match id {
             Some(id) => self.awaits(id),

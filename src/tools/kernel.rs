@@ -342,7 +342,7 @@ fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
         rules.push((*number, Vec::new()));
     }
     rules.push((libc::SYS_socket, sockets(network)?));
-    // A pair of the kinds that keep a connection cannot be addressed anew. The kernel takes a raw one for one of datagrams.
+    // A pair of the kinds that keep a connection cannot be given another address. The kernel takes a raw one for one of datagrams.
     let mut pairs = vec![SeccompRule::new(vec![is_not(0, libc::AF_UNIX)?])?];
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
         pairs.push(SeccompRule::new(vec![has_bits(1, 0xf, kind)?])?);

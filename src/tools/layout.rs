@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::text::escape::{Charset, escape_all};
 use crate::unix::TerminalSize;
 
-/// The blanks before the name of an argument. What a model wrote never stands at the beginning of a row, where q writes.
+/// The blanks before the name of an argument. What a model wrote is never at the beginning of a row, where q writes.
 const INDENT: usize = 3;
 
 /// How far a row that continues a long line stands left of the lines of its text, so that nobody takes it for one of them.
@@ -18,7 +18,8 @@ const BLANK: &str = "\\u{20}";
 const MIN_COLUMNS: usize = 12;
 
 /// A call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
-/// whether to go on. `confined` is said above the last question: to what the kernel holds the call. `None` if the screen has no room for a part of the call beside the question.
+/// whether to go on. Above the last question, `confined` says what the kernel lets the call do. `None` if the screen has no room
+/// for a part of the call above the question.
 pub fn screens(
     name: &str,
     arguments: &Map<String, Value>,

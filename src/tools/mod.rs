@@ -1,11 +1,11 @@
 //! Tools that a model may call: commands, and servers that speak the Model Context Protocol.
 //!
-//! Three ideas carry this folder. A **section** is what the configuration says (`settings::ToolServer`): a program, an
+//! There are three ideas in this directory. A **section** is what the configuration says (`settings::ToolServer`): a program, an
 //! address, or commands. A **source** is a section in use (`ToolSource`), which is starting, ready or has failed. An **offer**
 //! is a tool of a source that the model may call (`Offer`). The `Toolbox` has all of a question. This is the life of a call:
 //!
 //! 1. **Section.** A `Selection` says which tools a question uses: by `-t`, by the conversation or, for `--list-tools`, all.
-//!    `Preparation` finds what each of their sections needs, before anything starts: programs, folders and keys. What comes of
+//!    `Preparation` finds what each of their sections needs, before anything starts: programs, directories and keys. What comes of
 //!    a section is a `Server`, which knows its `Callee`: a program, a site, or commands. Each key on the way goes into
 //!    `ToolSecrets`.
 //! 2. **Source.** `Toolbox::start` starts all of them side by side, each on a thread; those of `-t` start while q reads its

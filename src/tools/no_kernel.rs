@@ -1,4 +1,4 @@
-//! Stands for the kernel where none can hold a program.
+//! Says that no program can be confined, on systems whose kernel cannot do that.
 
 use std::env::consts::{ARCH, OS};
 use std::path::Path;

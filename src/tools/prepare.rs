@@ -1,5 +1,5 @@
 //! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
-//! programs, folders and keys.
+//! programs, directories and keys.
 
 use std::ffi::OsString;
 use std::path::{self, Path, PathBuf};
@@ -124,7 +124,7 @@ impl Preparation<'_> {
         Ok(ready)
     }
 
-    /// A program that can be started, and the folder that it starts in.
+    /// A program that can be started, and the directory that it starts in.
     fn program(&mut self, name: &str, local: &LocalProgram) -> Result<Program, Error> {
         let own = &self.settings.environment;
         let mut environment = local.environment(own);

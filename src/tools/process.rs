@@ -328,7 +328,7 @@ impl Process {
         groups: &Groups,
     ) -> io::Result<Process> {
         let mut command = Command::new(&program.file);
-        // Its name as it is configured, but with the home folder in place of `~`: a Python of its own looks beside it.
+        // Its name as it is configured, but with the home directory in place of `~`: a Python of its own looks next to it.
         command.arg0(program.command.first().unwrap_or(&argv[0]));
         command.args(&argv[1..]);
         command.current_dir(&program.folder);

@@ -110,7 +110,7 @@ pub struct Protocol {
     last_id: Id,
     /// The last request waits for its answer.
     is_waiting: bool,
-    /// How many requests of the server have come.
+    /// How many requests of the server have arrived.
     requests: usize,
     /// The conversation is over: nothing that comes has a meaning.
     closed: bool,

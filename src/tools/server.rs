@@ -22,7 +22,8 @@ pub struct Server {
     /// How long it took to start and to list its tools.
     pub took: Duration,
     groups: Groups,
-    /// `None` before the server has started, after it has ended, and for commands. Whoever calls it holds the lock until the answer has come.
+    /// `None` before the server has started, after it has ended, and for commands. A call holds the lock until its answer has
+    /// arrived.
     connection: Mutex<Option<Connection>>,
 }
 

@@ -26,7 +26,7 @@ pub struct ToolSource {
     state: SourceState,
 }
 
-/// How far a source has come.
+/// Whether a source is ready.
 enum SourceState {
     /// Brings the server once it has started, or the error for the user.
     Starting(Receiver<Result<Server, Error>>),
@@ -136,7 +136,7 @@ impl ToolSource {
     }
 }
 
-/// Opens a server on a thread of its own, and returns where it arrives. What is known at once needs no thread.
+/// Opens a server on a thread of its own, and returns the channel that brings it. Commands need no thread.
 fn open(
     server: Server,
     secrets: &ToolSecrets,

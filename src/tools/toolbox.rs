@@ -122,7 +122,8 @@ impl Toolbox {
         collected
     }
 
-    /// The tools, or the selected ones, sorted by name, and to what each is confined. Without a selection, a note names each server that fails.
+    /// The tools, or the selected ones, sorted by name, and to what each is confined. Without a selection, a note names each
+    /// server that fails.
     pub fn list(mut self, notes: &Notes) -> Result<Vec<(Offer, Option<Bounds>)>, Error> {
         if self.is_starting() {
             self.wait_and_collect(|_| true, notes)?;

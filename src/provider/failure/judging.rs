@@ -150,7 +150,7 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
     named.filter(|_| is_about_definition)
 }
 
-/// The levels of effort that an error names beside the one that it refuses.
+/// The levels of effort that an error names next to the one that it refuses.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
     let mut levels = words::LEVELS.to_vec();

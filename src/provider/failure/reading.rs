@@ -18,7 +18,7 @@ use crate::text::one_line::on_one_line;
 /// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// Stands for the message of an error that has none.
+/// Represents the message of an error that has none.
 const NO_REASON: &str = "the server gives no reason";
 
 /// An error that a server reported.
@@ -150,7 +150,7 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
     error
 }
 
-/// What may be an error, in JSON that may have anything beside it; `None` if it is no JSON. Of a list, that is its first
+/// What may be an error, in JSON that may have anything next to it; `None` if it is no JSON. Of a list, that is its first
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
     let read = |text: &str| serde_json::from_str(text).map(what_may_be_error);

@@ -9,8 +9,8 @@ struct RefusalRow {
     extra: Extra,
     /// Names of the field and of its parts that are no words of English.
     names: &'static [&'static str],
-    /// Names that are words, too. They count only where the error names a field: in quotation marks, on a path, beside the
-    /// word “parameter” or “field”, before a colon that the error begins with, or beside the message.
+    /// Names that are words, too. They count only where the error names a field: in quotation marks, on a path, next to the
+    /// word “parameter” or “field”, before a colon that the error begins with, or next to the message.
     words: &'static [&'static str],
     /// What says the same without a name.
     phrases: &'static [&'static str],
@@ -187,7 +187,7 @@ const UNKNOWN_FIELD: &[&str] = &[
 /// What servers say of an earlier response that the field `store` has kept them from keeping.
 const OBEYED: &[&str] = &["store is false", "store is set to false", "store=false"];
 
-/// What may stand before or after the name of a field.
+/// What may be before or after the name of a field.
 const FIELD_NOUNS: &[&str] = &[
     "parameter",
     "field",
@@ -197,7 +197,7 @@ const FIELD_NOUNS: &[&str] = &[
     "key",
 ];
 
-/// What may stand before a colon that a name follows.
+/// What may be before a colon that a name follows.
 const BEFORE_COLON: &[&str] = &[
     "parameter",
     "parameters",
@@ -288,7 +288,7 @@ pub(super) fn has_name(text: &str, name: &str) -> bool {
     occurrences(text, name).next().is_some()
 }
 
-/// What stands before and after a name, at each place where it is not a part of a longer one.
+/// The text before and after a name, at each place where it is not a part of a longer one.
 fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let places = text.match_indices(name);
     let parts = places.map(move |(at, _)| (&text[..at], &text[at + name.len()..]));

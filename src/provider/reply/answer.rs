@@ -4,13 +4,13 @@ use crate::message::{Source, Sources};
 use crate::provider::kept::{ByteBudget, ITEM};
 use crate::provider::reasoning::Filter;
 
-/// What stands between two paragraphs.
+/// What is between two paragraphs.
 const PARAGRAPH: &str = "\n\n";
 
 /// The end of the answer so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tail {
-    /// The last character; `None` if nothing has come yet.
+    /// The last character; `None` if nothing has arrived yet.
     last: Option<char>,
     /// The text that comes next is a paragraph of its own.
     ends_paragraph: bool,
@@ -21,12 +21,12 @@ pub struct Tail {
 pub struct AnswerPart {
     /// Text that has not been taken yet.
     text: String,
-    /// There is more than white space.
+    /// There is more than whitespace.
     says_something: bool,
     /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer
     /// that the reply continues.
     pub tail: Tail,
-    /// How many bytes have come since the last message began.
+    /// How many bytes have arrived since the last message began.
     length_of_last_part: usize,
     reasoning: Filter,
     commentary: Commentary,
@@ -50,7 +50,7 @@ struct WaitingSources {
 }
 
 impl AnswerPart {
-    /// A part with so many bytes, which have been taken.
+    /// A part with that many bytes, which have been taken.
     pub fn of_length(length: usize) -> AnswerPart {
         AnswerPart {
             length_of_last_part: length,
@@ -146,37 +146,37 @@ impl AnswerPart {
         std::mem::take(&mut self.commentary.text)
     }
 
-    /// Takes the text that has come since the last call.
+    /// Takes the text that has arrived since the last call.
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    /// Takes the reasoning and commentary that have come since the last call.
+    /// Takes the reasoning and commentary that have arrived since the last call.
     pub fn take_thoughts(&mut self) -> String {
         std::mem::take(&mut self.reasoning.thoughts)
     }
 
-    /// Takes the sources that have come since the last call.
+    /// Takes the sources that have arrived since the last call.
     pub fn take_sources(&mut self) -> Vec<Source> {
         std::mem::take(&mut self.sources).sources.list
     }
 
-    /// Whether more than white space has come, of the answer or of reasoning before it.
+    /// Whether more than whitespace has arrived, of the answer or of reasoning before it.
     pub fn has_begun(&self) -> bool {
         self.reasoning.has_begun()
     }
 
-    /// Whether more than white space has come, of the answer or of commentary.
+    /// Whether more than whitespace has arrived, of the answer or of commentary.
     pub fn has_text(&self) -> bool {
         self.has_begun() || !self.commentary.text.trim().is_empty()
     }
 
-    /// Whether reasoning comes that stands in the text.
+    /// Whether reasoning between tags of the text is coming.
     pub fn is_within_reasoning(&self) -> bool {
         self.reasoning.is_within()
     }
 
-    /// Whether no text has come but white space.
+    /// Whether no text but whitespace has arrived.
     pub fn is_blank(&self) -> bool {
         !self.says_something
     }

@@ -16,9 +16,9 @@ pub struct ReplyEnd {
     finish: Option<Finish>,
     /// Why it ended so: what the model says instead of an answer, or the provider's words; empty if neither has said it.
     pub reason: String,
-    /// More has come after a finish reason, or will come.
+    /// More has arrived after a finish reason, or will come.
     more_after_finish: bool,
-    /// The last event has come.
+    /// The last event has arrived.
     is_over: bool,
 }
 
@@ -67,7 +67,7 @@ impl ReplyEnd {
         self.more_after_finish = true;
     }
 
-    /// The last event has come.
+    /// The last event has arrived.
     pub fn close(&mut self) {
         self.is_over = true;
     }
@@ -112,7 +112,7 @@ impl ReplyEnd {
         }
     }
 
-    /// Whether the last event has come.
+    /// Whether the last event has arrived.
     pub fn is_over(&self) -> bool {
         self.is_over
     }

@@ -63,7 +63,7 @@ impl ModelTurn {
         Some(place)
     }
 
-    /// Adds what has come with the call at this place, if there is room for it.
+    /// Adds what has arrived with the call at this place, if there is room for it.
     pub fn add_extra(&mut self, place: usize, extra: Json) {
         if !extra.is_null() && self.has_room_for(extra.get()) {
             self.calls.set_extra(place, extra.value());
@@ -107,7 +107,7 @@ impl ModelTurn {
         self.keep(index, &json.replacen(arguments, instead, 1))
     }
 
-    /// Completes the calls once the last event has come.
+    /// Completes the calls once the last event has arrived.
     pub fn close(&mut self) {
         self.calls.finish();
     }
@@ -134,12 +134,12 @@ impl ModelTurn {
         }
     }
 
-    /// Whether more has come than q keeps. Then the next request would lack a part of it.
+    /// Whether more has arrived than q keeps. Then the next request would lack a part of it.
     pub fn is_too_long(&self) -> bool {
         self.budget.is_exhausted()
     }
 
-    /// Whether a call that would run is not complete, because more has come than q keeps.
+    /// Whether a call that would run is not complete, because more has arrived than q keeps.
     pub fn has_cut_call(&self) -> bool {
         self.offers_tools && self.has_called && self.is_too_long()
     }

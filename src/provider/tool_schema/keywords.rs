@@ -82,7 +82,7 @@ pub fn types(value: &Value) -> Option<Value> {
     };
     let mut kinds = Vec::new();
     for one in list {
-        // Beside an unknown one, the others say nothing.
+        // Next to an unknown one, the others say nothing.
         let kind = known(one)?;
         if !kinds.contains(&kind) {
             kinds.push(kind);
