@@ -1,0 +1,247 @@
+//! Why a request has no response, or an incomplete one, and what to do about it.
+
+use std::io::{self, ErrorKind};
+
+use http::StatusCode;
+use time::OffsetDateTime;
+use ureq::Timeout;
+
+use super::connections::CONNECT_TIMEOUT;
+use super::proxy::NamedProxy;
+use super::response::Response;
+use super::tls;
+use crate::address::Address;
+use crate::provider::failure::{self, ServerError};
+use crate::secret::{self, Secrets};
+use crate::server::retry;
+
+/// The beginning of q's own words for it, or for the name of a proxy.
+const UNRESOLVED: &str = "a name cannot be resolved";
+
+/// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
+const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
+
+/// What to do about a response that is compressed although the request asks for none that is.
+const DO_NOT_COMPRESS: &str = "the server, or a proxy or gateway before it, must not compress where “Accept-Encoding: identity” is sent";
+
+/// Why there is no response, or only a part of it.
+#[derive(Debug, Default)]
+pub struct TransportError {
+    /// A status other than success; `None`: the connection failed.
+    pub status: Option<u16>,
+    /// What the server says, or why the connection failed.
+    pub error: ServerError,
+    /// The beginning of the body that came with the status, with any secrets that it names.
+    pub body: String,
+    /// Where the server redirects to.
+    pub location: Option<String>,
+    pub advice: Option<String>,
+    /// The connection failed, and may succeed the next time.
+    pub is_transient: bool,
+}
+
+impl TransportError {
+    fn new(cause: impl Into<String>) -> TransportError {
+        TransportError {
+            error: ServerError::new(cause),
+            ..TransportError::default()
+        }
+    }
+
+    fn transient(cause: impl Into<String>) -> TransportError {
+        TransportError {
+            is_transient: true,
+            ..TransportError::new(cause)
+        }
+    }
+
+    fn advised(cause: impl Into<String>, advice: &'static str) -> TransportError {
+        TransportError {
+            advice: Some(advice.to_owned()),
+            ..TransportError::new(cause)
+        }
+    }
+
+    /// Describes a response from this address with a status other than success.
+    pub fn of_status(
+        status: StatusCode,
+        mut response: Response,
+        address: &Address,
+        secrets: &Secrets,
+    ) -> TransportError {
+        let mut said = response.read_error();
+        if let Some(coding) = response.compression() {
+            said = compressed(coding);
+        }
+        let mut error = failure::read_redacted(&said, secrets);
+        let exact = retry::retry_after_ms(response.header("retry-after-ms"));
+        let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
+        error.retry_after = exact.or(wait).or(error.retry_after);
+        error.should_retry = response.header("x-should-retry").parse().ok();
+        let mut location = None;
+        let target = response.header("location");
+        if status.is_redirection() && !target.is_empty() {
+            location = Some(secret::redact(&redirected_to(target, address), secrets));
+        }
+        TransportError {
+            status: Some(status.as_u16()),
+            error,
+            body: said,
+            location,
+            ..TransportError::default()
+        }
+    }
+
+    /// Describes why there is no response, or no more of it.
+    pub fn of_connection(error: ureq::Error, proxy: Option<&NamedProxy>) -> TransportError {
+        let Some(NamedProxy {
+            variable, proxy, ..
+        }) = proxy
+        else {
+            return describe(error);
+        };
+        let mut failure = match error {
+            ureq::Error::ConnectProxyFailed(reason) => refused_by_proxy(&reason),
+            other => describe(other),
+        };
+        let (host, port) = (proxy.host(), proxy.port());
+        failure.error.message +=
+            &format!(" (through the proxy {host}:{port}, which {variable} names)");
+        failure
+    }
+
+    /// Describes a response that is compressed like this.
+    pub fn compressed(coding: &str) -> TransportError {
+        TransportError::advised(compressed(coding), DO_NOT_COMPRESS)
+    }
+}
+
+/// Where a redirect leads, without a login and the query, because they may be secret. A path alone is on the same server.
+fn redirected_to(location: &str, address: &Address) -> String {
+    let url = location.split('?').next().unwrap_or_default();
+    let url = url.rsplit('@').next().unwrap_or_default();
+    if url.starts_with('/') {
+        return address.origin() + url;
+    }
+    url.to_owned()
+}
+
+fn compressed(coding: &str) -> String {
+    format!("the response is compressed ({coding}), which q did not ask for and cannot read")
+}
+
+/// Describes the failure of a proxy to connect to the server. The library's words have the status twice.
+fn refused_by_proxy(reason: &str) -> TransportError {
+    let (_, status) = reason.rsplit_once('/').unwrap_or_default();
+    if status == "407" {
+        return TransportError::advised(
+            "the proxy wants a login (407)",
+            "put it before the host in the variable: http://user:password@proxy.example:3128",
+        );
+    }
+    let cause = match status {
+        "" => format!("the proxy does not connect to the server ({reason})"),
+        status => format!("the proxy refuses to connect to the server ({status})"),
+    };
+    TransportError::advised(
+        cause,
+        "if the server can be reached without the proxy, name its host in NO_PROXY",
+    )
+}
+
+fn describe(error: ureq::Error) -> TransportError {
+    let limit = CONNECT_TIMEOUT.as_secs();
+    match error {
+        ureq::Error::Io(error) => io_failure(&error),
+        ureq::Error::Timeout(Timeout::Connect) => {
+            TransportError::transient(format!("no connection within {limit} s"))
+        }
+        ureq::Error::Timeout(Timeout::Resolve) => {
+            TransportError::transient(format!("{UNRESOLVED}: no answer within {limit} s"))
+        }
+        ureq::Error::Timeout(_) => TransportError::advised(
+            "timed out: no data from the server",
+            "raise the timeout setting (Q_TIMEOUT) to wait longer",
+        ),
+        ureq::Error::Protocol(error) => TransportError::new(format!(
+            "the server sent an invalid HTTP response ({error})"
+        )),
+        other => TransportError::new(other.to_string()),
+    }
+}
+
+/// Describes an error that the system reports.
+fn io_failure(error: &io::Error) -> TransportError {
+    let text = error.to_string();
+    if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
+        // `EAI_AGAIN` in the words of glibc, musl and the BSDs.
+        let is_transient = reason.contains("Temporary failure") || reason.contains("ry again");
+        return TransportError {
+            is_transient,
+            ..TransportError::advised(
+                format!("{UNRESOLVED}: {reason}"),
+                "check the network\ncheck the name in the address",
+            )
+        };
+    }
+    match error.kind() {
+        ErrorKind::ConnectionRefused => TransportError::advised(
+            "the connection was refused",
+            "is the server running, and is this its address?",
+        ),
+        ErrorKind::InvalidData => tls_failure(&text),
+        ErrorKind::TimedOut => TransportError::transient("the connection timed out"),
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => TransportError::transient("the server closed the connection"),
+        _ => TransportError::new(text),
+    }
+}
+
+/// What a server says, after its status if there is one: `404 Not Found: no such page`.
+pub fn with_status(status: Option<u16>, says: &str) -> String {
+    let Some(status) = status else {
+        return says.to_owned();
+    };
+    let known = StatusCode::from_u16(status).ok();
+    match known.and_then(|known| known.canonical_reason()) {
+        Some(reason) => format!("{status} {reason}: {says}"),
+        None => format!("{status}: {says}"),
+    }
+}
+
+fn tls_failure(reason: &str) -> TransportError {
+    let (message, advice) = tls::explain(reason);
+    TransportError {
+        advice,
+        ..TransportError::new(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of the standard library for a name that the system's resolver gave up with this code.
+    #[allow(unsafe_code)]
+    fn unresolved(code: libc::c_int) -> io::Error {
+        // SAFETY: the call takes any code, and returns a string that lasts as long as the program.
+        let reason = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(code)) };
+        io::Error::other(format!("{LOOKUP_FAILURE}{}", reason.to_string_lossy()))
+    }
+
+    #[test]
+    fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
+        for (code, is_transient) in [
+            (libc::EAI_AGAIN, true),
+            (libc::EAI_NONAME, false),
+            (libc::EAI_FAIL, false),
+        ] {
+            let failed = TransportError::of_connection(ureq::Error::Io(unresolved(code)), None);
+            assert_eq!(failed.is_transient, is_transient, "{failed:?}");
+            let cause = failed.error.message;
+            assert!(cause.starts_with(UNRESOLVED), "{cause}");
+        }
+    }
+}
