@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::whole_file::{PRIVATE, make_directory};
 
 /// How long removing one may take. What is left then is removed by the daily sweep.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often to look for a name that no other process takes.
 const ATTEMPTS: usize = 100;
@@ -61,14 +61,14 @@ impl Scratch {
     }
 
     /// Removes it as far as this time allows.
-    pub fn remove_within(self, patience: Duration) {
-        remove(&self.path, &self.directory, patience);
+    pub fn remove_within(self, timeout: Duration) {
+        remove(&self.path, &self.directory, timeout);
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        remove(&self.path, &self.directory, PATIENCE);
+        remove(&self.path, &self.directory, REMOVAL_TIMEOUT);
     }
 }
 
@@ -90,7 +90,7 @@ pub fn sweep(folder: &Path) {
         };
         let directory = File::from(directory);
         if directory.try_lock().is_ok() {
-            remove(&path, &directory, PATIENCE);
+            remove(&path, &directory, REMOVAL_TIMEOUT);
         }
     }
 }
@@ -123,12 +123,12 @@ fn readable(found: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 /// Removes a directory with all that is in it, as far as this time allows. What cannot be removed stays.
-fn remove(path: &Path, directory: &File, patience: Duration) {
+fn remove(path: &Path, directory: &File, timeout: Duration) {
     if !is_at(directory, path) {
         return;
     }
     let _ = directory.set_permissions(fs::Permissions::from_mode(PRIVATE));
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     while let Ok(true) = remove_entries(directory, deadline) {}
     let _ = unlinkat(CWD, path, AtFlags::REMOVEDIR);
 }

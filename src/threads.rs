@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long [`run_briefly`] waits.
-const PATIENCE: Duration = Duration::from_millis(500);
+const BRIEF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The most threads of [`map`], and how many calls are worth one.
 const MOST: usize = 4;
@@ -34,7 +34,7 @@ pub fn run_briefly(action: impl FnOnce() + Send + 'static) {
         action();
         drop(sender);
     });
-    let _ = ended.recv_timeout(PATIENCE);
+    let _ = ended.recv_timeout(BRIEF_TIMEOUT);
 }
 
 /// Calls `run` with each number below `count`, on as many threads as the machine can run at once. Returns the results in order.

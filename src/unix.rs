@@ -115,15 +115,15 @@ pub fn effective_user() -> u32 {
     process::geteuid().as_raw()
 }
 
-/// Lets the system ask after this long a silence, and then again and again, whether the other end of a connection is there. If
-/// that cannot be set, the connection works without it.
+/// Lets the system ask whether the other end of a connection is there whenever no data has come for this long. If that
+/// cannot be set, the connection works without it.
 pub fn keep_alive(socket: &impl AsFd, after: Duration) {
     let _ = sockopt::set_socket_keepalive(socket, true);
     let _ = sockopt::set_tcp_keepidle(socket, after);
     let _ = sockopt::set_tcp_keepintvl(socket, after);
 }
 
-/// How long a silence may be before the system asks whether the other end of a connection is there; `None` if it never asks.
+/// For how long no data has come when the system asks whether the other end of a connection is there; `None` if it never asks.
 #[cfg(test)]
 pub fn kept_alive(socket: &impl AsFd) -> Option<Duration> {
     let is_on = sockopt::socket_keepalive(socket).is_ok_and(|is_on| is_on);
@@ -245,10 +245,10 @@ pub fn terminal_path(terminal: impl AsFd) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
-/// Waits until a terminal or a pipe has something to read, or can never have, but not longer than `patience`.
-pub fn wait_for_input(file: &File, patience: Duration) -> bool {
+/// Waits until a terminal or a pipe has something to read, or can never have, but not longer than `timeout`.
+pub fn wait_for_input(file: &File, timeout: Duration) -> bool {
     let mut wanted = [PollFd::new(file, PollFlags::IN)];
-    let limit = Timespec::try_from(patience).ok();
+    let limit = Timespec::try_from(timeout).ok();
     match poll(&mut wanted, limit.as_ref()) {
         Ok(count) => count > 0,
         // A signal may have come.

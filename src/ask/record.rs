@@ -15,7 +15,7 @@ use crate::provider::kept::{ByteBudget, ITEM, MAX_KEPT};
 use crate::provider::reasoning;
 use crate::provider::reply::Piece;
 use crate::session::asked_schema::add_schema;
-use crate::session::lock::LOCK_PATIENCE;
+use crate::session::lock::LOCK_TIMEOUT;
 use crate::session::save::{Saved, Saver};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
@@ -23,11 +23,11 @@ use crate::threads::{self, lock};
 use crate::tools::Observer;
 
 /// How long to wait for the lock in all, if a signal has come.
-const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
+const LOCK_TIMEOUT_ON_SIGNAL: Duration = Duration::from_millis(200);
 
 /// How long a signal waits for each stage of a save that is under way, and how often it looks whether that has ended. A slow
 /// disk may need seconds, and one that hangs must not keep q.
-const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(3);
+const SAVE_TIMEOUT_ON_SIGNAL: Duration = Duration::from_secs(3);
 const SAVE_POLL: Duration = Duration::from_millis(1);
 
 /// Stands for the result of a call that had not ended when q did.
@@ -314,7 +314,7 @@ impl Record {
                 stage = reached;
                 began = Instant::now();
             }
-            if began.elapsed() > SAVE_PATIENCE_ON_SIGNAL {
+            if began.elapsed() > SAVE_TIMEOUT_ON_SIGNAL {
                 return;
             }
             std::thread::sleep(SAVE_POLL);
@@ -370,8 +370,8 @@ impl Record {
 
     /// Whether a save that has waited so long for the lock goes on without it. A signal shortens the wait, even while q waits.
     fn gives_up_lock(&self, waited: Duration) -> bool {
-        let is_over = waited >= LOCK_PATIENCE
-            || (waited >= LOCK_PATIENCE_ON_SIGNAL && self.interrupts.has_signal());
+        let is_over = waited >= LOCK_TIMEOUT
+            || (waited >= LOCK_TIMEOUT_ON_SIGNAL && self.interrupts.has_signal());
         *lock(&self.stage) = if is_over {
             SaveStage::Unlocked
         } else {

@@ -79,7 +79,7 @@ pub struct ApiClient<'a> {
     pub secrets: Secrets,
     /// Advice for a key that is refused.
     pub key_advice: Option<String>,
-    /// How long q waits for a model that the server is loading; `None` is for ever.
+    /// How long q waits for a model that the server is loading; `None` is forever.
     pub timeout: Option<Duration>,
     pub notes: &'a Notes,
 }
@@ -227,8 +227,8 @@ impl ApiClient<'_> {
         }
         let is_first = attempts.loading_since.is_none();
         let since = *attempts.loading_since.get_or_insert_with(Instant::now);
-        let patience = self.timeout.unwrap_or(Duration::MAX);
-        if since.elapsed() + LOADING_POLL > patience {
+        let timeout = self.timeout.unwrap_or(Duration::MAX);
+        if since.elapsed() + LOADING_POLL > timeout {
             return false;
         }
         let what = format!("{} is loading the model", self.provider);

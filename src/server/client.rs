@@ -2,10 +2,10 @@
 
 mod connections;
 mod failure;
+mod happy_eyeballs;
 mod proxy;
 mod response;
 mod roots;
-mod side_by_side;
 mod socket;
 mod tls;
 
@@ -17,7 +17,7 @@ use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, AsSendBody};
 
-pub use self::connections::State;
+pub use self::connections::ConnectionState;
 use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
 pub use self::failure::{TransportError, with_status};
 use self::proxy::NamedProxy;
@@ -55,12 +55,12 @@ pub fn is_authorization((name, _): &(String, Secret)) -> bool {
     name.eq_ignore_ascii_case("authorization")
 }
 
-/// How long a request may take; `None` is forever.
+/// How long a request may take; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Limits {
-    /// The longest silence.
-    pub silence: Option<Duration>,
-    /// The time until the response is complete.
+pub struct Timeouts {
+    /// How long no data may be received, or none that is sent be taken.
+    pub read: Option<Duration>,
+    /// How long it may take until the response is complete.
     pub total: Option<Duration>,
 }
 
@@ -72,18 +72,18 @@ pub struct Client {
     /// All of the system's, once the agent has met an authority that it does not know.
     all_roots: OnceLock<RootCerts>,
     connections: Connections,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConnectionState>>,
     pub address: Address,
     proxy: Option<NamedProxy>,
-    /// The longest silence, unless a request has limits of its own.
-    silence: Option<Duration>,
+    /// The read timeout, unless a request has timeouts of its own.
+    read_timeout: Option<Duration>,
 }
 
 impl Client {
-    /// Chooses a proxy and certificates, and sends nothing yet. `timeout` is the longest silence.
+    /// Chooses a proxy and certificates, and sends nothing yet.
     pub fn new(
         address: &Address,
-        timeout: Option<Duration>,
+        read_timeout: Option<Duration>,
         environment: &Environment,
     ) -> Result<Client, Error> {
         let proxy = NamedProxy::find(address, environment)?;
@@ -117,7 +117,7 @@ impl Client {
             state,
             address: address.clone(),
             proxy,
-            silence: timeout,
+            read_timeout,
         })
     }
 
@@ -148,31 +148,31 @@ impl Client {
             Some(body) => Method::Post(body.as_bytes()),
             None => Method::Get,
         };
-        let limits = Limits {
-            silence: self.silence,
+        let timeouts = Timeouts {
+            read: self.read_timeout,
             // An answer may take any time, but a list may not.
-            total: self.silence.filter(|_| body.is_none()),
+            total: self.read_timeout.filter(|_| body.is_none()),
         };
-        let attempt = || self.attempt(method, &request.path, &request.headers, limits);
+        let attempt = || self.attempt(method, &request.path, &request.headers, timeouts);
         let mut sent = attempt();
-        // A connection that had been idle is replaced once. But silence may mean that the server is at work on the request.
+        // A connection that had been idle is replaced once. But after a timeout the server may still be at work on the request.
         if matches!(sent, Err(ureq::Error::Io(_))) && lock(&self.state).was_idle {
             sent = attempt();
         }
         self.received(sent, secrets)
     }
 
-    /// Sends a request with any method and its own limits, and returns when the headers of the response have come. Secrets
+    /// Sends a request with any method and its own timeouts, and returns when the headers of the response have come. Secrets
     /// are removed from what the server says about a failure.
     pub fn exchange(
         &self,
         method: Method,
         path: &str,
         headers: &[(String, Secret)],
-        limits: Limits,
+        timeouts: Timeouts,
         secrets: &Secrets,
     ) -> Result<Response, TransportError> {
-        let sent = self.attempt(method, path, headers, limits);
+        let sent = self.attempt(method, path, headers, timeouts);
         self.received(sent, secrets)
     }
 
@@ -183,9 +183,9 @@ impl Client {
         method: Method,
         path: &str,
         headers: &[(String, Secret)],
-        limits: Limits,
+        timeouts: Timeouts,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        lock(&self.state).patience = None;
+        lock(&self.state).read_timeout = None;
         // Without this header a server may compress, and q cannot read that.
         let mut request = http::Request::builder()
             .uri(self.address.join(path))
@@ -194,13 +194,13 @@ impl Client {
             request = request.header(name, value.expose());
         }
         let sent = match method {
-            Method::Get => self.run(request.body(())?, limits),
-            Method::Delete => self.run(request.method("DELETE").body(())?, limits),
+            Method::Get => self.run(request.body(())?, timeouts),
+            Method::Delete => self.run(request.method("DELETE").body(())?, timeouts),
             Method::Post(body) => {
                 let mut request = request.method("POST").body(body)?;
                 let content_type = request.headers_mut().entry("content-type");
                 content_type.or_insert(HeaderValue::from_static("application/json"));
-                self.run(request, limits)
+                self.run(request, timeouts)
             }
         };
         let is_unknown = |error: &ureq::Error| error.to_string().contains(tls::UNKNOWN_ISSUER);
@@ -209,7 +209,7 @@ impl Client {
             && sent.as_ref().is_err_and(is_unknown)
         {
             self.all_roots.get_or_init(roots::load_all);
-            return self.attempt(method, path, headers, limits);
+            return self.attempt(method, path, headers, timeouts);
         }
         sent
     }
@@ -217,14 +217,14 @@ impl Client {
     fn run(
         &self,
         request: http::Request<impl AsSendBody>,
-        limits: Limits,
+        timeouts: Timeouts,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let mut limited = self
             .agent
             .configure_request(request)
-            .timeout_per_read(limits.silence)
-            .timeout_per_write(limits.silence)
-            .timeout_global(limits.total);
+            .timeout_per_read(timeouts.read)
+            .timeout_per_write(timeouts.read)
+            .timeout_global(timeouts.total);
         if let Some(roots) = self.all_roots.get() {
             let trusting = TlsConfig::builder().root_certs(roots.clone()).build();
             limited = limited.tls_config(trusting);

@@ -90,8 +90,8 @@ fn output_of(mut command: Command) -> io::Result<(Vec<u8>, Option<ExitStatus>)> 
             if status.is_some() && printed.contains(&b'\n') {
                 break;
             }
-            let patience = status.map_or(POLL, |_| Duration::ZERO);
-            if !unix::wait_for_input(&stdout, patience) {
+            let timeout = status.map_or(POLL, |_| Duration::ZERO);
+            if !unix::wait_for_input(&stdout, timeout) {
                 if status.is_some() {
                     break;
                 }

@@ -8,6 +8,6 @@ pub mod models;
 pub mod reading;
 pub mod reply_stream;
 pub mod retry;
-pub mod stream;
+pub mod sse;
 pub mod target;
 pub mod whom;

@@ -5,17 +5,17 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use super::client::Response;
-use super::stream::{self, MAX_EVENT, TooLong};
+use super::sse::{self, MAX_EVENT, SseParser, TooLong};
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
 use crate::threads::lock;
 
-/// The silence after which a stream has ended, once the model has said that it is done.
-const END_SILENCE: Duration = Duration::from_secs(10);
+/// How long no data may come once the model has said that it is done: after that the stream has ended.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the rest of a body may take after the terminal event: no longer than another connection would.
-const REST: Duration = Duration::from_millis(100);
+const REST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 16 << 10;
@@ -42,7 +42,7 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
 pub struct ReplyReader<'a> {
     api: &'a Dialect,
     body: Body,
-    parser: stream::Parser,
+    parser: SseParser,
     has_events: bool,
     stage: ReadingStage,
 }
@@ -66,7 +66,7 @@ impl ReplyReader<'_> {
                 buffer: vec![0; READ_SIZE],
                 filled: 0,
             },
-            parser: stream::Parser::default(),
+            parser: SseParser::default(),
             has_events: false,
             stage: ReadingStage::Beginning,
         }
@@ -82,8 +82,8 @@ impl ReplyReader<'_> {
                 Ok(None)
             }
             ReadingStage::Streaming => {
-                let limit = reply.end.is_finished().then_some(END_SILENCE);
-                let ended = match self.body.fill(limit) {
+                let read_timeout = reply.end.is_finished().then_some(END_TIMEOUT);
+                let ended = match self.body.fill(read_timeout) {
                     Ok(0) => Ok(()),
                     Ok(_) => return Ok(Some(self.feed(reply))),
                     Err(lost) => Err(lost),
@@ -211,7 +211,7 @@ pub fn read_text(
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
-        Err(error) => match stream::lossy(error.as_bytes(), limit) {
+        Err(error) => match sse::lossy(error.as_bytes(), limit) {
             Ok(text) => Ok(text.into_owned()),
             Err(TooLong) => Err(too_long("the response", limit)),
         },
@@ -223,7 +223,7 @@ fn too_long(what: &str, limit: usize) -> ReadError {
 }
 
 /// Why a stream that has ended is not a complete answer.
-fn why_incomplete(has_events: bool, parser: &stream::Parser, response: &Response) -> ReadError {
+fn why_incomplete(has_events: bool, parser: &SseParser, response: &Response) -> ReadError {
     let broken = |why: &str| ReadError::Broken(why.to_owned());
     if has_events {
         return broken("the stream ended before the answer did");
@@ -253,8 +253,8 @@ struct Body {
 
 impl Body {
     /// Waits for more, at most this long. Returns how much has come: nothing at the end.
-    fn fill(&mut self, limit: Option<Duration>) -> io::Result<usize> {
-        lock(&self.response.connection).patience = limit;
+    fn fill(&mut self, read_timeout: Option<Duration>) -> io::Result<usize> {
+        lock(&self.response.connection).read_timeout = read_timeout;
         self.filled = 0;
         self.filled = self.response.body.read(&mut self.buffer)?;
         Ok(self.filled)
@@ -266,7 +266,7 @@ impl Body {
             return;
         }
         let began = Instant::now();
-        while began.elapsed() < REST && matches!(self.fill(Some(REST)), Ok(1..)) {}
+        while began.elapsed() < REST_TIMEOUT && matches!(self.fill(Some(REST_TIMEOUT)), Ok(1..)) {}
     }
 
     /// What the last call of `fill` brought.
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::message::tests::rows;
     use crate::provider::table::OPENAI_LIKE;
-    use crate::server::client::State;
+    use crate::server::client::ConnectionState;
 
     const HELLO: &str = r#"data: {"choices":[{"delta":{"content":"Hello"}}]}"#;
     const STOP: &str = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -312,7 +312,7 @@ mod tests {
         reads_of(Box::new(BodyParts(parts)), Arc::default())
     }
 
-    fn reads_of(body: Box<dyn Read + Send>, connection: Arc<Mutex<State>>) -> Reads {
+    fn reads_of(body: Box<dyn Read + Send>, connection: Arc<Mutex<ConnectionState>>) -> Reads {
         let mut headers = http::HeaderMap::new();
         let content_type = http::HeaderValue::from_static("text/plain");
         headers.insert("content-type", content_type);
@@ -395,14 +395,14 @@ mod tests {
     }
 
     /// A body that pauses for longer than any limit before each part that is empty.
-    struct Pausing(BodyParts, Arc<Mutex<State>>);
+    struct Pausing(BodyParts, Arc<Mutex<ConnectionState>>);
 
     impl Read for Pausing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let parts = &mut self.0.0;
             if matches!(parts.first(), Some(Ok(""))) {
                 drop(parts.remove(0));
-                if lock(&self.1).patience.is_some() {
+                if lock(&self.1).read_timeout.is_some() {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }

@@ -76,7 +76,7 @@ impl Target {
         }
     }
 
-    /// A server that is not checked yet. `timeout` is the longest silence.
+    /// A server that is not checked yet. `timeout` is the read timeout.
     pub(super) fn bare(
         choice: Choice,
         timeout: Option<Duration>,

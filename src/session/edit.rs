@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::conversation::Exchange;
 use super::directory::{self, StateDirectory};
-use super::lock::{self, PATIENTLY};
+use super::lock::{self, AT_TIMEOUT};
 use super::rules::{FileKind, Owner, Rules, of_file};
 use super::store::Handle;
 use super::timestamp::Timestamp;
@@ -23,7 +23,7 @@ pub struct Undone {
 /// Removes the last exchange of a conversation; a backup keeps it, if the rules do. `None`: there was none.
 pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<Undone>> {
     let directory = &handle.directory;
-    let _lock = handle.lock(PATIENTLY)?;
+    let _lock = handle.lock(AT_TIMEOUT)?;
     if directory.kind(&handle.path) == FileKind::Link {
         // A backup needs an id to be named by. Without symbolic links the file stays.
         let _ = disk::migrate_to_link(directory, &handle.path);
@@ -47,7 +47,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<Undone>> {
 /// Copies a conversation to another place, which must be free, else the error is `AlreadyExists`.
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     to.directory.prepare()?;
-    let _lock = to.lock(PATIENTLY)?;
+    let _lock = to.lock(AT_TIMEOUT)?;
     let path = from.directory.read_link(&from.path)?;
     let Some(mut conversation) = disk::read(&path)? else {
         return Err(io::Error::other("it was cleared in the meantime"));
@@ -68,7 +68,7 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     if !link.is_symlink() && directory::metadata(link)?.is_none() {
         return Ok(false);
     }
-    let _lock = handle.lock(PATIENTLY)?;
+    let _lock = handle.lock(AT_TIMEOUT)?;
     // Before the lock was held, another q may have made another conversation the current one.
     let path = directory.read_link(link)?;
     let metadata = directory::metadata(&path)?;
@@ -96,7 +96,7 @@ pub fn clear_all(directory: &StateDirectory) -> io::Result<usize> {
     if directory::metadata(&directory.sessions)?.is_none() {
         return Ok(0);
     }
-    let _lock = lock::acquire(&[&directory.sessions], PATIENTLY)?;
+    let _lock = lock::acquire(&[&directory.sessions], AT_TIMEOUT)?;
     let mut deleted = 0;
     let mut result = Ok(());
     for path in directory.paths()? {

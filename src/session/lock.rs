@@ -12,10 +12,10 @@ use crate::threads;
 use crate::whole_file::{OrCannot, identity_of};
 
 /// How long to wait for the lock if nothing makes it urgent.
-pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits for the lock until that time is over.
-pub(super) const PATIENTLY: GiveUp = &|waited| waited >= LOCK_PATIENCE;
+pub(super) const AT_TIMEOUT: GiveUp = &|waited| waited >= LOCK_TIMEOUT;
 
 /// The pause between two attempts to get a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
@@ -229,7 +229,7 @@ mod tests {
         assert!(acquire(&both, &|_| true).is_err());
         drop(hold);
         // The thread that nobody waits for any more may still be about to release them.
-        acquire(&both, PATIENTLY).unwrap_or_else(|error| panic!("they are free: {error}"));
+        acquire(&both, AT_TIMEOUT).unwrap_or_else(|error| panic!("they are free: {error}"));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         let [directory, elsewhere] = directories();
         let link = elsewhere.path().join("link");
         std::os::unix::fs::symlink(directory.path(), &link).expect("a link");
-        let lock = acquire(&[directory.path(), &link], PATIENTLY);
+        let lock = acquire(&[directory.path(), &link], AT_TIMEOUT);
         let lock = lock.unwrap_or_else(|error| panic!("it is free: {error}"));
         assert!(try_acquire(&link).is_err());
         drop(lock);

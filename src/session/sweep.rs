@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(60);
 const AT_ONCE: usize = 100;
 
 /// How long to wait for the lock before the rest is left for the next day.
-const PATIENCE: Duration = Duration::from_millis(200);
+const SWEEP_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Sweeps at most once a day, also the temporary directories in `cache`. If the settings keep conversations for ever, it removes
 /// none of their files, also not what killed runs have left.
@@ -107,7 +107,9 @@ fn sweep(
     // They may lead nowhere once the others are removed.
     old.append(&mut links);
     for part in old.chunks(AT_ONCE) {
-        let _lock = lock::acquire(&[&directory.sessions], &|waited| waited >= PATIENCE)?;
+        let _lock = lock::acquire(&[&directory.sessions], &|waited| {
+            waited >= SWEEP_LOCK_TIMEOUT
+        })?;
         for path in part {
             // Another q may have used it in the meantime.
             if is_old(path) {

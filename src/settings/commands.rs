@@ -62,7 +62,7 @@ impl Command {
             }
             "reads" => self.reads = switch(value)?,
             "dashes" => self.argv.dashes = switch(value)?,
-            "timeout" => self.timeout = duration::patience(&string(value)?)?,
+            "timeout" => self.timeout = duration::parse_timeout(&string(value)?)?,
             "env" | "env_from" | "cwd" | "confine" => self.program.set(key, value)?,
             _ => return Err(unknown_key(WordPlace::Command, key)),
         }

@@ -23,13 +23,13 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     ))
 }
 
-/// Reads how long something may take: like `parse`, but not zero.
-pub fn patience(text: &str) -> Result<Option<Duration>, String> {
-    let patience = parse(text)?;
-    if patience == Some(Duration::ZERO) {
+/// Reads a timeout: like `parse`, but not zero.
+pub fn parse_timeout(text: &str) -> Result<Option<Duration>, String> {
+    let timeout = parse(text)?;
+    if timeout == Some(Duration::ZERO) {
         Err(format!("“{text}” is too short: at least 1s, or never"))
     } else {
-        Ok(patience)
+        Ok(timeout)
     }
 }
 

@@ -9,7 +9,7 @@ use super::paths::{check_path, expand_home};
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
 
-use SettingKind::{AnyText, Choice, Limit, Path, Patience, Span, Switch, Text, Whole};
+use SettingKind::{AnyText, Choice, Limit, Path, Span, Switch, Text, Timeout, Whole};
 
 /// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +25,7 @@ pub struct Values {
     pub rules: Rules,
     /// The most tokens of an answer; `None` sends a limit only where the API demands one.
     pub max_tokens: Option<u64>,
-    /// The longest silence allowed on a connection; `None` is no limit.
+    /// How long a connection may bring no data; `None` is no limit.
     pub timeout: Option<Duration>,
     /// How often a request that failed before the first word is tried again; at most 100.
     pub retries: u32,
@@ -93,8 +93,8 @@ pub enum SettingKind {
     Path(fn(&mut Values, String)),
     /// A duration, or `0` alone.
     Span(fn(&mut Values, Option<Duration>)),
-    /// How long something may take.
-    Patience(fn(&mut Values, Option<Duration>)),
+    /// A timeout.
+    Timeout(fn(&mut Values, Option<Duration>)),
     /// One of these words; its place among them is set.
     Choice(&'static [&'static str], fn(&mut Values, usize)),
     Switch(fn(&mut Values, bool)),
@@ -187,7 +187,7 @@ pub const SETTINGS: &[SettingRow] = &[
     row(
         "timeout",
         "5m",
-        Patience(|values, duration| values.timeout = duration),
+        Timeout(|values, duration| values.timeout = duration),
         "how long q waits for data from the server before it gives up",
     ),
     row(
@@ -319,7 +319,7 @@ impl SettingRow {
             Limit(set) => set(values, whole(text, &(1..=MAX))?),
             Span(set) if text == "0" => set(values, Some(Duration::ZERO)),
             Span(set) => set(values, duration::parse(text)?),
-            Patience(set) => set(values, duration::patience(text)?),
+            Timeout(set) => set(values, duration::parse_timeout(text)?),
             Choice(words, set) => {
                 let Some(index) = words.iter().position(|word| *word == text) else {
                     return Err(format!("“{text}” is not one of {}", words.join(", ")));

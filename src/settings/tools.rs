@@ -160,8 +160,8 @@ impl ToolServer {
         match key {
             "only" => self.only = Some(strings(value)?),
             "allow" => self.allow = strings(value)?,
-            "timeout" => self.timeout = duration::patience(&string(value)?)?,
-            "start" => self.start = duration::patience(&string(value)?)?,
+            "timeout" => self.timeout = duration::parse_timeout(&string(value)?)?,
+            "start" => self.start = duration::parse_timeout(&string(value)?)?,
             _ if sections::keys(WordPlace::Server).contains(&key) => return Err(MISFIT.into()),
             _ => return Err(unknown_key(WordPlace::Server, key)),
         }

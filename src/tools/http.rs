@@ -14,9 +14,9 @@ use super::outcome::Failure;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::address::Endpoint;
 use crate::secret::{Secret, Secrets};
-use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
+use crate::server::client::{self, Client, Method, Response, Timeouts, TransportError};
 use crate::server::reading;
-use crate::server::stream;
+use crate::server::sse::SseParser;
 use crate::text::json;
 use crate::threads::{self, lock};
 
@@ -79,7 +79,7 @@ impl Line {
         let _ = self.post(message, within(NOTICE_TIMEOUT));
     }
 
-    fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
+    fn post(&self, message: &Value, limits: Timeouts) -> Result<Response, TransportError> {
         let body = message.to_string();
         self.request(Method::Post(body.as_bytes()), message, limits)
     }
@@ -89,7 +89,7 @@ impl Line {
         &self,
         method: Method,
         message: &Value,
-        limits: Limits,
+        limits: Timeouts,
     ) -> Result<Response, TransportError> {
         let site = &self.site;
         let path = site.url.path_and_query();
@@ -160,7 +160,7 @@ impl Http {
         let _ = threads::start(move || {
             let response = this
                 .line
-                .request(Method::Get, &Value::Null, Limits::default());
+                .request(Method::Get, &Value::Null, Timeouts::default());
             if let Ok(response) = response
                 && is_stream(&response)
             {
@@ -235,9 +235,9 @@ impl Http {
 
     /// Sends a request, and passes on what the server answers.
     fn exchange(&self, message: &Value, id: Id, timeout: Option<Duration>) -> Result<(), Failure> {
-        let limits = Limits {
-            silence: timeout.map(|timeout| timeout.saturating_add(CLOSED_AFTER)),
-            ..Limits::default()
+        let limits = Timeouts {
+            read: timeout.map(|timeout| timeout.saturating_add(CLOSED_AFTER)),
+            ..Timeouts::default()
         };
         let response = match self.line.post(message, limits) {
             Ok(response) => response,
@@ -287,7 +287,7 @@ impl Http {
             Some(id) => self.awaits(id),
             None => !lock(&self.line.protocol).is_closed(),
         };
-        let mut parser = stream::Parser::with_limit(MAX_MESSAGE);
+        let mut parser = SseParser::with_limit(MAX_MESSAGE);
         let mut buffer = vec![0; READ_SIZE];
         let mut has_ended = false;
         while is_wanted() {
@@ -374,11 +374,11 @@ fn is_stream(response: &Response) -> bool {
     response.media_type() == "text/event-stream"
 }
 
-/// Limits that give a request this long for everything.
-fn within(time: Duration) -> Limits {
-    Limits {
+/// Timeouts that give a request this long for everything.
+fn within(time: Duration) -> Timeouts {
+    Timeouts {
         total: Some(time),
-        ..Limits::default()
+        ..Timeouts::default()
     }
 }
 

@@ -208,8 +208,8 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
         let note = "q: another q holds the lock: this exchange is saved on its own, in ";
         outcome.exit(0).stdout("answer\n");
         outcome.stderr_contains(note).stderr_contains("session_");
-        let is_patient = outcome.elapsed() * FASTER >= Duration::from_secs(5);
-        outcome.check(is_patient, "expected five seconds of patience");
+        let has_waited = outcome.elapsed() * FASTER >= Duration::from_secs(5);
+        outcome.check(has_waited, "expected the timeout of five seconds");
     }
     drop((lock, folder));
     home.expect_unchanged();

@@ -16,7 +16,7 @@ use crate::run::Run;
 use crate::{role, toolserver};
 
 /// How long an answer is held back at most.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long to wait between two looks at a run that has not asked yet.
 const POLL: Duration = Duration::from_millis(10);
@@ -87,15 +87,14 @@ impl Server {
     }
 
     /// Returns once the end of the answer is being sent, or false if that does not happen soon.
-    pub fn wait_for_answer(&self, id: u64, patience: Duration) -> bool {
+    pub fn wait_for_answer(&self, id: u64, timeout: Duration) -> bool {
         self.exchanges
-            .wait(id, patience, |exchange| exchange.answered)
+            .wait(id, timeout, |exchange| exchange.answered)
     }
 
     /// Returns once a tool is being called, or after a while.
-    pub fn wait_for_call(&self, id: u64, patience: Duration) {
-        self.exchanges
-            .wait(id, patience, |exchange| exchange.called);
+    pub fn wait_for_call(&self, id: u64, timeout: Duration) {
+        self.exchanges.wait(id, timeout, |exchange| exchange.called);
     }
 
     /// What came with the question, if it has arrived.
@@ -120,11 +119,11 @@ impl Exchanges {
         self.changed.notify_all();
     }
 
-    fn wait(&self, id: u64, patience: Duration, reached: impl Fn(&Exchange) -> bool) -> bool {
+    fn wait(&self, id: u64, timeout: Duration, reached: impl Fn(&Exchange) -> bool) -> bool {
         let waiting = |known: &mut HashMap<u64, Exchange>| !known.get(&id).is_some_and(&reached);
         let waited = self
             .changed
-            .wait_timeout_while(self.lock(), patience, waiting);
+            .wait_timeout_while(self.lock(), timeout, waiting);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
@@ -141,7 +140,7 @@ fn reply(request: &Recorded, exchanges: &Arc<Exchanges>) -> Reply {
     let tool = offered(&body, "input_schema").filter(|_| asks(&body["messages"]));
     let Some(tool) = tool else {
         exchanges.change(id, |exchange| exchange.request = Some(request));
-        exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
+        exchanges.wait(id, TIMEOUT, |exchange| !exchange.held);
         return answer(&body, &question, exchanges);
     };
     exchanges.change(id, |exchange| exchange.called = true);

@@ -29,7 +29,7 @@ const TOOLS: [&str; 2] = ["look__echo", "note__down"];
 const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// How long a server may take to notice that its q has gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The sections of q's configuration file for them.
 pub fn sections() -> io::Result<String> {
@@ -71,7 +71,7 @@ pub fn run() -> bool {
                 // SAFETY: ignoring a signal has no conditions.
                 unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
             }
-            thread::sleep(PATIENCE * 4);
+            thread::sleep(TIMEOUT * 4);
             return true;
         }
         [_, ..] if lingers => {
@@ -99,7 +99,7 @@ pub fn left(folder: &Path, except: Option<i32>) -> Vec<i32> {
     loop {
         let mut left = running(folder);
         left.retain(|process| Some(*process) != except);
-        if left.is_empty() || began.elapsed() > PATIENCE {
+        if left.is_empty() || began.elapsed() > TIMEOUT {
             return left;
         }
         thread::sleep(Duration::from_millis(20));

@@ -13,7 +13,7 @@ use ureq::unversioned::transport::{
 };
 use ureq::{Error, Timeout};
 
-use super::side_by_side::{SideBySide, details};
+use super::happy_eyeballs::{HappyEyeballs, details};
 use crate::threads::{self, lock};
 
 /// How long connecting may take, and resolving the name before it.
@@ -27,10 +27,9 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 /// What a client and its connections let each other know.
 #[derive(Debug, Default)]
-pub struct State {
-    /// The longest silence, in place of the request's own: the library cannot change the time-outs of a request that has
-    /// begun.
-    pub patience: Option<Duration>,
+pub struct ConnectionState {
+    /// A read timeout below the request's own: the library cannot change the timeouts of a request that has begun.
+    pub read_timeout: Option<Duration>,
     /// The connection had been idle, and nothing has come since: the server may have closed it before the request came.
     pub was_idle: bool,
     /// What the server's name was resolved to.
@@ -42,16 +41,16 @@ pub struct State {
 /// Opens the connections of a client, and looks names up for them.
 #[derive(Debug, Clone)]
 pub struct Connections {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConnectionState>>,
     steps: Arc<dyn Connector<(), Out = HttpConnection>>,
 }
 
 impl Connections {
-    pub fn new(state: &Arc<Mutex<State>>) -> Connections {
+    pub fn new(state: &Arc<Mutex<ConnectionState>>) -> Connections {
         let steps =
             ().chain(SocksConnector::default())
                 .chain(ConnectProxyConnector::default())
-                .chain(SideBySide)
+                .chain(HappyEyeballs)
                 .chain(RustlsConnector::default())
                 .chain(LastStep(Arc::clone(state)));
         Connections {
@@ -139,7 +138,7 @@ fn limit(reason: Timeout) -> NextTimeout {
 pub struct HttpConnection {
     transport: Box<dyn Transport>,
     opened: Instant,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConnectionState>>,
 }
 
 impl Transport for HttpConnection {
@@ -152,9 +151,10 @@ impl Transport for HttpConnection {
     }
 
     fn await_input(&mut self, mut timeout: NextTimeout) -> Result<bool, Error> {
-        if let Some(patience) = lock(&self.state).patience {
-            let own = timeout.per_read.map_or(patience, |own| patience.min(*own));
-            timeout.per_read = Some(own.into());
+        if let Some(read_timeout) = lock(&self.state).read_timeout {
+            let of_request = timeout.per_read.map(|of_request| *of_request);
+            let shorter = of_request.map_or(read_timeout, |it| read_timeout.min(it));
+            timeout.per_read = Some(shorter.into());
         }
         let mut has_come = self.transport.await_input(timeout);
         if matches!(has_come, Err(Error::Timeout(Timeout::PerRead))) {
@@ -182,7 +182,7 @@ impl Transport for HttpConnection {
 
 /// The end of the steps that make a connection.
 #[derive(Debug)]
-struct LastStep(Arc<Mutex<State>>);
+struct LastStep(Arc<Mutex<ConnectionState>>);
 
 impl<In: Transport> Connector<In> for LastStep {
     type Out = HttpConnection;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 
-use super::connections::State;
+use super::connections::ConnectionState;
 use crate::threads::lock;
 
 /// The most that q reads of an error's body, and how long that may take: the status is known already.
@@ -20,7 +20,7 @@ const ERROR_READ_SIZE: usize = 16 << 10;
 pub struct Response {
     pub headers: http::HeaderMap,
     pub body: Box<dyn Read + Send>,
-    pub connection: Arc<Mutex<State>>,
+    pub connection: Arc<Mutex<ConnectionState>>,
 }
 
 impl Response {
@@ -56,7 +56,7 @@ impl Response {
             && let left = ERROR_BODY_TIMEOUT.saturating_sub(began.elapsed())
             && !left.is_zero()
         {
-            lock(&self.connection).patience = Some(left);
+            lock(&self.connection).read_timeout = Some(left);
             match self.body.read(&mut buffer) {
                 Ok(count @ 1..) => beginning.extend_from_slice(&buffer[..count]),
                 _ => break,

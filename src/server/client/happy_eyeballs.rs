@@ -21,9 +21,9 @@ const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
 /// Connects to the first address that takes a connection.
 #[derive(Debug)]
-pub struct SideBySide;
+pub struct HappyEyeballs;
 
-impl<In: Transport> Connector<In> for SideBySide {
+impl<In: Transport> Connector<In> for HappyEyeballs {
     type Out = Either<In, Box<dyn Transport>>;
 
     fn connect(

@@ -21,7 +21,7 @@ pub struct TooLong;
 
 /// A parser of one stream.
 #[derive(Debug)]
-pub struct Parser {
+pub struct SseParser {
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
@@ -36,16 +36,16 @@ pub struct Parser {
     limit: usize,
 }
 
-impl Default for Parser {
-    fn default() -> Parser {
-        Parser::with_limit(MAX_EVENT)
+impl Default for SseParser {
+    fn default() -> SseParser {
+        SseParser::with_limit(MAX_EVENT)
     }
 }
 
-impl Parser {
+impl SseParser {
     /// A parser of events of at most this many bytes.
-    pub fn with_limit(limit: usize) -> Parser {
-        Parser {
+    pub fn with_limit(limit: usize) -> SseParser {
+        SseParser {
             line: Vec::new(),
             data: Vec::new(),
             is_error: false,
@@ -219,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn events(pieces: &[&[u8]]) -> Vec<String> {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let mut events = Vec::new();
         let mut collect = |data: &str| events.push(data.to_owned());
         for piece in pieces {
@@ -272,8 +272,8 @@ mod tests {
     fn ignore(_: &str) {}
 
     /// A parser that was fed this.
-    fn fed(stream: &str) -> Parser {
-        let mut parser = Parser::default();
+    fn fed(stream: &str) -> SseParser {
+        let mut parser = SseParser::default();
         let fed = parser.feed(stream.as_bytes(), &mut ignore);
         fed.expect("short lines");
         parser
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_fails() {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let piece = vec![b'x'; MAX_EVENT / 2];
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn lines_of_data_that_are_too_long_together_fail() {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let line = [b"data:", &*vec![b'x'; MAX_EVENT / 2], b"\n"].concat();
         assert_eq!(parser.feed(&line, &mut ignore), Ok(()));
         assert_eq!(parser.feed(&line[..line.len() / 2], &mut ignore), Ok(()));
@@ -321,7 +321,7 @@ mod tests {
     fn data_that_is_no_text_has_the_limit_of_its_parser() {
         // In place of each byte that is no text stand three.
         for (limit, expected) in [(29, Err(TooLong)), (30, Ok(()))] {
-            let mut parser = Parser::with_limit(limit);
+            let mut parser = SseParser::with_limit(limit);
             let line = [b"data:", &[0xff; 10][..], b"\n\n"].concat();
             assert_eq!(parser.feed(&line, &mut ignore), expected, "{limit}");
             assert_eq!(lossy(&[0xff; 10], limit).map(drop), expected, "{limit}");
