@@ -119,7 +119,7 @@ impl Run<'_> {
                 }
                 is_shorter
             }
-            Meaning::UnknownModel => self.heal(failed, dialogue),
+            Meaning::UnknownModel => self.replace_retired_model(failed, dialogue),
             Meaning::CannotChat => self.ask_next_model(dialogue),
             Meaning::Refuses(extra) => self.leave_out(extra, failed, dialogue),
             Meaning::RefusesTool(place) => {
@@ -187,10 +187,12 @@ impl Run<'_> {
     }
 
     /// Replaces a model that the server does not know with the newest one of its family, if that is another one.
-    fn heal(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
+    fn replace_retired_model(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         let model = &dialogue.model;
-        let healed = self.target.heal(model, failed.error.clone(), self.notes);
-        let newest = match healed {
+        let replacement =
+            self.target
+                .replace_retired_model(model, failed.error.clone(), self.notes);
+        let newest = match replacement {
             Ok(newest) => newest,
             Err(error) => {
                 failed.error = error;

@@ -27,7 +27,7 @@ pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<T
     }
     let choice = match first_running(settings, claim) {
         Ok(choice) => choice,
-        Err(locked) => return Err(no_provider(settings, &locked)),
+        Err(key_advice) => return Err(no_provider(settings, &key_advice)),
     };
     let target = Target::new(choice, settings)?;
     let name = &target.provider().name;
@@ -60,7 +60,7 @@ fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String
             model: Model::First,
         };
         let (send, answer) = mpsc::channel();
-        let target = Target::bare(choice, Some(PROBE_TIMEOUT), 0, &settings.environment);
+        let target = Target::unchecked(choice, Some(PROBE_TIMEOUT), 0, &settings.environment);
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
             let _ = send.send(target.probe());
@@ -68,17 +68,17 @@ fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String
         asked.push((provider, answer));
     }
     let deadline = Instant::now() + PROBE_TIMEOUT;
-    let mut locked = Vec::new();
+    let mut key_advice = Vec::new();
     for (provider, answer) in asked {
         let left = deadline.saturating_duration_since(Instant::now());
         let listed = match answer.recv_timeout(left) {
-            Ok(Probe::Lists(first)) => Model::Listed(first),
-            Ok(Probe::Loads) => Model::First,
-            Ok(Probe::WantsKey(advice)) => {
-                locked.push(advice);
+            Ok(Probe::Ready(first)) => Model::Listed(first),
+            Ok(Probe::Loading) => Model::First,
+            Ok(Probe::KeyRequired(advice)) => {
+                key_advice.push(advice);
                 continue;
             }
-            Ok(Probe::IsNone) | Err(_) => continue,
+            Ok(Probe::Absent) | Err(_) => continue,
         };
         let model = match whom::model_of(provider, settings, claim) {
             Model::First => listed,
@@ -89,11 +89,11 @@ fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String
             model,
         });
     }
-    Err(locked)
+    Err(key_advice)
 }
 
 /// The error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
-fn no_provider(settings: &Settings, locked: &[String]) -> Error {
+fn no_provider(settings: &Settings, key_advice: &[String]) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
@@ -109,10 +109,10 @@ fn no_provider(settings: &Settings, locked: &[String]) -> Error {
         "no provider is configured: no key is set, and no local server answers with a model";
     let keys = format!("export {variables} with your key; q --help lists all of them");
     // A server that runs and wants a key needs the least.
-    let advice = if locked.is_empty() {
+    let advice = if key_advice.is_empty() {
         format!("{keys}\nor start a local server: {servers}")
     } else {
-        format!("{}\nor {keys}", locked.join("; "))
+        format!("{}\nor {keys}", key_advice.join("; "))
     };
     Error::settings(message).advise(advice)
 }

@@ -21,15 +21,17 @@ use crate::text::one_line::on_one_line;
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The server at an address, as far as its list of models tells.
+/// What is at an address, as far as a request for the list of models tells.
+#[derive(Debug, PartialEq, Eq)]
 pub enum Probe {
     /// A server with this model, which it lists as the first that can chat.
-    Lists(String),
+    Ready(String),
     /// A server that is loading a model.
-    Loads,
-    /// A server that wants a key, and what to do.
-    WantsKey(String),
-    IsNone,
+    Loading,
+    /// A server that wants a key. Advice says what to do.
+    KeyRequired(String),
+    /// No server of this API, or one without a model that can chat.
+    Absent,
 }
 
 /// A server to ask, with everything that a request needs besides its question.
@@ -39,7 +41,7 @@ pub struct Target {
     key: OnceLock<Option<Secret>>,
     /// Made when it is needed: a known answer does without it.
     client: OnceLock<Client>,
-    timeout: Option<Duration>,
+    read_timeout: Option<Duration>,
     retries: u32,
     environment: Environment,
 }
@@ -51,7 +53,7 @@ impl Target {
         choice.provider.headers()?;
         let environment = &settings.environment;
         let values = &settings.values;
-        let target = Target::bare(choice, values.timeout, values.retries, environment);
+        let target = Target::unchecked(choice, values.timeout, values.retries, environment);
         if settings.typed.web {
             target.check_web()?;
         }
@@ -76,10 +78,10 @@ impl Target {
         }
     }
 
-    /// A server that is not checked yet. `timeout` is the read timeout.
-    pub(super) fn bare(
+    /// Creates a target of which nothing has been checked.
+    pub(super) fn unchecked(
         choice: Choice,
-        timeout: Option<Duration>,
+        read_timeout: Option<Duration>,
         retries: u32,
         environment: &Environment,
     ) -> Target {
@@ -87,7 +89,7 @@ impl Target {
             choice,
             key: OnceLock::new(),
             client: OnceLock::new(),
-            timeout,
+            read_timeout,
             retries,
             environment: environment.clone(),
         }
@@ -98,9 +100,9 @@ impl Target {
             return Ok(client);
         }
         let address = self.provider().address()?;
-        let mut client = Client::new(address, self.timeout, &self.environment)?;
+        let mut client = Client::new(address, self.read_timeout, &self.environment)?;
         if let Some(other) = self.address_elsewhere() {
-            client = Client::new(&other, self.timeout, &self.environment)?;
+            client = Client::new(&other, self.read_timeout, &self.environment)?;
         }
         Ok(self.client.get_or_init(|| client))
     }
@@ -127,30 +129,30 @@ impl Target {
                 provider: Arc::new(provider),
                 model: Model::First,
             };
-            Target::bare(choice, Some(PROBE_TIMEOUT), 0, &self.environment).probe()
+            Target::unchecked(choice, Some(PROBE_TIMEOUT), 0, &self.environment).probe()
         };
-        let is_certain = |found: &Probe| matches!(found, Probe::Lists(_) | Probe::Loads);
+        let is_certain = |found: &Probe| matches!(found, Probe::Ready(_) | Probe::Loading);
         let usual = probe(usual);
         if is_certain(&usual) {
             return None;
         }
         let other = probe(other);
         // A server that wants a key may be another program's.
-        let is_better = matches!(usual, Probe::IsNone) && !matches!(other, Probe::IsNone);
+        let is_better = matches!(usual, Probe::Absent) && !matches!(other, Probe::Absent);
         (is_certain(&other) || is_better).then_some(address)
     }
 
-    /// Looks what is at the address.
+    /// Asks for the list of models to find out what is at the address.
     pub(super) fn probe(&self) -> Probe {
         let notes = Notes::default();
         let _ = self.fetch_key(&notes);
         let client = self.api_client(&notes).map_err(ApiError::from);
         match client.and_then(|client| self.list_models(&client)) {
-            Ok(models) => models::first_of(&models, None).map_or(Probe::IsNone, Probe::Lists),
+            Ok(models) => models::first_of(&models, None).map_or(Probe::Absent, Probe::Ready),
             Err(failed) => match failed.meaning {
-                Meaning::Loading => Probe::Loads,
-                Meaning::WrongKey => Probe::WantsKey(failed.error.advice.unwrap_or_default()),
-                _ => Probe::IsNone,
+                Meaning::Loading => Probe::Loading,
+                Meaning::WrongKey => Probe::KeyRequired(failed.error.advice.unwrap_or_default()),
+                _ => Probe::Absent,
             },
         }
     }
@@ -209,8 +211,8 @@ impl Target {
         let name = &provider.name;
         let address = provider.address()?;
         // The key of a local server stays on this machine, unless it is encrypted.
-        let is_kept = matches!(provider.key, Key::Optional(_)) && address.is_exposed();
-        let key = if is_kept {
+        let is_withheld = matches!(provider.key, Key::Optional(_)) && address.is_exposed();
+        let key = if is_withheld {
             None
         } else {
             key_command::fetch(&provider.key, name, &self.environment, notes)?
@@ -260,7 +262,12 @@ impl Target {
     /// The model to ask instead of one that the server does not know: the newest in the family of the provider's built-in
     /// default. If there is none, the error names the provider's models. A model that the user has named is not replaced;
     /// its error shows the most similar one.
-    pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
+    pub fn replace_retired_model(
+        &self,
+        model: &str,
+        error: Error,
+        notes: &Notes,
+    ) -> Result<String, Error> {
         let listed = match self.models(notes) {
             Ok(listed) => listed,
             Err(unlisted) => {
@@ -403,7 +410,7 @@ impl Target {
             api: provider.api,
             secrets,
             key_advice: self.key_advice()?,
-            timeout: self.timeout,
+            timeout: self.read_timeout,
         })
     }
 }
@@ -427,7 +434,7 @@ mod tests {
             provider: Arc::new(provider),
             model: Model::First,
         };
-        Target::bare(choice, None, 0, &environment)
+        Target::unchecked(choice, None, 0, &environment)
     }
 
     #[test]
