@@ -176,6 +176,23 @@ impl Address {
         format!("{scheme}://{authority}")
     }
 
+    /// Where a redirect from this address leads, without what may be secret: user info, query and fragment.
+    pub fn redirect_target(&self, location: &str) -> String {
+        let is_path = location.starts_with('/') && !location.starts_with("//");
+        let (before, rest) = match location.split_once("//") {
+            _ if is_path => (self.origin(), location),
+            Some(("", rest)) => {
+                let scheme = self.uri.scheme_str().unwrap_or_default();
+                (format!("{scheme}://"), rest)
+            }
+            Some((scheme, rest)) if scheme.ends_with(':') => (format!("{scheme}//"), rest),
+            _ => (String::new(), location),
+        };
+        let rest = secret::without_user_info(rest);
+        let end = rest.find(['?', '#']).unwrap_or(rest.len());
+        before + &rest[..end]
+    }
+
     /// Whether requests leave this machine unencrypted.
     pub fn is_exposed(&self) -> bool {
         !self.is_https() && !self.is_loopback()
@@ -308,6 +325,36 @@ mod tests {
                 (joined, shown)
             );
             assert!(!format!("{address:?}").contains("secret"));
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_redirect_is_shown_without_secrets() {
+        let table = r##"
+            https://h/x | https://h/x
+            https://h:8080/x/ | https://h:8080/x/
+            https://h/@scope/x@y | https://h/@scope/x@y
+            https://h:8080/x:1@y | https://h:8080/x:1@y
+            https://[::1]/x@y | https://[::1]/x@y
+            https://h/x | https://h/x?to=me@elsewhere
+            https://h/x | https://h/x#a@b
+            https://h | https://h?to=//me@elsewhere
+            https://h/x@y | https://secret@h/x@y
+            https://h/x@y | https://me:secret@h/x@y?key=secret@z
+            https://h:1/x | https://me:secret@word@h:1/x
+            https://h/x | https://me:secret/word@h/x
+            https://h/x | https://me:secret?word@h/x
+            ftp://h/x | ftp://me:secret@h/x
+            http://box:1/x@y | /x@y?key=secret
+            http://box:1/x//h@y | /x//h@y
+            http://h/x@y | //h/x@y
+            http://h/x | //me:secret@h/x
+            x/y@z | x/y@z
+            h/x | me:secret@h/x
+        "##;
+        let address = Address::parse("http://me:pass@box:1/v1?key=1").expect("an address");
+        for [target, location] in rows(table) {
+            assert_eq!(address.redirect_target(location), target, "{location}");
         }
     }
 

@@ -116,24 +116,51 @@ pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     for (at, mark) in text.match_indices("://").take(MAX_URLS) {
         let rest = &text[at + mark.len()..];
         let url = rest.split(char::is_whitespace).next().unwrap_or_default();
-        let url = url.split('#').next().unwrap_or_default();
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let before_fragment = url.split('#').next().unwrap_or_default();
+        let (_, query) = before_fragment.split_once('?').unwrap_or_default();
         secrets.extend(of_query(query, &is_secret));
-        let authority = place.split('/').next().unwrap_or_default();
+        let authority = authority_of(url);
         if let Some((login, _)) = authority.rsplit_once('@') {
             secrets.extend(of_login(login));
         }
-        // A password may contain `/` and `@`, and so may a path, so the login may end at any of them.
-        let (_, port) = authority.rsplit_once(':').unwrap_or_default();
-        let has_port = !authority.contains('@') && port.bytes().all(|byte| byte.is_ascii_digit());
-        for (end, _) in place.match_indices('@').take(MAX_ENDS) {
-            let login = &place[..end];
-            if login.contains(':') && !has_port {
-                secrets.extend(of_login(login));
+        // A password may contain `/`, `?`, `#` and `@`, and so may what follows the host, so the login may end at any of them.
+        if authority.contains('@') || is_cut_login(authority) {
+            for (end, _) in url.match_indices('@').take(MAX_ENDS) {
+                let login = &url[..end];
+                if login.contains(':') {
+                    secrets.extend(of_login(login));
+                }
             }
         }
     }
     secrets
+}
+
+/// A URL that has lost its scheme, without its user info. That ends at the last `@` of the authority (RFC 3986, 3.2), or of
+/// all if a password has a character at which the authority would end.
+pub fn without_user_info(url: &str) -> &str {
+    let authority = authority_of(url);
+    let searched = if is_cut_login(authority) {
+        url
+    } else {
+        authority
+    };
+    let end = searched.rfind('@').map_or(0, |at| at + 1);
+    &url[end..]
+}
+
+/// The authority of a URL that has lost its scheme: user info, host and port.
+fn authority_of(url: &str) -> &str {
+    url.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Whether this, which ends where an authority would, is only a part of a login: what follows its colon is no port.
+fn is_cut_login(authority: &str) -> bool {
+    let Some((_, port)) = authority.rsplit_once(':') else {
+        return false;
+    };
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+    !is_port && !authority.contains('@') && !authority.ends_with(']')
 }
 
 /// The secrets of the address of a proxy, which needs no scheme.
@@ -823,6 +850,10 @@ mod tests {
             ("http://me:hunter22@h:1/", "hunter22"),
             ("http://me:p%40ss@h", "p%40ss p@ss"),
             ("pg://me:pa/s@s@h", "pa/s pa/s@s"),
+            ("pg://me:pa?s@h", "pa?s"),
+            ("pg://me:pa#s@h/x", "pa#s"),
+            ("http://[::1]/@scope/x", ""),
+            ("http://[::1]:8080/@scope/x", ""),
             ("https://me:a@h/@b", "a a@h/"),
             ("a=http://me:one@h b=http://two@h", "one two"),
             ("http://me:one@h,http://me:two@h", "one two"),

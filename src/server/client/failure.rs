@@ -81,7 +81,7 @@ impl TransportError {
         let mut location = None;
         let target = response.header("location");
         if status.is_redirection() && !target.is_empty() {
-            location = Some(secret::redact(&redirected_to(target, address), secrets));
+            location = Some(secret::redact(&address.redirect_target(target), secrets));
         }
         TransportError {
             status: Some(status.as_u16()),
@@ -114,16 +114,6 @@ impl TransportError {
     pub fn compressed(coding: &str) -> TransportError {
         TransportError::advised(compressed(coding), DO_NOT_COMPRESS)
     }
-}
-
-/// Where a redirect leads, without a login and the query, because they may be secret. A path alone is on the same server.
-fn redirected_to(location: &str, address: &Address) -> String {
-    let url = location.split('?').next().unwrap_or_default();
-    let url = url.rsplit('@').next().unwrap_or_default();
-    if url.starts_with('/') {
-        return address.origin() + url;
-    }
-    url.to_owned()
 }
 
 fn compressed(coding: &str) -> String {
