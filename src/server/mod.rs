@@ -1,6 +1,8 @@
 //! Servers: which provider q asks, with which key, and each request over HTTP.
 
+pub mod advice;
 pub mod api_client;
+pub mod api_error;
 pub mod client;
 pub mod discover;
 pub mod key_command;

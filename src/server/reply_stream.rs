@@ -1,7 +1,8 @@
 //! One reply of a provider, which arrives piece by piece: asks, and asks again after a failure that may pass.
 
-use super::api_client::{ApiClient, ApiError, Attempts};
+use super::api_client::{ApiClient, ApiError};
 use super::reading::ReplyReader;
+use super::retry::Attempts;
 use crate::provider::reply::{Piece, Reply, Tail};
 use crate::provider::request::Request;
 use crate::secret::Redaction;
@@ -53,7 +54,7 @@ impl<'a> ReplyStream<'a> {
             // The connection ends before q waits.
             self.reader = None;
             self.end_reasoning();
-            if self.text_has_come || !self.client.waits_to_ask_again(&mut self.attempts, &failed) {
+            if self.text_has_come || !self.client.wait_to_retry(&mut self.attempts, &failed) {
                 return Err(failed);
             }
             self.reply = Reply::to(self.request, self.tail);

@@ -1,19 +1,78 @@
-//! How long q waits before it sends a failed request again (pure).
+//! Whether and when a failed request is sent again (pure).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-use crate::provider::failure::MAX_WAIT;
+use super::api_error::ApiError;
+use crate::provider::failure::{MAX_WAIT, Meaning};
+
+/// How often q looks whether a model has been loaded.
+pub const LOADING_POLL: Duration = Duration::from_secs(1);
 
 /// The shortest wait before another try.
 const MIN_WAIT: Duration = Duration::from_millis(500);
 
+/// How often and how long q tries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetryLimits {
+    /// How often a failed request is sent again.
+    pub retries: u32,
+    /// How long q waits for a model that the server is loading; `None` is forever.
+    pub loading: Option<Duration>,
+}
+
+/// The attempts at one request so far.
+#[derive(Debug, Default)]
+pub struct Attempts {
+    /// How often it was sent again.
+    retries: u32,
+    /// Since when q waits for a model that the server is loading, if it does.
+    loading_since: Option<Instant>,
+}
+
+/// A pause before a request is sent again.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The server is loading the model. To ask again then is no retry.
+    Loading { since: Instant, is_first: bool },
+    /// The failure may pass.
+    Retry(Duration),
+}
+
+impl Attempts {
+    /// Counts a failure, and decides on the pause before the next attempt; `None` if there should be none.
+    pub fn pause_after(
+        &mut self,
+        failed: &ApiError,
+        limits: &RetryLimits,
+        now: Instant,
+    ) -> Option<Pause> {
+        if failed.meaning == Meaning::Loading {
+            return self.pause_while_loading(limits, now);
+        }
+        if self.retries >= limits.retries || !failed.is_transient() {
+            return None;
+        }
+        let wait = wait(self.retries, failed.retry_after)?;
+        self.retries += 1;
+        Some(Pause::Retry(wait))
+    }
+
+    fn pause_while_loading(&mut self, limits: &RetryLimits, now: Instant) -> Option<Pause> {
+        let is_first = self.loading_since.is_none();
+        let since = *self.loading_since.get_or_insert(now);
+        let waited = now.saturating_duration_since(since) + LOADING_POLL;
+        let is_over = limits.loading.is_some_and(|timeout| waited > timeout);
+        (!is_over).then_some(Pause::Loading { since, is_first })
+    }
+}
+
 /// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
-pub fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
+fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) if asked > MAX_WAIT => None,
         Some(asked) if !asked.is_zero() => Some(asked.max(MIN_WAIT)),
@@ -31,13 +90,6 @@ fn back_off(tried: u32) -> Duration {
     wait.min(MAX_WAIT)
 }
 
-/// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
-pub fn advice(asked: Option<Duration>) -> Option<String> {
-    let asked = asked.filter(|asked| !asked.is_zero())?;
-    let seconds = asked.as_secs_f64().ceil();
-    Some(format!("the server asks to try again in {seconds:.0} s"))
-}
-
 /// A longer wait counts as this one, in seconds: some servers write as many digits as they like.
 const LONGEST: f64 = 1e9;
 
@@ -53,7 +105,7 @@ pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     Some(Duration::try_from(date - now).unwrap_or_default())
 }
 
-/// Reads `retry-after-ms`, which OpenAI and Azure send beside the other, and which is more exact.
+/// Reads `retry-after-ms`, which OpenAI and Azure send in addition, and which is more exact.
 pub(super) fn retry_after_ms(text: &str) -> Option<Duration> {
     let milliseconds: f64 = text.trim().parse().ok()?;
     Duration::try_from_secs_f64(milliseconds / 1_000.0).ok()
@@ -62,6 +114,76 @@ pub(super) fn retry_after_ms(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::message::tests::rows;
+
+    /// A failure like this, with the milliseconds that the server asks to wait.
+    fn failure(word: &str, asked: &str) -> ApiError {
+        let (meaning, status) = match word {
+            "busy" => (Meaning::Transient, Some(503)),
+            "no model" => (Meaning::UnknownModel, Some(404)),
+            "no model, busy" => (Meaning::UnknownModel, Some(503)),
+            "loading" => (Meaning::Loading, Some(503)),
+            "spent" => (Meaning::Spent, Some(429)),
+            other => panic!("{other}"),
+        };
+        ApiError {
+            error: Error::new(ErrorKind::Provider { status }, ""),
+            meaning,
+            retry_after: asked.parse().ok().map(Duration::from_millis),
+        }
+    }
+
+    #[test]
+    fn a_request_is_sent_again_while_its_failure_may_pass() {
+        // Failures one after the other, each after so many seconds; what the server asks for, in milliseconds; the limits of
+        // retries and of seconds for loading; what follows each.
+        let table = r##"
+            busy | - | 3 | - | 500..750
+            busy; busy; busy | - | 3 | - | 500..750; 1000..1500; 2000..3000
+            busy; busy | - | 1 | - | 500..750; fail
+            busy | - | 0 | - | fail
+            busy; busy | 7000 | 2 | - | 7000..7000; 7000..7000
+            busy | 60000 | 1 | - | 60000..60000
+            busy | 60001 | 1 | - | fail
+            busy | 20 | 1 | - | 500..500
+            no model | - | 3 | - | fail
+            no model, busy | - | 3 | - | 500..750
+            spent | 7000 | 3 | - | fail
+            loading; loading; loading | - | 0 | - | first; again; again
+            loading; loading; loading | - | 0 | 3 | first; again; again
+            loading; loading; loading; loading | - | 3 | 3 | first; again; again; fail
+            loading | - | 3 | 0 | fail
+            loading; busy; loading | - | 1 | 5 | first; 500..750; again
+        "##;
+        for [failures, asked, retries, loading, expected] in rows(table) {
+            let limits = RetryLimits {
+                retries: retries.parse().expect(retries),
+                loading: loading.parse().ok().map(Duration::from_secs),
+            };
+            let begin = Instant::now();
+            let mut now = begin;
+            let mut attempts = Attempts::default();
+            for (word, expected) in failures.split("; ").zip(expected.split("; ")) {
+                let pause = attempts.pause_after(&failure(word, asked), &limits, now);
+                let case = format!("{failures} | {asked} | {retries} | {loading}: {pause:?}");
+                match (pause, expected.split_once("..")) {
+                    (Some(Pause::Retry(wait)), Some((shortest, longest))) => {
+                        let [shortest, longest] =
+                            [shortest, longest].map(|it| it.parse().expect(it));
+                        let milliseconds = wait.as_millis();
+                        assert!((shortest..=longest).contains(&milliseconds), "{case}");
+                    }
+                    (Some(Pause::Loading { since, is_first }), None) => {
+                        let found = if is_first { "first" } else { "again" };
+                        assert_eq!((since, found), (begin, expected), "{case}");
+                    }
+                    (pause, _) => assert_eq!((pause, expected), (None, "fail"), "{case}"),
+                }
+                now += LOADING_POLL;
+            }
+        }
+    }
 
     #[test]
     fn retry_after_ms_is_a_number() {
@@ -92,21 +214,6 @@ mod tests {
         ] {
             let found = retry_after(text, now);
             assert_eq!(found, seconds.map(Duration::from_secs), "{text}");
-        }
-    }
-
-    #[test]
-    fn advice_never_names_a_shorter_wait_than_the_server_asks_for() {
-        for (asked, seconds) in [
-            (None, None),
-            (Some(0), None),
-            (Some(500), Some(1)),
-            (Some(2_000), Some(2)),
-        ] {
-            let expected =
-                seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
-            let found = advice(asked.map(Duration::from_millis));
-            assert_eq!(found, expected, "{asked:?}");
         }
     }
 

@@ -7,6 +7,7 @@ use super::api_client::{ApiClient, ApiError};
 use super::client::{self, Client};
 use super::key_command;
 use super::models;
+use super::retry::RetryLimits;
 use super::whom::{Choice, Model};
 use crate::address::Address;
 use crate::error::Error;
@@ -404,13 +405,15 @@ impl Target {
         }
         Ok(ApiClient {
             client,
-            retries: self.retries,
+            retry_limits: RetryLimits {
+                retries: self.retries,
+                loading: self.read_timeout,
+            },
             notes,
             provider: &provider.name,
             api: provider.api,
             secrets,
             key_advice: self.key_advice()?,
-            timeout: self.read_timeout,
         })
     }
 }

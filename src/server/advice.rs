@@ -1,0 +1,203 @@
+//! What to do about an error that a provider reports (pure).
+
+use std::time::Duration;
+
+use crate::provider::failure::Meaning;
+use crate::provider::request::Extra;
+use crate::provider::table;
+
+/// Advice where a model cannot call tools.
+const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
+
+/// Advice where the server was started without what tools need.
+const TOOLS_SWITCHED_OFF: &str =
+    "start the server with the option that it names\n-t none asks without tools";
+
+/// Advice where the answer cannot be streamed.
+const NO_STREAM: &str = "--no-stream asks for the answer in one piece";
+
+/// Advice where the provider refuses what was asked.
+const OTHER_CONTENT: &str =
+    "this is about the text or the pictures, not about the key: -m or -p asks another model";
+
+/// Advice where the provider does not serve a place.
+const OTHER_PLACE: &str =
+    "this is about the country or the network, not about the key: -p asks another provider";
+
+/// Advice where a request has too many tools.
+const FEWER_TOOLS: &str = "-t 'NAME__list_*', or only = [...] in [tools.NAME], offers fewer tools";
+
+/// Advice where the quota or the money is used up.
+const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
+
+/// Advice where the model does not read the files, or where they are too large.
+const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: -m chooses another one\n\
+    in a follow-up, --messages 0 leaves out earlier images and PDFs";
+
+/// Advice where the request is too large.
+const LESS_INPUT: &str =
+    "less input makes the request smaller, and so does --messages 0 in a follow-up";
+
+/// An error that a provider reported, as far as the advice depends on it.
+pub struct Rejection<'a> {
+    pub meaning: Meaning,
+    /// The status; `None` if the error came inside a reply.
+    pub status: Option<u16>,
+    /// What the request had besides its question.
+    pub extras: &'a [Extra],
+    /// How long the server asks to wait before another try.
+    pub retry_after: Option<Duration>,
+}
+
+impl Rejection<'_> {
+    /// Says what to do. `key_advice` is for a key that is wrong or missing.
+    pub fn advice(&self, provider: &str, key_advice: Option<&str>) -> Option<String> {
+        let list = format!("q --models -p {provider}");
+        let advice = match self.meaning {
+            Meaning::UnknownModel => format!("{list} lists its models"),
+            Meaning::WrongKey => return key_advice.map(str::to_owned),
+            Meaning::NoAccess => {
+                format!(
+                    "this is about the model, not about the key: -m chooses another one; {list} lists them"
+                )
+            }
+            Meaning::RefusesContent => OTHER_CONTENT.to_owned(),
+            Meaning::RefusesPlace => OTHER_PLACE.to_owned(),
+            Meaning::CannotChat => format!("choose another model with -m; {list} lists its models"),
+            Meaning::Loading => {
+                "the model is still loading; the setting timeout (Q_TIMEOUT) says how long q waits"
+                    .to_owned()
+            }
+            Meaning::RefusesTools => NO_TOOLS.to_owned(),
+            Meaning::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
+            Meaning::RefusesStream => NO_STREAM.to_owned(),
+            Meaning::TooManyTools => FEWER_TOOLS.to_owned(),
+            Meaning::Spent => match try_again_in(self.retry_after) {
+                Some(when) => format!("{when}; {SPENT}"),
+                None => SPENT.to_owned(),
+            },
+            Meaning::Refuses(Extra::Attachments) | Meaning::TooLarge | Meaning::TooLong
+                if self.extras.contains(&Extra::Attachments) =>
+            {
+                OTHER_FILES.to_owned()
+            }
+            Meaning::TooLarge => LESS_INPUT.to_owned(),
+            _ if matches!(self.status, Some(404 | 405)) => {
+                let check = check_base_url(provider);
+                format!("{check}\ncheck the model: {list} lists the models")
+            }
+            _ => return try_again_in(self.retry_after),
+        };
+        Some(advice)
+    }
+}
+
+/// Advice for a response that does not come from an API.
+pub fn check_base_url(provider: &str) -> String {
+    let variable = table::base_url_variable(provider);
+    format!("check the base URL: {variable} or base_url in config.toml sets it")
+}
+
+/// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
+fn try_again_in(asked: Option<Duration>) -> Option<String> {
+    let asked = asked.filter(|asked| !asked.is_zero())?;
+    let seconds = asked.as_secs_f64().ceil();
+    Some(format!("the server asks to try again in {seconds:.0} s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+    use crate::provider::failure;
+    use crate::secret::Secrets;
+
+    #[test]
+    fn a_rejected_request_gets_the_advice_of_its_meaning() {
+        let no_model = "q --models -p p lists its models";
+        let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
+                             check the model: q --models -p p lists the models";
+        let other_model = "this is about the model, not about the key: -m chooses another one; q --models -p p lists them";
+        // The advice, or whether the request is sent again.
+        let meant = |word: &str| match word {
+            "hint" => (Some(OTHER_FILES), false),
+            "model" => (Some(no_model), false),
+            "key" => (Some("check the key"), false),
+            "tools" => (Some(NO_TOOLS), false),
+            "off" => (Some(TOOLS_SWITCHED_OFF), false),
+            "stream" => (Some(NO_STREAM), false),
+            "content" => (Some(OTHER_CONTENT), false),
+            "place" => (Some(OTHER_PLACE), false),
+            "access" => (Some(other_model), false),
+            "spent" => (Some(SPENT), false),
+            "less" => (Some(LESS_INPUT), false),
+            "address" => (Some(wrong_address), false),
+            "again" => (None, true),
+            _ => (None, false),
+        };
+        let table = r##"
+            400 | hint | - | no
+            400 | hint | - | prompt is too long
+            413 | hint | less | no
+            404 | tools | tools | No endpoints found that support tool use
+            500 | off | off | tools param requires --jinja flag
+            400 | stream | stream | Your organization must be verified to stream this model.
+            403 | content | content | Content violates usage guidelines.
+            403 | place | place | Country, region, or territory not supported
+            403 | access | access | You are not allowed to sample from this model
+            429 | spent | spent | You have reached your specified workspace API usage limits.
+            413 | hint | - | prompt is too long
+            400 | model | model | invalid model
+            401 | key | key | no images
+            400 | tools | tools | m does not support tools
+            404 | address | address | no
+            404 | hint | address | no image input
+            429 | again | again | too many images
+            500 | hint | again | image input is not supported - hint: you may need to provide the mmproj
+            500 | again | again | no
+            - | hint | - | image input is not supported - hint: you may need to provide the mmproj
+            - | model | model | invalid model
+            - | key | key | invalid API key
+            - | tools | tools | m does not support tools
+            - | - | - | no
+        "##;
+        for [status, with_attachments, without, message] in rows(table) {
+            let status: Option<u16> = status.parse().ok();
+            for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
+                let attachments = [Extra::Attachments];
+                let extras = if has_attachments {
+                    &attachments[..]
+                } else {
+                    &[]
+                };
+                let error = failure::read_redacted(message, &Secrets::default());
+                let meaning = failure::judge(&error, status, extras, &[]);
+                let rejection = Rejection {
+                    meaning,
+                    status,
+                    extras,
+                    retry_after: None,
+                };
+                let advice = rejection.advice("p", Some("check the key"));
+                let found = (advice.as_deref(), meaning == Meaning::Transient);
+                let wanted = meant(expected);
+                assert_eq!(found, wanted, "{status:?} {message} {has_attachments}");
+            }
+        }
+    }
+
+    #[test]
+    fn advice_never_names_a_shorter_wait_than_the_server_asks_for() {
+        for (asked, seconds) in [
+            (None, None),
+            (Some(0), None),
+            (Some(500), Some(1)),
+            (Some(2_000), Some(2)),
+        ] {
+            let expected =
+                seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
+            let found = try_again_in(asked.map(Duration::from_millis));
+            assert_eq!(found, expected, "{asked:?}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A failed request to a provider, with its advice (pure).
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind};
+use crate::provider::failure::{Meaning, TRANSIENT_STATUSES};
+
+/// A failure of the network or the provider.
+#[derive(Debug)]
+pub struct ApiError {
+    pub error: Error,
+    /// The kind of failure, which says what can be done about it.
+    pub meaning: Meaning,
+    /// How long the server asks to wait before another try.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> ApiError {
+        ApiError {
+            error,
+            meaning: Meaning::Other,
+            retry_after: None,
+        }
+    }
+}
+
+impl ApiError {
+    /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
+    pub fn is_transient(&self) -> bool {
+        match self.meaning {
+            Meaning::Transient => true,
+            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools => matches!(
+                self.error.kind,
+                ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status)
+            ),
+            _ => false,
+        }
+    }
+
+    /// Puts other advice in the place of the error's, if there is any.
+    pub fn advise(mut self, advice: Option<String>) -> ApiError {
+        self.error.advice = advice.or(self.error.advice);
+        self
+    }
+}
