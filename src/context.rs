@@ -8,7 +8,7 @@ use crate::answers::{AnswerCache, Sharing};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
-use crate::output::{Look, Notes, Styling};
+use crate::output::{DisplayOptions, Notes, Styling};
 use crate::session::directory::StateDirectory;
 use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
@@ -53,10 +53,10 @@ impl Context {
         Ok(settings)
     }
 
-    /// How an answer looks on a terminal.
-    pub fn look(&self, values: &Values) -> Look {
+    /// How an answer is shown on a terminal.
+    pub fn display_options(&self, values: &Values) -> DisplayOptions {
         let styling = self.notes.terminal().styling;
-        Look {
+        DisplayOptions {
             wraps: values.wrap && styling != Styling::Dumb,
             styles: values.style && styling == Styling::Full,
         }

@@ -120,7 +120,7 @@ fn run(
     servers: &Groups,
 ) -> Result<(), Error> {
     if let Some(text) = document(arguments) {
-        let terminal = notes.terminal().as_named();
+        let terminal = notes.terminal().without_system();
         if arguments.mode == Mode::LongHelp {
             return output::page(&text, &terminal, |variable| environment.get(variable));
         }

@@ -349,8 +349,8 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
     let rows = &rows[..rows.len().min(most)];
     let highest = rows.iter().filter_map(|row| row.number).max();
     let digits = format!("%{}", highest.unwrap_or_default()).len();
-    let charset = terminal.charset();
-    let shown = |text: &str| escape(&terminal.encode(text));
+    let charset = terminal.encoding.charset();
+    let shown = |text: &str| escape(&terminal.encoding.encode(text));
     let names = Vec::from_iter(rows.iter().map(|row| match row.label {
         Label::Nothing => String::new(),
         // A narrow screen must have room for the question, too.

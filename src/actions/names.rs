@@ -40,7 +40,7 @@ fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error>
         let question = conversation.as_ref().and_then(title_of);
         lines += &directory.id(&file.path);
         if let Some(question) = question {
-            lines += &format!("\t{}", escape(&terminal.encode(&question)));
+            lines += &format!("\t{}", escape(&terminal.encoding.encode(&question)));
         }
         lines.push('\n');
     }

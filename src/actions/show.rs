@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::message::{self, Role, Sources, Step, Usage, cut_results};
 use crate::output::code::{self, Audience};
-use crate::output::{Look, print, print_exactly, print_texts, source_lines};
+use crate::output::{DisplayOptions, print, print_exactly, print_texts, source_lines};
 use crate::session::store::Purpose;
 use crate::session::{Conversation, Entry, Exchange};
 use crate::text::one_line::on_one_line;
@@ -28,11 +28,11 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     {
         return print(source, terminal);
     }
-    let look = context.look(&context.values());
+    let display = context.display_options(&context.values());
     // Only answers are known to be Markdown.
-    let plain = Look {
+    let plain = DisplayOptions {
         styles: false,
-        ..look
+        ..display
     };
     let mut texts = Vec::new();
     for stored in conversation.entries() {
@@ -47,7 +47,7 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         } else {
             &entry.text
         };
-        texts.push((text.to_owned(), if is_answer { look } else { plain }));
+        texts.push((text.to_owned(), if is_answer { display } else { plain }));
         let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
         texts.push((source_lines(&sources.list).join("\n"), plain));
     }
@@ -126,15 +126,15 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         context.notes.note(&incomplete);
     }
     let mut text = answer.text.to_string();
-    let mut look = context.look(&context.values());
+    let mut display = context.display_options(&context.values());
     if arguments.extract {
         let audience = Audience::of_stdout(io::stdout().is_terminal());
         let code = code::extract(&text, audience);
         text = code.map_err(|reason| reason.to_error(Some(&handle.which.option())))?;
-        look = Look::default();
+        display = DisplayOptions::default();
     }
     if !arguments.json {
-        return print_texts(&[(text, look)], terminal);
+        return print_texts(&[(text, display)], terminal);
     }
     let mut finish = answer.finish.as_deref();
     // How an interrupted answer would have ended is unknown.

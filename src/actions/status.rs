@@ -7,7 +7,7 @@ use crate::answers::CacheSize;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::output::{Look, print, print_texts};
+use crate::output::{DisplayOptions, print, print_texts};
 use crate::server::discover;
 use crate::server::whom::Claim;
 use crate::session::Conversation;
@@ -55,9 +55,9 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     if arguments.json {
         return print(&report.json.to_string(), context.notes.terminal());
     }
-    let plain = Look {
+    let plain = DisplayOptions {
         styles: false,
-        ..context.look(&settings.values)
+        ..context.display_options(&settings.values)
     };
     print_texts(&[(report.text, plain)], context.notes.terminal())
 }

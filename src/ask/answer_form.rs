@@ -137,7 +137,7 @@ impl Recipient<'_> {
         if !self.terminal.fills_command_line {
             return Ok(code);
         }
-        let line = escape::command_line(&code, self.terminal.charset());
+        let line = escape::command_line(&code, self.terminal.encoding.charset());
         line.map(str::to_owned)
             .map_err(|reason| Error::new(ErrorKind::NoCode, reason))
     }

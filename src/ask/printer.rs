@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::answer_form::Output;
 use super::record::Record;
 use crate::error::{Error, ErrorKind};
-use crate::output::{Look, Notes, OutputError, Screen, Stdout};
+use crate::output::{DisplayOptions, Notes, OutputError, Screen, Stdout};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::Piece;
 use crate::server::api_client::ApiError;
@@ -42,7 +42,7 @@ impl Printer {
     pub fn new(
         output: &Output,
         has_tools: bool,
-        look: Look,
+        display: DisplayOptions,
         record: &Arc<Record>,
         notes: &Notes,
     ) -> Result<Printer, Error> {
@@ -56,7 +56,7 @@ impl Printer {
             Printing::Whole
         };
         if printing != Printing::Excerpt {
-            stdout.format(look);
+            stdout.set_display(display);
         }
         let screen = Screen::new(stdout);
         let shown = Arc::clone(&screen);

@@ -65,8 +65,8 @@ impl<'a> Run<'a> {
         let saver = saving::saver(&plan, place, responder, context);
         let schema = plan.output.shape().map(|shape| shape.schema.clone());
         let record = Arc::new(Record::new(question.clone(), schema, saver, context));
-        let look = context.look(&settings.values);
-        let printer = Printer::new(&plan.output, toolbox.is_some(), look, &record, notes)?;
+        let display = context.display_options(&settings.values);
+        let printer = Printer::new(&plan.output, toolbox.is_some(), display, &record, notes)?;
         let run = Run {
             settings,
             notes,

@@ -295,7 +295,7 @@ mod tests {
 
     use super::*;
     use crate::message::tests::rows;
-    use crate::output::wrap::{Formatter, Look};
+    use crate::output::formatter::{DisplayOptions, Formatter};
 
     /// An answer of a table: some of its characters stand for blanks and line ends.
     fn text(column: &str) -> String {
@@ -501,7 +501,7 @@ mod tests {
 
     /// The text that a terminal shows in the colour of code, without blanks.
     fn coloured(answer: &str) -> String {
-        let styles = Look {
+        let styles = DisplayOptions {
             wraps: false,
             styles: true,
         };

@@ -1,6 +1,8 @@
 //! What the user sees: the answer on standard output, notes and errors on standard error.
 
 pub mod code;
+mod formatter;
+mod inline_markdown;
 pub mod markdown;
 mod notes;
 mod pager;
@@ -8,11 +10,12 @@ mod quote;
 mod screen;
 mod spinner;
 mod stdout;
-mod style;
+mod styled_text;
 mod terminal;
 mod terminal_lock;
-mod wrap;
+mod text_encoding;
 
+pub use formatter::DisplayOptions;
 pub use notes::{Notes, source_lines};
 pub use pager::page;
 pub use screen::Screen;
@@ -22,4 +25,3 @@ pub use stdout::{
 };
 pub use terminal::{Styling, Terminal};
 pub use terminal_lock::TerminalLock;
-pub use wrap::Look;

@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::formatter::wrapped;
 use super::quote::Quote;
 use super::spinner::Spinner;
 use super::terminal::{Styling, Terminal};
-use super::wrap::wrapped;
 use crate::error::{self, Error, ErrorKind};
 use crate::message::Source;
 use crate::text::escape::escape;
@@ -35,21 +35,21 @@ pub struct Notes {
     verbose: bool,
     spinner: Spinner,
     terminal: Terminal,
-    /// What the model thinks, as far as it is shown.
-    thoughts: Arc<Mutex<Quote>>,
+    /// The reasoning of the model, as far as it is shown.
+    reasoning: Arc<Mutex<Quote>>,
     /// Locked while q asks the user something.
     question: Arc<Mutex<()>>,
 }
 
 impl Notes {
-    /// `quiet` prints only errors; `verbose` prints details too, and what the model thinks.
+    /// `quiet` prints only errors; `verbose` prints details and the model's reasoning, too.
     pub fn new(quiet: bool, verbose: bool, spinner: Spinner, terminal: Terminal) -> Notes {
         Notes {
             quiet,
             verbose: verbose && !quiet,
             spinner,
             terminal,
-            thoughts: Arc::default(),
+            reasoning: Arc::default(),
             question: Arc::default(),
         }
     }
@@ -119,13 +119,13 @@ impl Notes {
         }
     }
 
-    /// Whether the user wants to see what the model thinks.
-    pub fn shows_thoughts(&self) -> bool {
+    /// Whether the user wants to see the model's reasoning.
+    pub fn shows_reasoning(&self) -> bool {
         self.verbose
     }
 
-    /// Shows a part of what the model thinks, for users who gave `-v`.
-    pub fn think(&self, text: &str) {
+    /// Shows a piece of the model's reasoning, for users who gave `-v`.
+    pub fn show_reasoning(&self, text: &str) {
         if !self.verbose || text.is_empty() {
             return;
         }
@@ -133,7 +133,7 @@ impl Notes {
         let place = NotePlace::of(self);
         // The lock is released before the text is written: the terminal may be stalled, and a signal's note must not wait
         // for it.
-        let mut shown = lock(&self.thoughts).feed(text, place.columns, |part| place.visible(part));
+        let mut shown = lock(&self.reasoning).feed(text, place.columns, |part| place.visible(part));
         let dims = self.terminal.styling == Styling::Full;
         if dims && place.columns.is_some() && !shown.is_empty() {
             shown = format!("\x1b[2m{shown}\x1b[0m");
@@ -141,9 +141,9 @@ impl Notes {
         let _ = io::stderr().write_all(shown.as_bytes());
     }
 
-    /// Ends the line that shows what the model thinks.
-    pub fn end_thoughts(&self) {
-        let end = lock(&self.thoughts).end();
+    /// Ends the line that shows the model's reasoning.
+    pub fn end_reasoning(&self) {
+        let end = lock(&self.reasoning).end();
         if !end.is_empty() {
             let _ = io::stderr().write_all(end.as_bytes());
         }
@@ -164,7 +164,7 @@ impl Notes {
 
     /// Tells the user why letters were shown as their code points, if any were.
     pub fn explain_encoding(&self) {
-        if let Some(note) = self.terminal.note() {
+        if let Some(note) = self.terminal.encoding.note() {
             self.note(&note);
         }
     }
@@ -190,7 +190,7 @@ impl Notes {
 
     /// Writes all lines at once, because the lines of several processes must not mix.
     fn write(&self, lines: &str) {
-        self.end_thoughts();
+        self.end_reasoning();
         self.spinner.make_room(|| {
             let _ = io::stderr().write_all(lines.as_bytes());
         });
@@ -218,7 +218,7 @@ impl<'a> NotePlace<'a> {
     /// The visible form of a text where a terminal shows it, at once or through a shell. Any other place gets its bytes.
     fn visible(&self, text: &str) -> String {
         if self.columns.is_some() || self.terminal.fills_command_line {
-            escape(&self.terminal.encode(text))
+            escape(&self.terminal.encoding.encode(text))
         } else {
             text.to_owned()
         }

@@ -22,7 +22,7 @@ pub fn page<'a>(
 ) -> Result<(), Error> {
     let moves = variable("TERM").is_some_and(|kind| kind != "dumb");
     let has_screen = moves && io::stdout().is_terminal();
-    if has_screen && is_paged(&terminal.encode(text), variable("PAGER")) {
+    if has_screen && is_paged(&terminal.encoding.encode(text), variable("PAGER")) {
         return Ok(());
     }
     stdout::print(text, terminal)

@@ -7,7 +7,7 @@ use super::stdout::{OutputError, Stdout};
 use crate::threads::{self, lock};
 
 /// How long an unfinished word waits for its end.
-const PAUSE: Duration = Duration::from_millis(100);
+const WORD_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Standard output, with a thread that shows an unfinished word after a pause.
 pub struct Screen {
@@ -61,13 +61,13 @@ impl Screen {
 
     /// Shows an unfinished word once nothing has followed it for a while. The thread ends with the process.
     fn watch(&self) {
-        let mut wait = PAUSE;
+        let mut wait = WORD_TIMEOUT;
         loop {
             std::thread::sleep(wait);
             let mut line = lock(&self.line);
-            wait = PAUSE.saturating_sub(line.last_piece.elapsed());
+            wait = WORD_TIMEOUT.saturating_sub(line.last_piece.elapsed());
             if wait.is_zero() {
-                wait = PAUSE;
+                wait = WORD_TIMEOUT;
                 // If this fails, the next write fails as well.
                 let _ = line.stdout.write_held();
             }

@@ -16,13 +16,13 @@ use crate::threads::{self, lock};
 use crate::unix;
 
 /// A shorter wait gets no spinner.
-const DELAY: Duration = Duration::from_millis(300);
+const FIRST_DRAW_DELAY: Duration = Duration::from_millis(300);
 
 /// How often the seconds are updated.
-const TICK: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Returns to the beginning of the line and erases it (ECMA-48: EL).
-const WIPE: &str = "\r\u{1b}[K";
+const ERASE_LINE: &str = "\r\u{1b}[K";
 
 /// A spinner, or none if nobody would see it.
 #[derive(Clone, Default)]
@@ -122,7 +122,7 @@ impl Spinner {
     /// Erases the line of the cursor, where another q may have drawn its spinner. Only for whoever has the terminal's lock.
     pub fn erase_line(&self) {
         if self.is_active() {
-            let _ = io::stderr().write_all(WIPE.as_bytes());
+            let _ = io::stderr().write_all(ERASE_LINE.as_bytes());
         }
     }
 
@@ -141,13 +141,13 @@ impl Spinner {
 /// Draws the spinner until q waits for nothing.
 fn draw_while_waiting(shared: &Mutex<SpinnerState>) {
     loop {
-        sleep(TICK);
+        sleep(REDRAW_INTERVAL);
         let mut state = lock(shared);
         let Some(wait) = &state.wait else {
             state.has_thread = false;
             return;
         };
-        if wait.since.elapsed() >= DELAY {
+        if wait.since.elapsed() >= FIRST_DRAW_DELAY {
             let text = wait.text();
             state.draw(&text);
         }
@@ -170,17 +170,17 @@ impl SpinnerState {
     fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
         let size = unix::terminal_size(io::stdout());
-        let visible = escape(&self.terminal.encode(&on_one_line(text)));
-        let fitting = cut(&visible, size.columns - 1, self.terminal.charset());
+        let visible = escape(&self.terminal.encoding.encode(&on_one_line(text)));
+        let fitting = cut(&visible, size.columns - 1, self.terminal.encoding.charset());
         if fitting != self.shown {
-            let is_drawn = self.write(&format!("{WIPE}{fitting}"));
+            let is_drawn = self.write(&format!("{ERASE_LINE}{fitting}"));
             self.shown = if is_drawn { fitting } else { String::new() };
         }
     }
 
     fn wipe(&mut self) {
         if !std::mem::take(&mut self.shown).is_empty() {
-            self.write(WIPE);
+            self.write(ERASE_LINE);
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::formatter::{DisplayOptions, Formatter};
 use super::terminal::Terminal;
-use super::wrap::{Formatter, Look};
 use crate::error::{Error, ErrorKind};
 use crate::text::parts::parts;
 use crate::unix;
@@ -44,14 +44,14 @@ impl Stdout {
             file: descriptor.into(),
             is_terminal: stdout.is_terminal(),
             terminal: terminal.clone(),
-            formatter: Formatter::default(),
+            formatter: Formatter::new(DisplayOptions::default()),
             ends_with_newline: true,
         })
     }
 
-    /// Sets how the text that follows looks on a terminal.
-    pub fn format(&mut self, look: Look) {
-        self.formatter = Formatter::new(look);
+    /// Sets how the text that follows is shown on a terminal.
+    pub fn set_display(&mut self, display: DisplayOptions) {
+        self.formatter = Formatter::new(display);
     }
 
     /// Writes a piece. Where text is wrapped or styled, an unfinished word at its end waits.
@@ -63,7 +63,7 @@ impl Stdout {
             return self.write_all(piece);
         }
         for part in parts(piece) {
-            let encoded = self.terminal.encode(part);
+            let encoded = self.terminal.encoding.encode(part);
             // The terminal may have changed its width since the last line.
             for line in encoded.split_inclusive('\n') {
                 let shown = self.formatter.feed(line, columns());
@@ -127,7 +127,7 @@ impl Stdout {
 
 /// Prints a complete text. A reader that has gone away is no error.
 pub fn print(text: &str, terminal: &Terminal) -> Result<(), Error> {
-    print_texts(&[(text, Look::default())], terminal)
+    print_texts(&[(text, DisplayOptions::default())], terminal)
 }
 
 /// Prints what an action found or did: a value if JSON is asked for, else a text.
@@ -143,11 +143,14 @@ pub fn print_report(
     print(text, terminal)
 }
 
-/// Prints complete texts, each on a new line and with its own look on a terminal.
-pub fn print_texts(texts: &[(impl AsRef<str>, Look)], terminal: &Terminal) -> Result<(), Error> {
+/// Prints complete texts, each on a new line and shown in its own way on a terminal.
+pub fn print_texts(
+    texts: &[(impl AsRef<str>, DisplayOptions)],
+    terminal: &Terminal,
+) -> Result<(), Error> {
     let mut stdout = Stdout::open(terminal)?;
-    for (text, look) in texts {
-        stdout.format(*look);
+    for (text, display) in texts {
+        stdout.set_display(*display);
         unless_reader_gone(stdout.write_complete(text.as_ref()))?;
     }
     Ok(())

@@ -77,9 +77,9 @@ impl<'a> ReplyStream<'a> {
         let notes = client.notes;
         let waiting = client.waiting();
         notes.spinner().rename(piece.sign.unwrap_or(&waiting));
-        if notes.shows_thoughts() {
+        if notes.shows_reasoning() {
             for part in parts(&piece.thoughts) {
-                notes.think(&self.reasoning.feed(part));
+                notes.show_reasoning(&self.reasoning.feed(part));
             }
         }
         if !piece.text.is_empty() {

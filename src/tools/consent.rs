@@ -73,7 +73,7 @@ impl Consent {
             return Err(NOBODY);
         };
         notes.spinner().stop();
-        notes.end_thoughts();
+        notes.end_reasoning();
         // While another q asks, the threads that print details go on: a server waits for the one that reads its messages.
         let lock = TerminalLock::wait();
         let held = notes.hold_details();
@@ -133,7 +133,7 @@ impl Question<'_> {
         arguments: &Map<String, Value>,
         confined: Option<&str>,
     ) -> Decision {
-        let charset = self.notes.terminal().charset_of_questions();
+        let charset = self.notes.terminal().encoding.charset_of_questions();
         let mut size = unix::terminal_size(&self.terminal);
         let mut shown = 0;
         loop {

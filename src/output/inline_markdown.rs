@@ -4,69 +4,14 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// How text looks: plain, or a sum of the others.
-pub type Style = u8;
-pub const PLAIN: Style = 0;
-pub const BOLD: Style = 1;
-pub const DIM: Style = 2;
-pub const ITALIC: Style = 4;
-pub const CODE: Style = 8;
-
-/// The sequences that switch each of them on (ECMA-48: SGR). Code is cyan.
-const SEQUENCES: &[(Style, &str)] = &[
-    (BOLD, "\u{1b}[1m"),
-    (DIM, "\u{1b}[2m"),
-    (ITALIC, "\u{1b}[3m"),
-    (CODE, "\u{1b}[36m"),
-];
-
-/// Back to plain.
-const RESET: &str = "\u{1b}[0m";
+use super::styled_text::{Style, StyledText};
 
 /// More marks than this in a row are no emphasis.
 const MAX_MARKS: usize = 3;
 
-/// Builds text for a terminal. A style is on only where text needs it, and never at a line's end.
-#[derive(Default)]
-pub struct Pen {
-    /// Otherwise all text is plain.
-    pub styles: bool,
-    /// The style that is on.
-    style: Style,
-    text: String,
-}
-
-impl Pen {
-    pub fn put(&mut self, style: Style, text: &str) {
-        if self.styles && style != self.style && !text.is_empty() {
-            self.reset();
-            for (part, sequence) in SEQUENCES {
-                if style & part != 0 {
-                    self.text.push_str(sequence);
-                }
-            }
-            self.style = style;
-        }
-        self.text.push_str(text);
-    }
-
-    /// Takes the text. It leaves no style on, because something else may be written next.
-    pub fn take(&mut self) -> String {
-        self.reset();
-        std::mem::take(&mut self.text)
-    }
-
-    fn reset(&mut self) {
-        if self.style != PLAIN {
-            self.text.push_str(RESET);
-            self.style = PLAIN;
-        }
-    }
-}
-
 /// The state within a line: which marks have opened strong text, emphasis or code so far.
 #[derive(Default)]
-pub struct Inline {
+pub struct InlineMarkdown {
     /// The line is a heading.
     pub heading: bool,
     /// The mark of the strong text that is open.
@@ -84,18 +29,18 @@ pub struct Inline {
     marks: usize,
 }
 
-impl Inline {
+impl InlineMarkdown {
     /// How text looks now.
     pub fn style(&self) -> Style {
-        let mut style = PLAIN;
+        let mut style = Style::PLAIN;
         if self.heading || self.strong.is_some() {
-            style |= BOLD;
+            style = style | Style::BOLD;
         }
         if self.emphasis.is_some() {
-            style |= ITALIC;
+            style = style | Style::ITALIC;
         }
         if self.code > 0 {
-            style |= CODE;
+            style = style | Style::CODE;
         }
         style
     }
@@ -109,14 +54,14 @@ impl Inline {
     }
 
     /// Styles a word, or a part of it. `next` is what follows it, if that has come.
-    pub fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
+    pub fn put(&mut self, mut text: &str, next: Option<char>, output: &mut StyledText) {
         loop {
             if self.marks == 0 {
                 let mark_at =
                     text.find(|letter| letter == '`' || self.code == 0 && "*_".contains(letter));
                 let plain_end = mark_at.unwrap_or(text.len());
                 let (plain, rest) = text.split_at(plain_end);
-                pen.put(self.style(), plain);
+                output.push(self.style(), plain);
                 self.url |= plain.contains("://");
                 self.before = plain.chars().next_back().or(self.before);
                 let Some(mark) = rest.chars().next() else {
@@ -130,11 +75,11 @@ impl Inline {
             self.marks += marks.len();
             let style_before = self.style();
             let Some(after) = rest.chars().next().or(next) else {
-                return pen.put(style_before, marks);
+                return output.push(style_before, marks);
             };
             self.read_marks(after, rest, next);
             // Marks look like the text between them.
-            pen.put(style_before | self.style(), marks);
+            output.push(style_before | self.style(), marks);
             self.before = Some(self.mark);
             self.marks = 0;
             text = rest;
@@ -215,17 +160,16 @@ mod tests {
 
     /// The text with `b‹`, `i‹` and `c‹` where a style begins, and `›` where it ends.
     fn styled(line: &str) -> String {
-        let (mut inline, mut pen) = (Inline::default(), Pen::default());
-        pen.styles = true;
+        let (mut inline, mut output) = (InlineMarkdown::default(), StyledText::new(true));
         for word in line.split_inclusive(' ') {
             let blank = word.ends_with(' ').then_some(' ');
-            inline.put(word.trim_end(), blank.or(Some('\n')), &mut pen);
+            inline.put(word.trim_end(), blank.or(Some('\n')), &mut output);
             if blank.is_some() {
                 inline.end_word();
-                pen.put(inline.style(), " ");
+                output.push(inline.style(), " ");
             }
         }
-        let text = pen.take().replace(RESET, "›");
+        let text = output.take().replace("\u{1b}[0m", "›");
         let text = text.replace("\u{1b}[36m", "c‹").replace("\u{1b}[3m", "i‹");
         let text = text.replace("\u{1b}[1m", "b‹");
         text.replace("i‹c‹", "ic‹")
@@ -292,15 +236,14 @@ mod tests {
             ),
             (&["x", "**", "2"], "x**2"),
         ] {
-            let (mut inline, mut pen) = (Inline::default(), Pen::default());
-            pen.styles = true;
+            let (mut inline, mut output) = (InlineMarkdown::default(), StyledText::new(true));
             let mut shown = String::new();
             for part in parts {
-                inline.put(part, None, &mut pen);
-                shown += &pen.take();
+                inline.put(part, None, &mut output);
+                shown += &output.take();
             }
-            inline.put("", Some('\n'), &mut pen);
-            assert_eq!(shown + &pen.take(), expected, "{parts:?}");
+            inline.put("", Some('\n'), &mut output);
+            assert_eq!(shown + &output.take(), expected, "{parts:?}");
         }
     }
 }

@@ -7,8 +7,9 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::inline_markdown::InlineMarkdown;
 use super::markdown::{LineKind, Reader, column_after, is_blank};
-use super::style::{CODE, DIM, Inline, PLAIN, Pen, Style};
+use super::styled_text::{Style, StyledText};
 use crate::text::escape::Escaper;
 
 /// Longer lines are hard to read, however wide the terminal is.
@@ -22,7 +23,7 @@ const MAX_HELD: usize = 4_000;
 
 /// How text is shown on a terminal.
 #[derive(Clone, Copy, Default)]
-pub struct Look {
+pub struct DisplayOptions {
     /// Prose is wrapped.
     pub wraps: bool,
     /// Markdown gets weight and colour.
@@ -31,9 +32,8 @@ pub struct Look {
 
 /// Text that is being wrapped and styled, and may come in pieces. An unfinished word is held back, and so is what may be a
 /// closing fence. The work grows with the text, whatever it is: of a word that is shown only the end is looked at again.
-#[derive(Default)]
 pub struct Formatter {
-    look: Look,
+    display: DisplayOptions,
     escaper: Escaper,
     /// The columns of the terminal.
     columns: usize,
@@ -43,14 +43,14 @@ pub struct Formatter {
     /// The line has a word since its beginning, or since its last break.
     has_word: bool,
     word: HeldWord,
-    inline: Inline,
+    inline: InlineMarkdown,
     /// Collects the text to show.
-    pen: Pen,
+    output: StyledText,
 }
 
 /// A line of q's own, wrapped. Its further lines are indented under its text, which begins at this column.
 pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
-    let mut formatter = Formatter::new(Look {
+    let mut formatter = Formatter::new(DisplayOptions {
         wraps: true,
         styles: false,
     });
@@ -59,19 +59,24 @@ pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
 }
 
 impl Formatter {
-    pub fn new(look: Look) -> Formatter {
-        let mut formatter = Formatter {
-            look,
-            ..Formatter::default()
-        };
-        formatter.pen.styles = look.styles;
-        formatter
+    pub fn new(display: DisplayOptions) -> Formatter {
+        Formatter {
+            display,
+            escaper: Escaper::default(),
+            columns: 0,
+            reader: Reader::default(),
+            column: 0,
+            has_word: false,
+            word: HeldWord::default(),
+            inline: InlineMarkdown::default(),
+            output: StyledText::new(display.styles),
+        }
     }
 
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
     pub fn feed(&mut self, piece: &str, columns: usize) -> String {
         let visible = self.escaper.feed(piece);
-        if !self.look.wraps && !self.look.styles {
+        if !self.display.wraps && !self.display.styles {
             return visible;
         }
         self.columns = columns;
@@ -79,7 +84,7 @@ impl Formatter {
         if self.has_long_word() {
             self.put_word(None);
         }
-        self.pen.take()
+        self.output.take()
     }
 
     fn push_all(&mut self, text: &str) {
@@ -128,7 +133,7 @@ impl Formatter {
         if self.holds_word() {
             self.put_word(None);
         }
-        self.pen.take()
+        self.output.take()
     }
 
     /// The text that was held back, now that nothing follows. After this, another text may come.
@@ -138,14 +143,14 @@ impl Formatter {
         self.push_all(held);
         self.reader.end_line();
         self.end_word('\n');
-        let text = self.pen.take();
-        *self = Formatter::new(self.look);
+        let text = self.output.take();
+        *self = Formatter::new(self.display);
         text
     }
 
     /// The columns that a line may have. The last column of the terminal is left for a blank.
     fn width(&self) -> usize {
-        if self.look.wraps {
+        if self.display.wraps {
             self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS)
         } else {
             usize::MAX
@@ -161,7 +166,7 @@ impl Formatter {
         self.end_word(blank);
         self.inline.end_word();
         let style = self.inline.style();
-        self.pen.put(style, blank.encode_utf8(&mut [0; 4]));
+        self.output.push(style, blank.encode_utf8(&mut [0; 4]));
         self.column = column_after(self.column, blank);
     }
 
@@ -177,7 +182,7 @@ impl Formatter {
         self.word.text.push(character);
         self.column = column_after(self.column, character);
         if !self.reader.may_close() {
-            self.pen.put(self.style_of_code(), self.word.rest());
+            self.output.push(self.style_of_code(), self.word.rest());
             self.word = HeldWord::default();
         }
     }
@@ -185,20 +190,20 @@ impl Formatter {
     /// Markers of quotes and a closing fence look like those outside of code.
     fn style_of_code(&self) -> Style {
         if self.reader.is_in_margin() || self.reader.closes() {
-            DIM
+            Style::DIM
         } else {
-            CODE
+            Style::CODE
         }
     }
 
     fn end_line(&mut self) {
         self.reader.end_line();
         self.end_word('\n');
-        self.pen.put(PLAIN, "\n");
+        self.output.push(Style::PLAIN, "\n");
         self.reader.next_line();
         self.column = 0;
         self.has_word = false;
-        self.inline = Inline::default();
+        self.inline = InlineMarkdown::default();
     }
 
     /// The word has ended, because this follows.
@@ -229,11 +234,11 @@ impl Formatter {
         let may_be_text = self.reader.kind == LineKind::Begin && next.is_none();
         match self.reader.kind {
             LineKind::Table if !is_of_rule(&self.word.text) => self.put_cells(next),
-            LineKind::Code => self.pen.put(self.style_of_code(), word),
-            LineKind::Indented => self.pen.put(PLAIN, word),
-            _ if is_prose || may_be_text => self.inline.put(word, next, &mut self.pen),
+            LineKind::Code => self.output.push(self.style_of_code(), word),
+            LineKind::Indented => self.output.push(Style::PLAIN, word),
+            _ if is_prose || may_be_text => self.inline.put(word, next, &mut self.output),
             // Markers, fences and rules.
-            _ => self.pen.put(DIM, word),
+            _ => self.output.push(Style::DIM, word),
         }
         self.word.mark_shown();
         self.column += width;
@@ -241,8 +246,8 @@ impl Formatter {
 
     fn break_line(&mut self) {
         let indent = self.indent();
-        self.pen.put(PLAIN, "\n");
-        self.pen.put(PLAIN, &" ".repeat(indent));
+        self.output.push(Style::PLAIN, "\n");
+        self.output.push(Style::PLAIN, &" ".repeat(indent));
         self.column = indent;
         self.has_word = false;
     }
@@ -251,13 +256,13 @@ impl Formatter {
     fn put_cells(&mut self, next: Option<char>) {
         let mut rest = self.word.rest();
         while let Some((cell, after)) = rest.split_once('|') {
-            self.inline.put(cell, Some('|'), &mut self.pen);
+            self.inline.put(cell, Some('|'), &mut self.output);
             // Nothing that a cell opens is open in the next one.
-            self.inline = Inline::default();
-            self.pen.put(DIM, "|");
+            self.inline = InlineMarkdown::default();
+            self.output.push(Style::DIM, "|");
             rest = after;
         }
-        self.inline.put(rest, next, &mut self.pen);
+        self.inline.put(rest, next, &mut self.output);
     }
 }
 
@@ -342,21 +347,21 @@ mod tests {
     use crate::output::code::{Audience, extract};
     use crate::text::escape::escape;
 
-    const WRAPS: Look = look(true, false);
-    const BOTH: Look = look(true, true);
-    const STYLES: Look = look(false, true);
+    const WRAPS: DisplayOptions = display(true, false);
+    const BOTH: DisplayOptions = display(true, true);
+    const STYLES: DisplayOptions = display(false, true);
 
-    const fn look(wraps: bool, styles: bool) -> Look {
-        Look { wraps, styles }
+    const fn display(wraps: bool, styles: bool) -> DisplayOptions {
+        DisplayOptions { wraps, styles }
     }
 
     /// The text in these pieces, made harmless and formatted.
     fn formatted<'a>(
         pieces: impl IntoIterator<Item = &'a str>,
-        look: Look,
+        display: DisplayOptions,
         columns: usize,
     ) -> String {
-        let mut formatter = Formatter::new(look);
+        let mut formatter = Formatter::new(display);
         let mut text = String::new();
         for piece in pieces {
             text += &formatter.feed(piece, columns);
@@ -790,8 +795,8 @@ mod tests {
             columns in prop::collection::vec(0..30_usize, 1..4),
             pauses in 1..9_usize,
         ) {
-            let shown = |look| {
-                let (mut formatter, mut parts) = (Formatter::new(look), Vec::new());
+            let shown = |display| {
+                let (mut formatter, mut parts) = (Formatter::new(display), Vec::new());
                 for (number, character) in text.chars().enumerate() {
                     let columns = columns[number % columns.len()];
                     parts.push(formatter.feed(character.encode_utf8(&mut [0; 4]), columns));

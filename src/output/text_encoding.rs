@@ -1,0 +1,147 @@
+//! The encoding of the terminal: which characters it may be given, and whether the user must learn why some are missing.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::text::escape::{Charset, Encoding};
+use crate::threads;
+
+/// How long `locale` may take to print the encoding of a locale.
+const LOCALE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How often to look whether it has ended.
+const LOCALE_POLL: Duration = Duration::from_millis(2);
+
+/// The most bytes of its output that are read.
+const MAX_CHARMAP: u64 = 1_000;
+
+/// The encoding of the terminal, as far as the environment and the system can tell. Clones share what has been found and shown.
+#[derive(Debug, Clone, Default)]
+pub struct TextEncoding {
+    /// The encoding by the environment alone.
+    by_environment: Encoding,
+    /// The encoding by the system, too. It is found when somebody first needs it, because that may take a while.
+    by_system: Arc<OnceLock<Encoding>>,
+    /// The terminal is a window of GNU screen.
+    is_in_screen: bool,
+    /// Letters were shown as their code points.
+    has_encoded: Arc<AtomicBool>,
+}
+
+impl TextEncoding {
+    /// Reads the environment. `variable` returns the value of a variable that is set and not empty.
+    pub fn new<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> TextEncoding {
+        TextEncoding {
+            by_environment: Encoding::of(&variable),
+            by_system: Arc::default(),
+            is_in_screen: variable("STY").is_some(),
+            has_encoded: Arc::default(),
+        }
+    }
+
+    /// The encoding by the environment alone, for what must work wherever q starts.
+    pub fn without_system(&self) -> TextEncoding {
+        TextEncoding {
+            by_system: Arc::new(self.by_environment.into()),
+            ..self.clone()
+        }
+    }
+
+    /// GNU screen reads single bytes if it was started with a locale that the system does not have.
+    fn encoding(&self) -> Encoding {
+        let find = || {
+            if self.is_in_screen {
+                self.by_environment.for_screen(charmap)
+            } else {
+                self.by_environment
+            }
+        };
+        *self.by_system.get_or_init(find)
+    }
+
+    /// The characters of text.
+    pub fn charset(&self) -> Charset {
+        self.encoding().charset()
+    }
+
+    /// The characters of a question whose answer lets something run.
+    pub fn charset_of_questions(&self) -> Charset {
+        self.encoding().charset_of_questions()
+    }
+
+    /// A text that is about to be shown, in the characters that the terminal may be given. It is not escaped yet.
+    pub fn encode<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if text.is_ascii() {
+            return text.into();
+        }
+        let encoded = self.charset().encode(text);
+        if let Cow::Owned(_) = encoded {
+            self.has_encoded.store(true, Ordering::Relaxed);
+        }
+        encoded
+    }
+
+    /// The note for a user who has not seen all letters as they are.
+    pub(super) fn note(&self) -> Option<String> {
+        if !self.has_encoded.load(Ordering::Relaxed) {
+            return None;
+        }
+        // In a window of screen that reads bytes, only a new screen helps.
+        let when = if self.is_in_screen {
+            " before screen is started"
+        } else {
+            ""
+        };
+        Some(format!(
+            "the locale is not UTF-8, so letters are shown as \\u{{...}}; set LC_ALL=C.UTF-8{when}"
+        ))
+    }
+}
+
+/// Asks the system how it encodes the locale of this process. For a locale that it does not have, it names ASCII. `None` if
+/// neither standard output nor standard error is a terminal, the system has no such command, or the command takes too long.
+fn charmap() -> Option<String> {
+    if !io::stdout().is_terminal() && !io::stderr().is_terminal() {
+        return None;
+    }
+    let deadline = Instant::now() + LOCALE_TIMEOUT;
+    let mut command = Command::new("locale");
+    command.arg("charmap").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = command.spawn().ok()?;
+    let charmap = read_until(&mut process, deadline);
+    let status = loop {
+        match process.try_wait() {
+            Ok(None) if Instant::now() < deadline => sleep(LOCALE_POLL),
+            Ok(status) => break status,
+            Err(_) => break None,
+        }
+    };
+    if status.is_none() {
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+    charmap.filter(|_| status.is_some_and(|status| status.success()))
+}
+
+/// Reads what a process writes until it closes its output. `None` if that is nothing, or takes longer than the deadline.
+fn read_until(process: &mut Child, deadline: Instant) -> Option<String> {
+    let output = process.stdout.take()?;
+    let (sender, written) = mpsc::channel();
+    // It may have left another process behind that holds its output open.
+    threads::start(move || {
+        let mut bytes = Vec::new();
+        let _ = output.take(MAX_CHARMAP).read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    })
+    .ok()?;
+    let timeout = deadline.saturating_duration_since(Instant::now());
+    let bytes = written.recv_timeout(timeout).ok()?;
+    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
