@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use super::markdown::{LineKind, MIN_FENCE, OpenFence, Reader, column_after};
+use super::markdown::{BlockContext, LineKind, MIN_FENCE, MarkdownLine, OpenFence, column_after};
 use crate::error::{Error, ErrorKind};
 
 /// The names that languages have after a fence. Each row is one language, under its first name.
@@ -137,13 +137,11 @@ impl CodeBlock {
     /// Whether a line of it opens another block: it has a fence that is as long as its own, and a word after that.
     fn is_nested(&self) -> bool {
         let mut lines = self.code.lines();
-        lines.any(|line| {
-            let mut reader = Reader::default();
-            reader.read_line(line);
-            let inner = reader.fence;
-            inner.is_some_and(|inner| {
+        lines.any(|line| match BlockContext::default().read(line).kind {
+            LineKind::Opening(inner) => {
                 inner.length >= self.fence.length && !inner.info_of(line).is_empty()
-            })
+            }
+            _ => false,
         })
     }
 }
@@ -178,42 +176,57 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
 
 /// The fenced blocks of an answer.
 fn blocks(answer: &str) -> Result<Vec<CodeBlock>, NoCode> {
-    let mut reader = Reader::default();
+    let mut context = BlockContext::default();
     let mut blocks: Vec<CodeBlock> = Vec::new();
-    // A line of text ends in backticks, which may be meant to open or close a block.
-    let mut text_ends_in_backticks = false;
-    // What ends the HTML that is open; nothing if none is.
-    let mut html_ends: &[&str] = &[];
-    for text in answer.split_inclusive('\n') {
-        let line = text.trim_end_matches(['\r', '\n']);
-        reader.read_line(line);
-        match (reader.kind, reader.fence) {
-            (LineKind::Fence, Some(_)) if reader.has_backticks() && text_ends_in_backticks => {
+    let mut text = TextBetween::default();
+    for part in answer.split_inclusive('\n') {
+        let content = part.trim_end_matches(['\r', '\n']);
+        let line = context.read(content);
+        context = line.context;
+        match line.kind {
+            LineKind::Opening(fence) if fence.has_backticks() && text.ends_in_backticks => {
                 return Err(NoCode::Unclear);
             }
-            (LineKind::Fence, Some(fence)) => {
-                blocks.push(CodeBlock::begin(fence, line, !html_ends.is_empty()));
+            LineKind::Opening(fence) => {
+                blocks.push(CodeBlock::begin(fence, content, text.is_in_html()));
             }
-            (LineKind::Fence, None) => {}
-            (LineKind::Code, _) => {
+            LineKind::Code(_) => {
                 if let Some(block) = blocks.last_mut() {
-                    block.code.push_str(&block.fence.code_of(line));
-                    block.code.push_str(&text[line.len()..]);
+                    block.code.push_str(&block.fence.code_of(content));
+                    block.code.push_str(&part[content.len()..]);
                 }
             }
-            _ => {
-                text_ends_in_backticks |= ends_in_backticks(line);
-                if html_ends.is_empty() && reader.kind != LineKind::Indented {
-                    html_ends = ends_of_html(text_from(line, reader.begin));
-                }
-                let lower = line.to_ascii_lowercase();
-                if html_ends.iter().any(|end| lower.contains(end)) {
-                    html_ends = &[];
-                }
-            }
+            LineKind::Closing => {}
+            _ => text.read(&line, content),
         }
     }
     Ok(blocks)
+}
+
+/// What the text between the blocks means for those that follow.
+#[derive(Default)]
+struct TextBetween {
+    /// A line ends in backticks, which may be meant to open or close a block.
+    ends_in_backticks: bool,
+    /// What ends the HTML that is open; nothing if none is.
+    html_ends: &'static [&'static str],
+}
+
+impl TextBetween {
+    fn read(&mut self, line: &MarkdownLine, content: &str) {
+        self.ends_in_backticks |= ends_in_backticks(content);
+        if !self.is_in_html() && line.kind != LineKind::Indented {
+            self.html_ends = ends_of_html(text_from(content, line.begin));
+        }
+        let lower = content.to_ascii_lowercase();
+        if self.html_ends.iter().any(|end| lower.contains(end)) {
+            self.html_ends = &[];
+        }
+    }
+
+    fn is_in_html(&self) -> bool {
+        !self.html_ends.is_empty()
+    }
 }
 
 /// What ends the HTML that a text begins, if blank lines do not end it: these are the first five kinds of HTML blocks in

@@ -1,24 +1,20 @@
 //! Prepares text for a terminal: escapes it, wraps it between words, and styles it (pure).
 //!
-//! Code and tables are not wrapped. A break is a line end and the indentation after it. The blanks before a word stay
-//! before the break, at the end of their line, where nobody sees them. Nothing is dropped: without the breaks, the output
-//! is the model's text, with its controls in a visible form. How the text is split into pieces makes no difference, unless
-//! a pause shows the beginning of a word that turns out to be too long for its line.
+//! Code and tables are not wrapped. A break is a newline and the indentation after it. The blanks before a word stay before
+//! the break, at the end of their line, where nobody sees them. Without the breaks, the output is the model's text, with its
+//! controls in a visible form. How the text is split into pieces makes no difference, unless a pause shows the beginning of a
+//! word that turns out to be too long for its line.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
+use super::held_word::HeldWord;
 use super::inline_markdown::InlineMarkdown;
-use super::markdown::{LineKind, Reader, column_after, is_blank};
+use super::markdown::{BlockContext, CodePart, LineKind, LineReader, column_after, is_blank};
 use super::styled_text::{Style, StyledText};
 use crate::text::escape::Escaper;
 
 /// Longer lines are hard to read, however wide the terminal is.
 const MAX_COLUMNS: usize = 100;
 
-/// The most characters that one emoji may consist of.
-const MAX_EMOJI: usize = 64;
-
-/// A longer word, in bytes, is shown before it has ended.
+/// What is longer, in bytes, is shown before it has ended.
 const MAX_HELD: usize = 4_000;
 
 /// How text is shown on a terminal.
@@ -37,15 +33,42 @@ pub struct Formatter {
     escaper: Escaper,
     /// The columns of the terminal.
     columns: usize,
-    reader: Reader,
+    line: OpenLine,
+    /// What can be shown and has not been taken.
+    output: StyledText,
+}
+
+/// The last line of the text, as far as it has come.
+struct OpenLine {
+    reader: LineReader,
     /// The column of the next character.
     column: usize,
-    /// The line has a word since its beginning, or since its last break.
-    has_word: bool,
-    word: HeldWord,
+    /// Prose is before the next word, since the last break: there may be a break between them. There is none after a marker,
+    /// which would stay alone on its line. There is none after a fence, either, which may be shown before the line turns out
+    /// to be prose.
+    follows_prose: bool,
     inline: InlineMarkdown,
-    /// Collects the text to show.
-    output: StyledText,
+    word: HeldWord,
+    /// In fenced code: what may be the closing fence, as far as it is not shown.
+    fence: String,
+}
+
+impl OpenLine {
+    fn new(reader: LineReader) -> OpenLine {
+        OpenLine {
+            reader,
+            column: 0,
+            follows_prose: false,
+            inline: InlineMarkdown::default(),
+            word: HeldWord::default(),
+            fence: String::new(),
+        }
+    }
+
+    /// Whether a part of it waits for the rest.
+    fn is_held_back(&self) -> bool {
+        !self.word.held().is_empty() || !self.fence.is_empty()
+    }
 }
 
 /// A line of q's own, wrapped. Its further lines are indented under its text, which begins at this column.
@@ -54,7 +77,7 @@ pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
         wraps: true,
         styles: false,
     });
-    formatter.reader = Reader::of_prose(begin);
+    formatter.line = OpenLine::new(LineReader::of_prose(begin));
     formatter.feed(line, columns) + &formatter.finish(columns)
 }
 
@@ -64,11 +87,7 @@ impl Formatter {
             display,
             escaper: Escaper::default(),
             columns: 0,
-            reader: Reader::default(),
-            column: 0,
-            has_word: false,
-            word: HeldWord::default(),
-            inline: InlineMarkdown::default(),
+            line: OpenLine::new(LineReader::new(BlockContext::default())),
             output: StyledText::new(display.styles),
         }
     }
@@ -81,71 +100,186 @@ impl Formatter {
         }
         self.columns = columns;
         self.push_all(&visible);
-        if self.has_long_word() {
-            self.put_word(None);
+        if self.need_not_wait() {
+            self.show_held();
         }
         self.output.take()
     }
 
-    fn push_all(&mut self, text: &str) {
-        for character in text.chars() {
-            self.push(character);
-        }
-    }
-
-    fn push(&mut self, character: char) {
-        if character == '\n' {
-            return self.end_line();
-        }
-        self.reader.push(character);
-        if self.reader.kind == LineKind::Code {
-            self.push_code(character);
-        } else if is_blank(character) {
-            self.push_blank(character);
-        } else {
-            self.push_letter(character);
-        }
-    }
-
-    /// Whether the unfinished word need not wait for its end: a part of it is shown already, or it fits on no line.
-    fn has_long_word(&mut self) -> bool {
-        let held = self.word.rest().len();
-        // Many bytes may take no columns.
-        if held > MAX_HELD {
-            return true;
-        }
-        if self.reader.kind == LineKind::Code {
-            return false;
-        }
-        let room = self.width().saturating_sub(self.indent());
-        // No character takes more columns than bytes.
-        self.word.shown > 0 || (held > room && self.word.width() > room)
-    }
-
-    /// Whether a part of a word waits for the rest.
-    fn holds_word(&self) -> bool {
-        !self.word.rest().is_empty()
-    }
-
-    /// The unfinished word as far as it has come, after a pause.
+    /// What is held back of the text, after a pause.
     pub fn pause(&mut self, columns: usize) -> String {
         self.columns = columns;
-        if self.holds_word() {
-            self.put_word(None);
-        }
+        self.show_held();
         self.output.take()
     }
 
-    /// The text that was held back, now that nothing follows. After this, another text may come.
+    /// What was held back of the text, now that nothing follows. After this, another text may come.
     pub fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
         let held = self.escaper.finish();
         self.push_all(held);
-        self.reader.end_line();
-        self.end_word('\n');
+        self.end_line();
         let text = self.output.take();
         *self = Formatter::new(self.display);
         text
+    }
+
+    fn push_all(&mut self, text: &str) {
+        for character in text.chars() {
+            if character == '\n' {
+                let context = self.end_line();
+                self.output.push(Style::PLAIN, "\n");
+                self.line = OpenLine::new(LineReader::new(context));
+            } else {
+                self.push(character);
+            }
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        self.line.reader.push(character);
+        match self.line.reader.kind() {
+            LineKind::Code(part) => self.push_code(part, character),
+            kind if is_blank(character) => self.push_blank(kind, character),
+            kind => self.push_letter(kind, character),
+        }
+    }
+
+    /// What may be a closing fence waits for the end of its line. Markers of quotes look like those outside of code.
+    fn push_code(&mut self, part: CodePart, character: char) {
+        let line = &mut self.line;
+        line.fence.push(character);
+        line.column = column_after(line.column, character);
+        let style = match part {
+            CodePart::MayClose => return,
+            CodePart::Margin => Style::DIM,
+            CodePart::Text => Style::CODE,
+        };
+        self.output.push(style, &line.fence);
+        line.fence.clear();
+    }
+
+    fn push_blank(&mut self, kind: LineKind, blank: char) {
+        self.end_word(kind, blank);
+        let line = &mut self.line;
+        line.inline.end_word();
+        let style = base_style(kind) | line.inline.style();
+        self.output.push(style, blank.encode_utf8(&mut [0; 4]));
+        line.column = column_after(line.column, blank);
+    }
+
+    fn push_letter(&mut self, kind: LineKind, letter: char) {
+        if self.line.word.ends_before(letter) {
+            self.end_word(kind, letter);
+        }
+        self.line.word.push(letter);
+    }
+
+    /// Shows what is held back of the line, now that it has ended. Returns the context of the next line.
+    fn end_line(&mut self) -> BlockContext {
+        let end = self.line.reader.end();
+        self.show_fence(end.kind);
+        self.end_word(end.kind, '\n');
+        end.context
+    }
+
+    /// Shows the word, which has ended, because this follows.
+    fn end_word(&mut self, kind: LineKind, next: char) {
+        if self.line.word.is_empty() {
+            return;
+        }
+        self.show_word(kind, Some(next));
+        self.line.word.clear();
+        self.line.follows_prose = is_prose(kind);
+    }
+
+    /// Whether what is held back need not wait for its end: it is long, or it is a word of which a part is shown already or that
+    /// fits on no line.
+    fn need_not_wait(&mut self) -> bool {
+        let room = self.width().saturating_sub(self.indent());
+        let line = &mut self.line;
+        let length = line.word.held().len();
+        // Many bytes may take no columns, but none takes more than one.
+        line.fence.len() > MAX_HELD
+            || length > MAX_HELD
+            || line.word.has_shown_part()
+            || length > room && line.word.width() > room
+    }
+
+    /// Shows what is held back, although it has not ended.
+    fn show_held(&mut self) {
+        if self.line.is_held_back() {
+            self.show_fence(self.line.reader.end().kind);
+            self.show_word(self.line.reader.kind(), None);
+        }
+    }
+
+    /// Shows what may be a closing fence, which it is if the line is of that kind.
+    fn show_fence(&mut self, kind: LineKind) {
+        let style = match kind {
+            LineKind::Closing => Style::DIM,
+            _ => Style::CODE,
+        };
+        self.output.push(style, &self.line.fence);
+        self.line.fence.clear();
+    }
+
+    /// Shows what is held back of the word. If there is no room for it, a word begins the next line, unless a part of it is shown
+    /// already. `next` is what follows the word, if it has ended.
+    fn show_word(&mut self, kind: LineKind, next: Option<char>) {
+        let width = self.line.word.width();
+        let room = self.width().saturating_sub(self.line.column);
+        let may_break =
+            is_prose(kind) && self.line.follows_prose && !self.line.word.has_shown_part();
+        if may_break && width > room {
+            self.break_line();
+        }
+        self.style_word(kind, next);
+        self.line.word.mark_shown();
+        self.line.column += width;
+    }
+
+    fn break_line(&mut self) {
+        let indent = self.indent();
+        self.output.push(Style::PLAIN, "\n");
+        self.output.push(Style::PLAIN, &" ".repeat(indent));
+        self.line.column = indent;
+        self.line.follows_prose = false;
+    }
+
+    /// Puts what is held back of the word into the output, as words of such lines look.
+    fn style_word(&mut self, kind: LineKind, next: Option<char>) {
+        let line = &mut self.line;
+        let word = line.word.held();
+        match kind {
+            LineKind::Table if !is_of_rule(line.word.text()) => self.style_cells(next),
+            LineKind::Indented => self.output.push(Style::PLAIN, word),
+            LineKind::Prose | LineKind::Heading => {
+                line.inline
+                    .push(base_style(kind), word, next, &mut self.output);
+            }
+            // An unfinished word at the beginning of a line may become a marker or text.
+            LineKind::Margin if next.is_none() => {
+                line.inline.push(Style::PLAIN, word, next, &mut self.output);
+            }
+            // Markers, fences and rules of tables. Lines of code have no words.
+            _ => self.output.push(Style::DIM, word),
+        }
+    }
+
+    /// Puts what is held back of a word of a table into the output. It may have several cells. Their contents look like prose.
+    fn style_cells(&mut self, next: Option<char>) {
+        let line = &mut self.line;
+        let mut rest = line.word.held();
+        while let Some((cell, after)) = rest.split_once('|') {
+            line.inline
+                .push(Style::PLAIN, cell, Some('|'), &mut self.output);
+            // Nothing that a cell opens is open in the next one.
+            line.inline = InlineMarkdown::default();
+            self.output.push(Style::DIM, "|");
+            rest = after;
+        }
+        line.inline.push(Style::PLAIN, rest, next, &mut self.output);
     }
 
     /// The columns that a line may have. The last column of the terminal is left for a blank.
@@ -159,172 +293,20 @@ impl Formatter {
 
     /// How far a line is indented after a break: as far as the text before it, but at most half the line.
     fn indent(&self) -> usize {
-        self.reader.begin.min(self.width() / 2)
-    }
-
-    fn push_blank(&mut self, blank: char) {
-        self.end_word(blank);
-        self.inline.end_word();
-        let style = self.inline.style();
-        self.output.push(style, blank.encode_utf8(&mut [0; 4]));
-        self.column = column_after(self.column, blank);
-    }
-
-    fn push_letter(&mut self, letter: char) {
-        if self.word.may_end_before(letter) {
-            self.end_word(letter);
-        }
-        self.word.text.push(letter);
-    }
-
-    /// What may be a closing fence waits for the end of its line.
-    fn push_code(&mut self, character: char) {
-        self.word.text.push(character);
-        self.column = column_after(self.column, character);
-        if !self.reader.may_close() {
-            self.output.push(self.style_of_code(), self.word.rest());
-            self.word = HeldWord::default();
-        }
-    }
-
-    /// Markers of quotes and a closing fence look like those outside of code.
-    fn style_of_code(&self) -> Style {
-        if self.reader.is_in_margin() || self.reader.closes() {
-            Style::DIM
-        } else {
-            Style::CODE
-        }
-    }
-
-    fn end_line(&mut self) {
-        self.reader.end_line();
-        self.end_word('\n');
-        self.output.push(Style::PLAIN, "\n");
-        self.reader.next_line();
-        self.column = 0;
-        self.has_word = false;
-        self.inline = InlineMarkdown::default();
-    }
-
-    /// The word has ended, because this follows.
-    fn end_word(&mut self, next: char) {
-        if self.word.text.is_empty() {
-            return;
-        }
-        self.inline.heading = self.reader.kind == LineKind::Heading;
-        self.put_word(Some(next));
-        self.word = HeldWord::default();
-        // There is no break before the second word of a fence, because the first may be shown before the line turns out to be
-        // prose.
-        self.has_word = !matches!(self.reader.kind, LineKind::Begin | LineKind::Fence);
-    }
-
-    /// Puts the rest of the word on this line. Without room for it, a word begins the next line, unless a part of it is shown
-    /// already. `next` is what follows the word, if it has ended.
-    fn put_word(&mut self, next: Option<char>) {
-        let width = self.word.width();
-        let fits = width <= self.width().saturating_sub(self.column);
-        let is_prose = matches!(self.reader.kind, LineKind::Prose | LineKind::Heading);
-        let may_break = is_prose && self.word.shown == 0 && self.has_word;
-        if may_break && !fits {
-            self.break_line();
-        }
-        let word = self.word.rest();
-        // At the beginning of a line, an unfinished word may become a marker or text.
-        let may_be_text = self.reader.kind == LineKind::Begin && next.is_none();
-        match self.reader.kind {
-            LineKind::Table if !is_of_rule(&self.word.text) => self.put_cells(next),
-            LineKind::Code => self.output.push(self.style_of_code(), word),
-            LineKind::Indented => self.output.push(Style::PLAIN, word),
-            _ if is_prose || may_be_text => self.inline.put(word, next, &mut self.output),
-            // Markers, fences and rules.
-            _ => self.output.push(Style::DIM, word),
-        }
-        self.word.mark_shown();
-        self.column += width;
-    }
-
-    fn break_line(&mut self) {
-        let indent = self.indent();
-        self.output.push(Style::PLAIN, "\n");
-        self.output.push(Style::PLAIN, &" ".repeat(indent));
-        self.column = indent;
-        self.has_word = false;
-    }
-
-    /// Puts the rest of a word of a table, which may have several cells. Their contents look like prose.
-    fn put_cells(&mut self, next: Option<char>) {
-        let mut rest = self.word.rest();
-        while let Some((cell, after)) = rest.split_once('|') {
-            self.inline.put(cell, Some('|'), &mut self.output);
-            // Nothing that a cell opens is open in the next one.
-            self.inline = InlineMarkdown::default();
-            self.output.push(Style::DIM, "|");
-            rest = after;
-        }
-        self.inline.put(rest, next, &mut self.output);
+        self.line.reader.begin.min(self.width() / 2)
     }
 }
 
-/// A word that may be unfinished: text without blanks, or a single wide character. In fenced code, a line that may be the
-/// closing fence.
-#[derive(Default)]
-struct HeldWord {
-    /// Its text; once a part of it is shown, only the end of that part and the rest.
-    text: String,
-    /// How many bytes of it have been put on the line.
-    shown: usize,
-    /// How many bytes of it have been measured.
-    measured: usize,
-    /// The columns of what has been measured and is not shown.
-    columns: usize,
+/// Whether a line is wrapped, and its words have styles of their own.
+fn is_prose(kind: LineKind) -> bool {
+    matches!(kind, LineKind::Prose | LineKind::Heading)
 }
 
-impl HeldWord {
-    fn rest(&self) -> &str {
-        &self.text[self.shown..]
-    }
-
-    /// Forgets all that is shown but its end.
-    fn mark_shown(&mut self) {
-        let end = end_of(&self.text).len();
-        self.text.drain(..self.text.len() - end);
-        self.shown = end;
-        self.measured = end;
-        self.columns = 0;
-    }
-
-    /// The columns of the rest. It may combine with the end of what is shown: a skin tone comes after its emoji.
-    fn width(&mut self) -> usize {
-        let before = end_of(&self.text[..self.measured]);
-        let both = &self.text[self.measured - before.len()..];
-        self.columns = (self.columns + both.width()).saturating_sub(before.width());
-        self.measured = self.text.len();
-        self.columns
-    }
-
-    /// Whether a break is allowed before the character although there is no blank: between two wide characters that are not
-    /// parts of one emoji.
-    fn may_end_before(&self, character: char) -> bool {
-        if !is_wide(character) {
-            return false;
-        }
-        let before = end_of(&self.text);
-        let has_columns = |letter: &char| letter.width() != Some(0);
-        let Some(base) = before.chars().rev().find(has_columns) else {
-            return false;
-        };
-        let both = format!("{before}{character}");
-        let is_apart = both.width() > before.width();
-        is_apart && is_wide(base)
-    }
-}
-
-/// The end of a text, as far back as a character that follows may combine with it.
-fn end_of(text: &str) -> &str {
-    match text.char_indices().rev().nth(MAX_EMOJI) {
-        Some((at, _)) => &text[at..],
-        None => text,
+/// The style of text without marks.
+fn base_style(kind: LineKind) -> Style {
+    match kind {
+        LineKind::Heading => Style::BOLD,
+        _ => Style::PLAIN,
     }
 }
 
@@ -333,15 +315,13 @@ fn is_of_rule(word: &str) -> bool {
     word.len() > 1 && word.contains('-') && word.chars().all(|character| "|-:".contains(character))
 }
 
-fn is_wide(character: char) -> bool {
-    !character.is_ascii() && character.width() == Some(2)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use std::time::{Duration, Instant};
+
+    use unicode_width::UnicodeWidthStr;
 
     use super::*;
     use crate::output::code::{Audience, extract};
@@ -406,8 +386,8 @@ mod tests {
             let mut shown = formatter.feed(begin, 80);
             for _ in 0..50 {
                 shown += &formatter.feed(&"x".repeat(MAX_HELD / 4), 80);
-                let is_right = formatter.word.text.len() <= 2 * MAX_HELD;
-                assert!(is_right, "{begin}: {}", formatter.word.text.len());
+                let is_right = formatter.line.word.text().len() <= 2 * MAX_HELD;
+                assert!(is_right, "{begin}: {}", formatter.line.word.text().len());
             }
             shown += &formatter.feed(NEXT, 80);
             shown += &formatter.finish(80);
@@ -687,11 +667,11 @@ mod tests {
     #[test]
     fn a_pause_shows_what_has_come() {
         let mut wrapper = Formatter::new(WRAPS);
-        assert!(!wrapper.holds_word());
+        assert!(!wrapper.line.is_held_back());
         assert_eq!(wrapper.feed("one tw", 10), "one ");
-        assert!(wrapper.holds_word());
+        assert!(wrapper.line.is_held_back());
         assert_eq!(wrapper.pause(10), "tw");
-        assert!(!wrapper.holds_word());
+        assert!(!wrapper.line.is_held_back());
         // There is no break within the word, but one after it.
         assert_eq!(wrapper.feed("o345678 t", 10), "o345678 ");
         assert_eq!(wrapper.pause(10), "\nt");

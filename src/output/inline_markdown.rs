@@ -1,4 +1,4 @@
-//! Bold, italic and colour for the Markdown within a line (pure).
+//! Reads the Markdown within a line, and makes its text bold, italic or coloured (pure).
 //!
 //! Every character stays, also the marks. In case of doubt, text stays plain.
 
@@ -9,135 +9,187 @@ use super::styled_text::{Style, StyledText};
 /// More marks than this in a row are no emphasis.
 const MAX_MARKS: usize = 3;
 
-/// The state within a line: which marks have opened strong text, emphasis or code so far.
+/// The marks of a line that are open: they have opened strong text, emphasis or code that is not closed.
 #[derive(Default)]
 pub struct InlineMarkdown {
-    /// The line is a heading.
-    pub heading: bool,
     /// The mark of the strong text that is open.
     strong: Option<char>,
     /// The mark of the emphasis that is open.
     emphasis: Option<char>,
-    /// How many backticks opened code; zero outside code.
-    code: usize,
-    /// The word has an address of the web, where marks open nothing.
-    url: bool,
-    /// The character before the marks; `None` after a blank and at the line's start.
+    /// How many backticks opened the code that is open.
+    code: Option<usize>,
+    word: InlineWord,
+}
+
+/// The current word, as far as it has been read.
+#[derive(Default)]
+struct InlineWord {
+    /// It has a URL, where marks open nothing.
+    has_url: bool,
+    /// The last character before the unread marks; `None` if the word begins with them.
     before: Option<char>,
-    /// The mark at the end of what has come, and how often it is repeated. What follows decides its meaning.
+    /// The marks at its end, whose meaning depends on what follows.
+    unread: Option<Marks>,
+}
+
+/// The same mark, a number of times in a row.
+#[derive(Clone, Copy)]
+struct Marks {
     mark: char,
-    marks: usize,
+    count: usize,
+}
+
+/// What marks may do by the characters before and after them.
+#[derive(Clone, Copy)]
+struct Sides {
+    opens: bool,
+    closes: bool,
 }
 
 impl InlineMarkdown {
     /// How text looks now.
     pub fn style(&self) -> Style {
         let mut style = Style::PLAIN;
-        if self.heading || self.strong.is_some() {
+        if self.strong.is_some() {
             style = style | Style::BOLD;
         }
         if self.emphasis.is_some() {
             style = style | Style::ITALIC;
         }
-        if self.code > 0 {
+        if self.code.is_some() {
             style = style | Style::CODE;
         }
         style
     }
 
-    /// A blank has come after a word.
+    /// Goes on to the next word, after a blank. Only emphasis ends with its word.
     pub fn end_word(&mut self) {
         self.emphasis = None;
-        self.before = None;
-        self.marks = 0;
-        self.url = false;
+        self.word = InlineWord::default();
     }
 
-    /// Styles a word, or a part of it. `next` is what follows it, if that has come.
-    pub fn put(&mut self, mut text: &str, next: Option<char>, output: &mut StyledText) {
+    /// Puts a word, or a part of it, into the output with its styles and this one. `next` is what follows it, if that has come.
+    pub fn push(
+        &mut self,
+        base: Style,
+        mut text: &str,
+        next: Option<char>,
+        output: &mut StyledText,
+    ) {
         loop {
-            if self.marks == 0 {
-                let mark_at =
-                    text.find(|letter| letter == '`' || self.code == 0 && "*_".contains(letter));
-                let plain_end = mark_at.unwrap_or(text.len());
-                let (plain, rest) = text.split_at(plain_end);
-                output.push(self.style(), plain);
-                self.url |= plain.contains("://");
-                self.before = plain.chars().next_back().or(self.before);
-                let Some(mark) = rest.chars().next() else {
-                    return;
-                };
-                self.mark = mark;
-                text = rest;
+            // These marks may continue some at the end of an earlier part.
+            let earlier = self.word.unread.take();
+            if earlier.is_none() {
+                text = self.push_plain(base, text, output);
             }
-            let rest = text.trim_start_matches(self.mark);
-            let marks = &text[..text.len() - rest.len()];
-            self.marks += marks.len();
-            let style_before = self.style();
-            let Some(after) = rest.chars().next().or(next) else {
-                return output.push(style_before, marks);
+            let mark = match earlier {
+                Some(earlier) => Some(earlier.mark),
+                None => text.chars().next(),
             };
-            self.read_marks(after, rest, next);
+            let Some(mark) = mark else {
+                return;
+            };
+            let rest = text.trim_start_matches(mark);
+            let shown = &text[..text.len() - rest.len()];
+            let count = earlier.map_or(0, |earlier| earlier.count) + shown.len();
+            let marks = Marks { mark, count };
+            let style_before = base | self.style();
+            let Some(after) = rest.chars().next().or(next) else {
+                output.push(style_before, shown);
+                self.word.unread = Some(marks);
+                return;
+            };
+            self.read_marks(marks, after, rest, next);
             // Marks look like the text between them.
-            output.push(style_before | self.style(), marks);
-            self.before = Some(self.mark);
-            self.marks = 0;
+            output.push(style_before | self.style(), shown);
+            self.word.before = Some(marks.mark);
             text = rest;
         }
     }
 
-    /// Decides what the marks mean, now that `after` follows them. `rest` is the rest of the word, which begins with `after`.
-    fn read_marks(&mut self, after: char, rest: &str, next: Option<char>) {
-        let is_escaped = self.before == Some('\\');
-        let is_name = self.mark == '_' && self.before == Some('.');
-        let is_literal = is_escaped || is_name || self.url;
-        let begins_word = !is_part_of_word(self.before) && !after.is_whitespace();
-        let opens = begins_word && !is_literal;
-        if self.mark == '`' {
-            if self.code == self.marks {
-                self.code = 0;
-            } else if self.code == 0 && opens {
-                self.code = self.marks;
-            }
+    /// Puts the text before the first mark into the output, and returns the rest. In code, only backticks are marks.
+    fn push_plain<'a>(&mut self, base: Style, text: &'a str, output: &mut StyledText) -> &'a str {
+        let is_in_code = self.code.is_some();
+        let is_mark = |letter| letter == '`' || !is_in_code && "*_".contains(letter);
+        let (plain, rest) = text.split_at(text.find(is_mark).unwrap_or(text.len()));
+        output.push(base | self.style(), plain);
+        self.word.has_url |= plain.contains("://");
+        self.word.before = plain.chars().next_back().or(self.word.before);
+        rest
+    }
+
+    /// Opens or closes what these marks open or close. The rest of the word follows them, and then `next`.
+    fn read_marks(&mut self, marks: Marks, after: char, rest: &str, next: Option<char>) {
+        let sides = self.sides_of(marks, after);
+        if marks.mark == '`' {
+            self.read_backticks(marks, sides);
             return;
         }
-
-        let ends_word = self.mark == '*' || !is_in_word(after);
-        let closes = ends_word && self.before.is_some() && !is_escaped;
         // Three marks make text strong and emphasized.
-        if (2..=MAX_MARKS).contains(&self.marks) {
-            if self.strong.is_none() && opens && after != '/' {
-                self.strong = Some(self.mark);
-            } else if self.strong == Some(self.mark) && closes {
-                self.strong = None;
-            }
+        if (2..=MAX_MARKS).contains(&marks.count) {
+            self.read_strong(marks, sides, after);
         }
-        if is_emphasis(self.marks) {
-            let may_open = self.emphasis.is_none() && opens;
-            if may_open && self.closes_within(rest, next) {
-                self.emphasis = Some(self.mark);
-            } else if self.emphasis == Some(self.mark) && closes {
-                self.emphasis = None;
-            }
+        if is_emphasis(marks.count) {
+            self.read_emphasis(marks, sides, rest, next);
         }
     }
 
-    /// Whether the next marks in the rest of the word close the emphasis that opens here.
-    fn closes_within(&self, rest: &str, next: Option<char>) -> bool {
-        for (at, _) in rest.match_indices(self.mark) {
-            let (inside, end) = rest.split_at(at);
-            let after = end.trim_start_matches(self.mark);
-            let before = inside.chars().next_back();
-            let follows = after.chars().next().or(next);
-            if self.mark == '_' && is_part_of_word(before) && is_part_of_word(follows) {
-                continue;
-            }
-            let ends_word = self.mark == '*' || follows.is_some_and(|letter| !is_in_word(letter));
-            let has_text = inside.contains(char::is_alphanumeric);
-            return is_emphasis(end.len() - after.len()) && ends_word && has_text;
+    fn sides_of(&self, marks: Marks, after: char) -> Sides {
+        let before = self.word.before;
+        let is_escaped = before == Some('\\');
+        let is_name = marks.mark == '_' && before == Some('.');
+        let is_literal = is_escaped || is_name || self.word.has_url;
+        let begins_word = !is_part_of_word(before) && !after.is_whitespace();
+        let ends_word = marks.mark == '*' || !is_in_word(after);
+        Sides {
+            opens: begins_word && !is_literal,
+            closes: ends_word && before.is_some() && !is_escaped,
         }
-        false
     }
+
+    /// Code is closed by as many backticks as opened it, whatever is beside them.
+    fn read_backticks(&mut self, marks: Marks, sides: Sides) {
+        if self.code == Some(marks.count) {
+            self.code = None;
+        } else if self.code.is_none() && sides.opens {
+            self.code = Some(marks.count);
+        }
+    }
+
+    fn read_strong(&mut self, marks: Marks, sides: Sides, after: char) {
+        let is_pattern = after == '/';
+        if self.strong.is_none() && sides.opens && !is_pattern {
+            self.strong = Some(marks.mark);
+        } else if self.strong == Some(marks.mark) && sides.closes {
+            self.strong = None;
+        }
+    }
+
+    fn read_emphasis(&mut self, marks: Marks, sides: Sides, rest: &str, next: Option<char>) {
+        let may_open = self.emphasis.is_none() && sides.opens;
+        if may_open && closes_within(marks.mark, rest, next) {
+            self.emphasis = Some(marks.mark);
+        } else if self.emphasis == Some(marks.mark) && sides.closes {
+            self.emphasis = None;
+        }
+    }
+}
+
+/// Whether the next marks in the rest of the word close the emphasis that this mark opens.
+fn closes_within(mark: char, rest: &str, next: Option<char>) -> bool {
+    for (at, _) in rest.match_indices(mark) {
+        let (inside, end) = rest.split_at(at);
+        let after = end.trim_start_matches(mark);
+        let before = inside.chars().next_back();
+        let follows = after.chars().next().or(next);
+        if mark == '_' && is_part_of_word(before) && is_part_of_word(follows) {
+            continue;
+        }
+        let ends_word = mark == '*' || follows.is_some_and(|letter| !is_in_word(letter));
+        let has_text = inside.contains(char::is_alphanumeric);
+        return is_emphasis(end.len() - after.len()) && ends_word && has_text;
+    }
+    false
 }
 
 fn is_emphasis(marks: usize) -> bool {
@@ -163,7 +215,12 @@ mod tests {
         let (mut inline, mut output) = (InlineMarkdown::default(), StyledText::new(true));
         for word in line.split_inclusive(' ') {
             let blank = word.ends_with(' ').then_some(' ');
-            inline.put(word.trim_end(), blank.or(Some('\n')), &mut output);
+            inline.push(
+                Style::PLAIN,
+                word.trim_end(),
+                blank.or(Some('\n')),
+                &mut output,
+            );
             if blank.is_some() {
                 inline.end_word();
                 output.push(inline.style(), " ");
@@ -239,10 +296,10 @@ mod tests {
             let (mut inline, mut output) = (InlineMarkdown::default(), StyledText::new(true));
             let mut shown = String::new();
             for part in parts {
-                inline.put(part, None, &mut output);
+                inline.push(Style::PLAIN, part, None, &mut output);
                 shown += &output.take();
             }
-            inline.put("", Some('\n'), &mut output);
+            inline.push(Style::PLAIN, "", Some('\n'), &mut output);
             assert_eq!(shown + &output.take(), expected, "{parts:?}");
         }
     }

@@ -1,7 +1,8 @@
-//! Reads Markdown, and decides what each line is: for its look on a terminal, and for `-x` (pure).
+//! Reads Markdown line by line, and decides what each line is: for a terminal, and for `-x` (pure).
 //!
-//! It looks at each character once, and decides as early as the text allows, because an answer comes in pieces. In case of
-//! doubt a line is prose.
+//! A `BlockContext` says what the lines before mean for the next one. A `LineReader` begins with it, is given each character of
+//! the line once, and decides as early as the text allows, because an answer comes in pieces. Its `end` returns the `MarkdownLine`
+//! that there is if nothing follows, and with it the context of the next line. In case of doubt a line is prose.
 
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
@@ -18,25 +19,37 @@ pub const MIN_FENCE: usize = 3;
 /// The highest level of a heading.
 const MAX_LEVEL: usize = 6;
 
-/// The kind of line, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// Only blanks and the markers of lists and quotes have come.
-    #[default]
-    Begin,
+    /// It has only blanks and the markers of lists and quotes, or what may still become a marker, a heading or a fence.
+    Margin,
     Prose,
     Heading,
     Table,
     /// Code without a fence.
     Indented,
-    /// It opens or closes fenced code.
-    Fence,
-    /// It is within fenced code, or may still close it.
-    Code,
+    /// It opens fenced code.
+    Opening(OpenFence),
+    /// It is within fenced code.
+    Code(CodePart),
+    /// It closes fenced code.
+    Closing,
+}
+
+/// How far a line of fenced code has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodePart {
+    /// It has only blanks, and the markers of the quote that the code is in.
+    Margin,
+    /// It may still become the closing fence.
+    MayClose,
+    /// It is certainly code.
+    Text,
 }
 
 /// The fence that opened the code.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFence {
     character: char,
     pub length: usize,
@@ -46,10 +59,56 @@ pub struct OpenFence {
     quotes: usize,
 }
 
-/// What follows the blanks and markers at the beginning of a line, as far as it has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What the lines before mean for the next one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BlockContext {
+    /// The fenced code that is open.
+    fence: Option<OpenFence>,
+    in_list: bool,
+    /// The previous line is neither blank nor indented code.
+    after_text: bool,
+}
+
+/// A line that has ended.
+pub struct MarkdownLine {
+    pub kind: LineKind,
+    /// The column at which its text begins, after blanks and markers.
+    pub begin: usize,
+    /// What this line and those before it mean for the next one.
+    pub context: BlockContext,
+}
+
+/// A line, as far as it has come.
+pub struct LineReader {
+    state: LineState,
+    /// The column at which its text begins, after blanks and markers.
+    pub begin: usize,
+    /// The column of the next character, as long as that matters.
+    column: usize,
+    after_text: bool,
+    in_list: bool,
+    /// It begins with a marker.
+    is_marked: bool,
+    /// How many markers of block quotes it begins with.
+    quotes: usize,
+}
+
+/// What the beginning of a line has decided.
+#[derive(Debug, Clone, Copy)]
+enum LineState {
+    /// Nothing yet.
+    Start(Start),
+    /// The kind, which stays the same whatever follows.
+    Decided(LineKind),
+    /// It opens fenced code, unless more backticks follow.
+    Opening(OpenFence),
+    /// It is within the code of this fence.
+    Fenced(OpenFence, Fenced),
+}
+
+/// What follows the blanks and markers at the beginning of a line.
+#[derive(Debug, Clone, Copy)]
 enum Start {
-    #[default]
     Nothing,
     /// A marker of a list, if a blank follows.
     Marker,
@@ -59,237 +118,237 @@ enum Start {
     Hashes(usize),
     /// A fence, if it is long enough: its character and its length.
     Fence(char, usize),
-    /// In fenced code: a fence that closes it if nothing but blanks follows.
-    Closing,
-    /// In fenced code: code.
-    Code,
 }
 
-/// What is known of the lines before, and of the current one.
-#[derive(Default)]
-pub struct Reader {
-    /// The previous line is neither blank nor indented code.
-    after_text: bool,
-    in_list: bool,
-    pub fence: Option<OpenFence>,
-    /// The kind of the current line.
-    pub kind: LineKind,
-    /// The column at which its text begins, after blanks and markers.
-    pub begin: usize,
-    /// The column of the next character. It counts until the line's kind is known, and in the margin of code.
-    column: usize,
-    /// It begins with a marker.
-    marked: bool,
-    /// How many markers of block quotes it begins with.
-    quotes: usize,
-    start: Start,
+/// What follows the blanks and markers at the beginning of a line of fenced code.
+#[derive(Debug, Clone, Copy)]
+enum Fenced {
+    Nothing,
+    /// The closing fence, if it is long enough and only blanks follow: its length.
+    Fence(usize),
+    /// The closing fence and blanks, if only blanks follow.
+    FenceAndBlank,
+    Text,
 }
 
-impl Reader {
-    /// A reader of a line that is prose, whose text begins at this column.
-    pub fn of_prose(begin: usize) -> Reader {
-        Reader {
-            kind: LineKind::Prose,
-            begin,
-            ..Reader::default()
+impl BlockContext {
+    /// Reads a whole line.
+    pub fn read(self, line: &str) -> MarkdownLine {
+        let mut reader = LineReader::new(self);
+        for character in line.chars() {
+            reader.push(character);
+        }
+        reader.end()
+    }
+}
+
+impl LineReader {
+    pub fn new(context: BlockContext) -> LineReader {
+        let state = match context.fence {
+            Some(fence) => LineState::Fenced(fence, Fenced::Nothing),
+            None => LineState::Start(Start::Nothing),
+        };
+        LineReader {
+            state,
+            begin: 0,
+            column: 0,
+            after_text: context.after_text,
+            in_list: context.in_list,
+            is_marked: false,
+            quotes: 0,
         }
     }
 
-    /// Reads a complete line after the one before.
-    pub fn read_line(&mut self, line: &str) {
-        self.next_line();
-        for character in line.chars() {
-            self.push(character);
+    /// A reader of a line that is prose, whose text begins at this column.
+    pub fn of_prose(begin: usize) -> LineReader {
+        LineReader {
+            state: LineState::Decided(LineKind::Prose),
+            begin,
+            ..LineReader::new(BlockContext::default())
         }
-        self.end_line();
     }
 
     /// Reads the next character of the line.
     pub fn push(&mut self, character: char) {
-        match self.kind {
-            LineKind::Begin if is_blank(character) => self.end_start(),
-            LineKind::Begin => self.push_start(character),
-            LineKind::Code => self.push_code(character),
+        match self.state {
+            LineState::Start(start) if is_blank(character) => self.end_start(start),
+            LineState::Start(start) => self.push_start(start, character),
             // With another backtick, the fence was code within a line.
-            LineKind::Fence if character == '`' && self.has_backticks() => {
-                self.kind = LineKind::Prose;
-                self.fence = None;
+            LineState::Opening(fence) if character == '`' && fence.has_backticks() => {
+                self.state = LineState::Decided(LineKind::Prose);
             }
-            _ => {}
+            LineState::Fenced(fence, fenced) => self.push_fenced(fence, fenced, character),
+            LineState::Decided(_) | LineState::Opening(_) => return,
         }
         self.column = column_after(self.column, character);
     }
 
-    /// Reads a character before which only blanks and markers have come, and what the line starts with.
-    fn push_start(&mut self, character: char) {
-        match self.start {
-            Start::Nothing => self.begin_text(character),
-            Start::Number if character.is_ascii_digit() => {}
-            Start::Number if matches!(character, '.' | ')') => self.start = Start::Marker,
-            Start::Hashes(count) if character == '#' && count < MAX_LEVEL => {
-                self.start = Start::Hashes(count + 1);
+    /// What the line is so far. More text may change that.
+    pub fn kind(&self) -> LineKind {
+        match self.state {
+            LineState::Start(_) => LineKind::Margin,
+            LineState::Decided(kind) => kind,
+            LineState::Opening(fence) => LineKind::Opening(fence),
+            LineState::Fenced(_, Fenced::Nothing) => LineKind::Code(CodePart::Margin),
+            LineState::Fenced(_, Fenced::Fence(_) | Fenced::FenceAndBlank) => {
+                LineKind::Code(CodePart::MayClose)
             }
-            Start::Fence(mark, length) if character == mark => {
-                self.start = Start::Fence(mark, length + 1);
-            }
-            Start::Fence(mark, length) if length >= MIN_FENCE => self.open_fence(mark, length),
-            _ => self.kind = LineKind::Prose,
+            LineState::Fenced(_, Fenced::Text) => LineKind::Code(CodePart::Text),
         }
     }
 
+    /// The line, if it ends here.
+    pub fn end(&self) -> MarkdownLine {
+        let kind = self.kind_at_end();
+        let is_blank = kind == LineKind::Margin && !self.is_marked;
+        let fence = match (kind, self.state) {
+            (LineKind::Opening(fence), _) => Some(fence),
+            (LineKind::Code(_), LineState::Fenced(fence, _)) => Some(fence),
+            _ => None,
+        };
+        MarkdownLine {
+            kind,
+            begin: self.begin,
+            context: BlockContext {
+                fence,
+                in_list: self.in_list,
+                after_text: !is_blank && kind != LineKind::Indented,
+            },
+        }
+    }
+
+    fn kind_at_end(&self) -> LineKind {
+        match self.state {
+            // Only markers make an empty item or a line of a quote.
+            LineState::Start(Start::Nothing) => LineKind::Margin,
+            LineState::Start(Start::Fence(character, length)) if length >= MIN_FENCE => {
+                LineKind::Opening(self.fence(character, length))
+            }
+            LineState::Start(_) => LineKind::Prose,
+            LineState::Fenced(_, Fenced::FenceAndBlank) => LineKind::Closing,
+            LineState::Fenced(fence, Fenced::Fence(length)) if length >= fence.length => {
+                LineKind::Closing
+            }
+            LineState::Fenced(_, Fenced::Fence(_)) => LineKind::Code(CodePart::Text),
+            LineState::Decided(_) | LineState::Opening(_) | LineState::Fenced(..) => self.kind(),
+        }
+    }
+
+    /// Reads a character before which only blanks and markers have come, and what the line starts with.
+    fn push_start(&mut self, start: Start, character: char) {
+        self.state = match start {
+            Start::Nothing => self.begin_text(character),
+            Start::Number if character.is_ascii_digit() => LineState::Start(start),
+            Start::Number if matches!(character, '.' | ')') => LineState::Start(Start::Marker),
+            Start::Hashes(count) if character == '#' && count < MAX_LEVEL => {
+                LineState::Start(Start::Hashes(count + 1))
+            }
+            Start::Fence(mark, length) if character == mark => {
+                LineState::Start(Start::Fence(mark, length + 1))
+            }
+            Start::Fence(mark, length) if length >= MIN_FENCE => {
+                LineState::Opening(self.fence(mark, length))
+            }
+            _ => LineState::Decided(LineKind::Prose),
+        };
+    }
+
     /// Reads the first character after blanks and markers. A line may have several markers.
-    fn begin_text(&mut self, character: char) {
+    fn begin_text(&mut self, character: char) -> LineState {
         self.begin = self.column;
-        let follows_blank_line = !self.marked && !self.after_text;
+        let follows_blank_line = !self.is_marked && !self.after_text;
         if follows_blank_line && self.begin == 0 {
             self.in_list = false;
         }
         if follows_blank_line && self.begin >= CODE_INDENT && !self.in_list {
-            self.kind = LineKind::Indented;
-            return;
+            return LineState::Decided(LineKind::Indented);
         }
         match character {
-            '|' => self.kind = LineKind::Table,
+            '|' => LineState::Decided(LineKind::Table),
             '>' => {
-                self.marked = true;
+                self.is_marked = true;
                 self.quotes += 1;
+                LineState::Start(Start::Nothing)
             }
-            '-' | '*' | '+' => self.start = Start::Marker,
-            '0'..='9' => self.start = Start::Number,
-            '#' => self.start = Start::Hashes(1),
-            '`' | '~' => self.start = Start::Fence(character, 1),
-            _ => self.kind = LineKind::Prose,
+            '-' | '*' | '+' => LineState::Start(Start::Marker),
+            '0'..='9' => LineState::Start(Start::Number),
+            '#' => LineState::Start(Start::Hashes(1)),
+            '`' | '~' => LineState::Start(Start::Fence(character, 1)),
+            _ => LineState::Decided(LineKind::Prose),
         }
     }
 
     /// Reads a blank after what the line starts with.
-    fn end_start(&mut self) {
-        match self.start {
-            Start::Nothing => {}
+    fn end_start(&mut self, start: Start) {
+        self.state = match start {
+            Start::Nothing => LineState::Start(start),
             Start::Marker => {
-                self.marked = true;
+                self.is_marked = true;
                 self.in_list = true;
-                self.start = Start::Nothing;
+                LineState::Start(Start::Nothing)
             }
-            Start::Hashes(_) if self.may_be_heading() => self.kind = LineKind::Heading,
-            Start::Fence(mark, length) if length >= MIN_FENCE => self.open_fence(mark, length),
-            _ => self.kind = LineKind::Prose,
-        }
+            Start::Hashes(_) if self.may_be_heading() => LineState::Decided(LineKind::Heading),
+            Start::Fence(mark, length) if length >= MIN_FENCE => {
+                LineState::Opening(self.fence(mark, length))
+            }
+            _ => LineState::Decided(LineKind::Prose),
+        };
     }
 
     fn may_be_heading(&self) -> bool {
-        self.marked || self.in_list || self.begin < CODE_INDENT
+        self.is_marked || self.in_list || self.begin < CODE_INDENT
     }
 
-    fn open_fence(&mut self, character: char, length: usize) {
-        self.kind = LineKind::Fence;
-        self.fence = Some(OpenFence {
+    /// The fence that begins where the text of this line does.
+    fn fence(&self, character: char, length: usize) -> OpenFence {
+        OpenFence {
             character,
             length,
             begin: self.begin,
             quotes: self.quotes,
-        });
+        }
     }
 
     /// Reads a character of a line within fenced code.
-    fn push_code(&mut self, character: char) {
-        let Some(fence) = self.fence else {
+    fn push_fenced(&mut self, fence: OpenFence, fenced: Fenced, character: char) {
+        let next = match fenced {
+            Fenced::Nothing => return self.push_margin(fence, character),
+            Fenced::Fence(length) if character == fence.character => Fenced::Fence(length + 1),
+            Fenced::Fence(length) if length >= fence.length && is_blank(character) => {
+                Fenced::FenceAndBlank
+            }
+            Fenced::FenceAndBlank if is_blank(character) => fenced,
+            Fenced::Fence(_) | Fenced::FenceAndBlank | Fenced::Text => Fenced::Text,
+        };
+        self.state = LineState::Fenced(fence, next);
+    }
+
+    /// Reads a character of a line within fenced code, before which only blanks and the markers of quotes have come.
+    fn push_margin(&mut self, fence: OpenFence, character: char) {
+        let is_left_of_fence = self.column < fence.begin;
+        let continues_quote = character == '>' && is_left_of_fence && self.quotes < fence.quotes;
+        let is_near_fence = self.column <= fence.begin + MAX_FURTHER_INDENT;
+        if is_blank(character) {
             return;
-        };
-        match self.start {
-            Start::Nothing if is_blank(character) => {}
-            Start::Nothing if self.continues_quote(fence, character) => self.quotes += 1,
+        }
+        if continues_quote {
+            self.quotes += 1;
+        } else if fence.quotes > 0 && self.quotes == 0 && character != '>' {
             // The block quote with the code has ended.
-            Start::Nothing if fence.quotes > 0 && self.quotes == 0 && character != '>' => {
-                self.fence = None;
-                self.kind = LineKind::Begin;
-                self.push_start(character);
-            }
-            Start::Nothing if character == fence.character && self.is_near(fence) => {
-                self.start = Start::Fence(character, 1);
-            }
-            Start::Fence(mark, length) if character == mark => {
-                self.start = Start::Fence(mark, length + 1);
-            }
-            Start::Fence(_, length) if length >= fence.length && is_blank(character) => {
-                self.start = Start::Closing;
-            }
-            Start::Closing if is_blank(character) => {}
-            _ => self.start = Start::Code,
+            self.state = self.begin_text(character);
+        } else if character == fence.character && is_near_fence {
+            self.state = LineState::Fenced(fence, Fenced::Fence(1));
+        } else {
+            self.state = LineState::Fenced(fence, Fenced::Text);
         }
-    }
-
-    /// Whether a character in the margin of code is a marker of the quote that the code is in.
-    fn continues_quote(&self, fence: OpenFence, character: char) -> bool {
-        character == '>' && self.column < fence.begin && self.quotes < fence.quotes
-    }
-
-    /// Whether a fence at this column may close this one.
-    fn is_near(&self, fence: OpenFence) -> bool {
-        self.column <= fence.begin + MAX_FURTHER_INDENT
-    }
-
-    /// Whether only blanks and the markers of quotes have come of a line of fenced code.
-    pub fn is_in_margin(&self) -> bool {
-        self.kind == LineKind::Code && self.start == Start::Nothing
-    }
-
-    /// Whether a line of fenced code may turn out to be the closing fence.
-    pub fn may_close(&self) -> bool {
-        let has_fence = matches!(self.start, Start::Fence(..) | Start::Closing);
-        self.kind == LineKind::Code && has_fence
-    }
-
-    /// Whether a line of fenced code is the closing fence, if it ends here.
-    pub fn closes(&self) -> bool {
-        let is_long_enough = match (self.start, self.fence) {
-            (Start::Closing, _) => true,
-            (Start::Fence(_, length), Some(fence)) => length >= fence.length,
-            _ => false,
-        };
-        self.kind == LineKind::Code && is_long_enough
-    }
-
-    /// Whether fenced code is open, and backticks opened it.
-    pub fn has_backticks(&self) -> bool {
-        self.fence.is_some_and(|fence| fence.character == '`')
-    }
-
-    /// Reads the end of the line, which decides its kind.
-    pub fn end_line(&mut self) {
-        match (self.kind, self.start) {
-            (LineKind::Begin, Start::Fence(mark, length)) if length >= MIN_FENCE => {
-                self.open_fence(mark, length);
-            }
-            // Only markers make an empty item or a line of a quote.
-            (LineKind::Begin, Start::Nothing) => {}
-            (LineKind::Begin, _) => self.kind = LineKind::Prose,
-            _ if self.closes() => {
-                self.kind = LineKind::Fence;
-                self.fence = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// Goes on to the next line.
-    pub fn next_line(&mut self) {
-        let is_blank = self.kind == LineKind::Begin && !self.marked;
-        let kind = match self.fence {
-            Some(_) => LineKind::Code,
-            None => LineKind::Begin,
-        };
-        *self = Reader {
-            after_text: !is_blank && self.kind != LineKind::Indented,
-            in_list: self.in_list,
-            fence: self.fence,
-            kind,
-            ..Reader::default()
-        };
     }
 }
 
 impl OpenFence {
+    pub fn has_backticks(self) -> bool {
+        self.character == '`'
+    }
+
     /// What follows the fence on its line, such as the name of a language.
     pub fn info_of(self, line: &str) -> &str {
         let fence = line.trim_start_matches(|character| character != self.character);
@@ -322,11 +381,134 @@ pub fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t')
 }
 
-/// The column after a blank, a tab or a marker that stands at this one.
+/// The column after a blank, a tab or a marker that is at this one.
 pub fn column_after(column: usize, character: char) -> usize {
     if character == '\t' {
         column + TAB - column % TAB
     } else {
         column + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(kind: LineKind) -> &'static str {
+        match kind {
+            LineKind::Margin => "margin",
+            LineKind::Prose => "prose",
+            LineKind::Heading => "heading",
+            LineKind::Table => "table",
+            LineKind::Indented => "indented",
+            LineKind::Opening(_) => "opening",
+            LineKind::Code(CodePart::Margin) => "code-margin",
+            LineKind::Code(CodePart::MayClose) => "may-close",
+            LineKind::Code(CodePart::Text) => "code",
+            LineKind::Closing => "closing",
+        }
+    }
+
+    #[test]
+    fn a_line_is_what_its_beginning_and_the_lines_before_make_it() {
+        for (text, kinds) in [
+            ("a\n\n  b", "prose margin prose"),
+            ("# a\n####### a\n#a\n#\n", "heading prose prose prose"),
+            ("- a\n>\n> \n-\n- - 1.", "prose margin margin prose prose"),
+            ("- # a\n1. # a\n1 # a", "heading heading prose"),
+            ("| a\n  |a\n> |\na |", "table table table prose"),
+            (
+                "    a\n\n\ta\na\n    a",
+                "indented margin indented prose prose",
+            ),
+            (
+                "- a\n\n    a\n    # a\nb",
+                "prose margin prose heading prose",
+            ),
+            ("- a\n\nb\n\n    a", "prose margin prose margin indented"),
+            ("```\na\n```\na", "opening code closing prose"),
+            (
+                "```sh\n\n  \n```",
+                "opening code-margin code-margin closing",
+            ),
+            ("~~~\n```\n~~~~~ \n", "opening code closing"),
+            ("````\n```\n```` a\n````", "opening code code closing"),
+            (
+                "```\n   ```\n```\n    ```\n```",
+                "opening closing opening code closing",
+            ),
+            (
+                "``\n``` a`\n``` a ```\n~~~ ~\n~~~",
+                "prose prose prose opening closing",
+            ),
+            (
+                "> ```\n> a\n>\n> > a\nb",
+                "opening code code-margin code prose",
+            ),
+            ("> ```\n\n- a", "opening code-margin prose"),
+            ("- ```\n  a\n  ```", "opening code closing"),
+        ] {
+            let mut context = BlockContext::default();
+            let mut found = Vec::new();
+            for text in text.lines() {
+                let line = context.read(text);
+                found.push(name(line.kind));
+                context = line.context;
+            }
+            assert_eq!(found.join(" "), kinds, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_decided_as_early_as_its_characters_allow() {
+        // The lines before, and what each character makes of the line.
+        for (before, line, kinds) in [
+            ("", "ab", "prose prose"),
+            ("", "- a", "margin margin prose"),
+            ("", "1) a", "margin margin margin prose"),
+            ("", "1x", "margin prose"),
+            ("", "## a", "margin margin heading heading"),
+            ("", "*a", "margin prose"),
+            ("", "> |", "margin margin table"),
+            ("", "```a`", "margin margin margin opening prose"),
+            ("", "``` ~", "margin margin margin opening opening"),
+            ("```", "  a`", "code-margin code-margin code code"),
+            ("```", "``` ", "may-close may-close may-close may-close"),
+            ("```", "``a", "may-close may-close code"),
+            (
+                "```",
+                "``` a",
+                "may-close may-close may-close may-close code",
+            ),
+            ("> ```", "> a", "code-margin code-margin code"),
+            ("> ```", " a", "code-margin prose"),
+        ] {
+            let mut reader = LineReader::new(BlockContext::default().read(before).context);
+            let mut found = Vec::new();
+            for character in line.chars() {
+                reader.push(character);
+                found.push(name(reader.kind()));
+            }
+            assert_eq!(found.join(" "), kinds, "{before:?} {line:?}");
+        }
+    }
+
+    #[test]
+    fn text_begins_after_blanks_and_markers() {
+        for (line, begin) in [
+            ("a", 0),
+            ("  a", 2),
+            ("- a", 2),
+            ("-   a", 4),
+            ("10. a", 4),
+            ("> - a", 4),
+            ("-\ta", 8),
+            ("-a", 0),
+            ("- [ ] a", 2),
+            ("  - # a", 4),
+        ] {
+            let found = BlockContext::default().read(line).begin;
+            assert_eq!(found, begin, "{line:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod code;
 mod formatter;
+mod held_word;
 mod inline_markdown;
 pub mod markdown;
 mod notes;

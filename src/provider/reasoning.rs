@@ -1,6 +1,6 @@
 //! Separates the answer from reasoning between tags at the beginning of a reply (pure).
 
-use crate::output::markdown::{LineKind, Reader};
+use crate::output::markdown::{BlockContext, LineKind};
 
 /// The tags around the reasoning that some models put before the answer. Bedrock puts a pair of them around each piece.
 const TAGS: &[(&str, &str)] = &[
@@ -167,11 +167,15 @@ pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
     if !text.contains(IN_TAGS) || !OPENED_BY_TEMPLATES.iter().any(has_close) {
         return None;
     }
-    let mut reader = Reader::default();
+    let mut context = BlockContext::default();
     let mut begin = 0;
     for line in text.split_inclusive('\n') {
-        reader.read_line(line.trim_end_matches(['\r', '\n']));
-        let is_code = matches!(reader.kind, LineKind::Fence | LineKind::Code);
+        let read = context.read(line.trim_end_matches(['\r', '\n']));
+        context = read.context;
+        let is_code = matches!(
+            read.kind,
+            LineKind::Opening(_) | LineKind::Code(_) | LineKind::Closing
+        );
         if !is_code
             && line.contains(IN_TAGS)
             && let Some((at, close)) = first_tag(line)

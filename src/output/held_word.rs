@@ -1,0 +1,180 @@
+//! Holds a word back until it has ended, and measures it (pure).
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The most characters that one emoji may consist of.
+const MAX_EMOJI: usize = 64;
+
+/// A word that may be unfinished: text without blanks, or a single wide character. A part of it may be shown already.
+#[derive(Default)]
+pub struct HeldWord {
+    /// Its text; once a part of it is shown, only the end of that part and the rest.
+    text: String,
+    /// How many bytes of it are shown.
+    shown: usize,
+    /// How many bytes of it have been measured.
+    measured: usize,
+    /// The columns of what has been measured and is not shown.
+    columns: usize,
+}
+
+impl HeldWord {
+    pub fn push(&mut self, letter: char) {
+        self.text.push(letter);
+    }
+
+    /// Goes on to the next word.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.mark_shown();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether a part of it is shown.
+    pub fn has_shown_part(&self) -> bool {
+        self.shown > 0
+    }
+
+    /// Its text. Once a part of it is shown, only the end of that part is left.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What is not shown of it.
+    pub fn held(&self) -> &str {
+        &self.text[self.shown..]
+    }
+
+    /// Notes that all of it is shown, and forgets that but for its end.
+    pub fn mark_shown(&mut self) {
+        let end = end_of(&self.text).len();
+        self.text.drain(..self.text.len() - end);
+        self.shown = end;
+        self.measured = end;
+        self.columns = 0;
+    }
+
+    /// The columns of what is not shown. It may combine with the end of what is: a skin tone comes after its emoji. Only what
+    /// has come since the last call is measured.
+    pub fn width(&mut self) -> usize {
+        let before = end_of(&self.text[..self.measured]);
+        let both = &self.text[self.measured - before.len()..];
+        self.columns = (self.columns + both.width()).saturating_sub(before.width());
+        self.measured = self.text.len();
+        self.columns
+    }
+
+    /// Whether it ends before this character although there is no blank: a break is allowed between two wide characters that
+    /// are not parts of one emoji.
+    pub fn ends_before(&self, character: char) -> bool {
+        if !is_wide(character) {
+            return false;
+        }
+        let before = end_of(&self.text);
+        let has_columns = |letter: &char| letter.width() != Some(0);
+        let Some(base) = before.chars().rev().find(has_columns) else {
+            return false;
+        };
+        let both = format!("{before}{character}");
+        let is_apart = both.width() > before.width();
+        is_apart && is_wide(base)
+    }
+}
+
+/// The end of a text, as far back as a character that follows may combine with it.
+fn end_of(text: &str) -> &str {
+    match text.char_indices().rev().nth(MAX_EMOJI) {
+        Some((at, _)) => &text[at..],
+        None => text,
+    }
+}
+
+fn is_wide(character: char) -> bool {
+    !character.is_ascii() && character.width() == Some(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(text: &str) -> HeldWord {
+        let mut word = HeldWord::default();
+        text.chars().for_each(|letter| word.push(letter));
+        word
+    }
+
+    #[test]
+    fn a_word_is_as_wide_as_a_terminal_shows_it_however_it_is_split_and_shown() {
+        // The parts of a word, and the columns that each adds.
+        for (parts, columns) in [
+            (&["abc"][..], &[3][..]),
+            (&["日本"], &[4]),
+            (&["e\u{301}e\u{301}"], &[2]),
+            // A mark belongs to the letter before it.
+            (&["e", "\u{301}"], &[1, 0]),
+            (&["👍", "🏽"], &[2, 0]),
+            (&["日", "🏽"], &[2, 2]),
+            (&["👩", "\u{200d}", "👩", "\u{200d}👧"], &[2, 0, 0, 0]),
+            (&["🇩", "🇪"], &[1, 1]),
+            (&["❤", "\u{fe0f}"], &[1, 1]),
+            (&["", "a"], &[0, 1]),
+        ] {
+            let (mut held, mut shown) = (HeldWord::default(), HeldWord::default());
+            let mut sum = 0;
+            for (part, width) in parts.iter().zip(columns) {
+                part.chars().for_each(|letter| held.push(letter));
+                part.chars().for_each(|letter| shown.push(letter));
+                sum += width;
+                assert_eq!(held.width(), sum, "{parts:?} held, with {part:?}");
+                assert_eq!(shown.width(), *width, "{parts:?} shown, with {part:?}");
+                assert_eq!(shown.held(), *part, "{parts:?}");
+                shown.mark_shown();
+                assert_eq!((shown.width(), shown.held()), (0, ""), "{parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_ends_between_wide_characters_that_are_not_one_emoji() {
+        for (text, character, ends) in [
+            ("", '日', false),
+            ("a", 'b', false),
+            ("a", '日', false),
+            ("日", 'a', false),
+            ("日", '本', true),
+            ("か\u{3099}", 'か', true),
+            // A closing bracket is wide, and so a break before it is allowed as well.
+            ("日", '」', true),
+            ("👍", '🏽', false),
+            ("日", '🏽', true),
+            ("👩\u{200d}", '👧', false),
+            ("👩", '👧', true),
+            ("🇩🇪", '🇫', false),
+        ] {
+            assert_eq!(
+                word(text).ends_before(character),
+                ends,
+                "{text} {character}"
+            );
+            let mut shown = word(text);
+            shown.mark_shown();
+            assert_eq!(shown.ends_before(character), ends, "{text} {character}");
+        }
+    }
+
+    #[test]
+    fn only_the_end_of_a_shown_part_is_kept() {
+        let mut word = word(&"x".repeat(1_000));
+        assert!(!word.has_shown_part() && word.held().len() == 1_000);
+        word.mark_shown();
+        word.push('y');
+        assert!(word.has_shown_part() && word.text.len() <= MAX_EMOJI + 2);
+        assert_eq!((word.width(), word.held()), (1, "y"));
+        word.clear();
+        assert!(word.is_empty() && !word.has_shown_part());
+        assert_eq!((word.width(), word.held()), (0, ""));
+    }
+}
