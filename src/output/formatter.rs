@@ -211,6 +211,7 @@ impl Formatter {
         if self.line.is_held_back() {
             self.show_fence(self.line.reader.end().kind);
             self.show_word(self.line.reader.kind(), None);
+            self.line.word.mark_shown();
         }
     }
 
@@ -235,7 +236,6 @@ impl Formatter {
             self.break_line();
         }
         self.style_word(kind, next);
-        self.line.word.mark_shown();
         self.line.column += width;
     }
 

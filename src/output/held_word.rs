@@ -26,7 +26,9 @@ impl HeldWord {
     /// Goes on to the next word.
     pub fn clear(&mut self) {
         self.text.clear();
-        self.mark_shown();
+        self.shown = 0;
+        self.measured = 0;
+        self.columns = 0;
     }
 
     pub fn is_empty(&self) -> bool {
