@@ -39,7 +39,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::{Arguments, KINDS_OF_NAMES, Mode};
 use crate::interrupt::Interrupts;
-use crate::output::{Notes, Spinner, Terminal};
+use crate::output::{Notes, Spinner, Terminal, Verbosity};
 use crate::session::directory::StateDirectory;
 use crate::session::name::ConversationRef;
 use crate::settings::Environment;
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             // --json may come after the option that is wrong.
             let json = flags::asks_for_json(&typed);
             let spinner = Spinner::default();
-            let notes = Notes::new(false, false, spinner, terminal);
+            let notes = Notes::new(Verbosity::Notes, spinner, terminal);
             report(&error, json, &notes);
             return ExitCode::from(error.exit_status());
         }
@@ -71,7 +71,8 @@ fn main() -> ExitCode {
     if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {
         spinner = Spinner::new(arguments.quiet, &terminal);
     }
-    let notes = Notes::new(arguments.quiet, arguments.verbose, spinner, terminal);
+    let verbosity = Verbosity::of(arguments.quiet, arguments.verbose);
+    let notes = Notes::new(verbosity, spinner, terminal);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => {

@@ -1,38 +1,45 @@
-//! Writes q's own messages to standard error: notes, errors and details, each line after `q: `.
+//! Writes q's own messages to standard error: notes, errors and details, as many as the user wants.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::formatter::wrapped;
+use super::note_layout::NotePlace;
 use super::quote::Quote;
 use super::spinner::Spinner;
-use super::terminal::{Styling, Terminal};
-use crate::error::{self, Error, ErrorKind};
-use crate::message::Source;
-use crate::text::escape::escape;
-use crate::text::one_line::{on_one_line, without_breaks};
+use super::terminal::Terminal;
+use crate::error::{Error, ErrorKind};
+use crate::text::one_line::without_breaks;
 use crate::threads::lock;
 use crate::unix;
 
-/// Begins each line.
-const SENDER: &str = "q: ";
+/// How many messages the user wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verbosity {
+    /// Errors alone (`-q`).
+    Errors,
+    #[default]
+    Notes,
+    /// Notes, details and the model's reasoning (`-v`).
+    Details,
+}
 
-/// A line for each source: its number, title and address. They are escaped, because a page may say anything.
-pub fn source_lines(sources: &[Source]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (source, number) in sources.iter().zip(1..) {
-        let title = source.title.as_deref().unwrap_or_default();
-        let words = on_one_line(&format!("{title} {}", source.url));
-        lines.push(format!("[{number}] {}", escape(&words)));
+impl Verbosity {
+    /// The verbosity by both options, of which `-q` counts more.
+    pub fn of(quiet: bool, verbose: bool) -> Verbosity {
+        if quiet {
+            Verbosity::Errors
+        } else if verbose {
+            Verbosity::Details
+        } else {
+            Verbosity::Notes
+        }
     }
-    lines
 }
 
 /// Writes q's messages, as many as the user wants. If standard error cannot be written, q continues without them.
 #[derive(Clone, Default)]
 pub struct Notes {
-    quiet: bool,
-    verbose: bool,
+    verbosity: Verbosity,
     spinner: Spinner,
     terminal: Terminal,
     /// The reasoning of the model, as far as it is shown.
@@ -42,11 +49,9 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// `quiet` prints only errors; `verbose` prints details and the model's reasoning, too.
-    pub fn new(quiet: bool, verbose: bool, spinner: Spinner, terminal: Terminal) -> Notes {
+    pub fn new(verbosity: Verbosity, spinner: Spinner, terminal: Terminal) -> Notes {
         Notes {
-            quiet,
-            verbose: verbose && !quiet,
+            verbosity,
             spinner,
             terminal,
             reasoning: Arc::default(),
@@ -61,13 +66,12 @@ impl Notes {
 
     /// Prints a note of several lines, unless `-q` was given.
     pub fn note_lines<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) {
-        if !self.quiet {
-            let mut message = ShownMessage::new(self);
-            for line in lines {
-                message.add_line(line.as_ref());
-            }
-            self.write(&message.text);
+        if self.is_quiet() {
+            return;
         }
+        let place = self.place();
+        let lines = lines.into_iter().map(|line| place.line(line.as_ref()));
+        self.write(&lines.collect::<String>());
     }
 
     /// Notes that bytes of a text have been replaced.
@@ -90,8 +94,8 @@ impl Notes {
 
     /// Prints an error that does not end q as a note.
     pub fn note_error(&self, error: &Error) {
-        if !self.quiet {
-            self.write_error(error);
+        if !self.is_quiet() {
+            self.write(&self.place().error(error));
         }
     }
 
@@ -102,42 +106,35 @@ impl Notes {
 
     /// Prints a detail of one line, for users who gave `-v`.
     pub fn detail(&self, text: impl FnOnce() -> String) {
-        self.detail_with(|message| message.add_line(&text()));
+        self.write_detail(|place| place.line(&text()));
     }
 
     /// Prints one line from elsewhere, for users who gave `-v`. It does not look like one of q's own.
     pub fn quote(&self, line: impl FnOnce() -> String) {
-        self.detail_with(|message| message.add_quote(&without_breaks(&line())));
+        self.write_detail(|place| place.quote(&without_breaks(&line())));
     }
 
-    fn detail_with(&self, add: impl FnOnce(&mut ShownMessage)) {
-        if self.verbose {
+    fn write_detail(&self, lines: impl FnOnce(NotePlace) -> String) {
+        if self.verbosity == Verbosity::Details {
             let _waits = lock(&self.question);
-            let mut message = ShownMessage::new(self);
-            add(&mut message);
-            self.write(&message.text);
+            self.write(&lines(self.place()));
         }
     }
 
     /// Whether the user wants to see the model's reasoning.
     pub fn shows_reasoning(&self) -> bool {
-        self.verbose
+        self.verbosity == Verbosity::Details
     }
 
     /// Shows a piece of the model's reasoning, for users who gave `-v`.
     pub fn show_reasoning(&self, text: &str) {
-        if !self.verbose || text.is_empty() {
+        if !self.shows_reasoning() || text.is_empty() {
             return;
         }
         self.spinner.stop();
-        let place = NotePlace::of(self);
         // The lock is released before the text is written: the terminal may be stalled, and a signal's note must not wait
         // for it.
-        let mut shown = lock(&self.reasoning).feed(text, place.columns, |part| place.visible(part));
-        let dims = self.terminal.styling == Styling::Full;
-        if dims && place.columns.is_some() && !shown.is_empty() {
-            shown = format!("\x1b[2m{shown}\x1b[0m");
-        }
+        let shown = self.place().reasoning(&mut lock(&self.reasoning), text);
         let _ = io::stderr().write_all(shown.as_bytes());
     }
 
@@ -156,10 +153,10 @@ impl Notes {
             error.kind,
             ErrorKind::NoCode | ErrorKind::Incomplete | ErrorKind::Withheld
         );
-        if counts_as_note && self.quiet {
+        if counts_as_note && self.is_quiet() {
             return;
         }
-        self.write_error(error);
+        self.write(&self.place().error(error));
     }
 
     /// Tells the user why letters were shown as their code points, if any were.
@@ -177,15 +174,18 @@ impl Notes {
         &self.terminal
     }
 
-    fn write_error(&self, error: &Error) {
-        let mut message = ShownMessage::new(self);
-        message.add_line(&error.message);
-        message.add_quote(&error.quote);
-        // Each line is q's own; it has put what is foreign in it on one line.
-        for line in error.advice.iter().flat_map(|advice| advice.lines()) {
-            message.add_line(line);
+    fn is_quiet(&self) -> bool {
+        self.verbosity == Verbosity::Errors
+    }
+
+    /// Where messages go.
+    fn place(&self) -> NotePlace<'_> {
+        let stderr = io::stderr();
+        let is_terminal = stderr.is_terminal();
+        NotePlace {
+            terminal: &self.terminal,
+            columns: is_terminal.then(|| unix::terminal_size(&stderr).columns),
         }
-        self.write(&message.text);
     }
 
     /// Writes all lines at once, because the lines of several processes must not mix.
@@ -194,67 +194,5 @@ impl Notes {
         self.spinner.make_room(|| {
             let _ = io::stderr().write_all(lines.as_bytes());
         });
-    }
-}
-
-/// Where a message goes, which decides how it looks.
-struct NotePlace<'a> {
-    terminal: &'a Terminal,
-    /// The columns of standard error, if that is a terminal.
-    columns: Option<usize>,
-}
-
-impl<'a> NotePlace<'a> {
-    fn of(notes: &'a Notes) -> NotePlace<'a> {
-        let stderr = io::stderr();
-        let is_terminal = stderr.is_terminal();
-        let columns = is_terminal.then(|| unix::terminal_size(&stderr).columns);
-        NotePlace {
-            terminal: &notes.terminal,
-            columns,
-        }
-    }
-
-    /// The visible form of a text where a terminal shows it, at once or through a shell. Any other place gets its bytes.
-    fn visible(&self, text: &str) -> String {
-        if self.columns.is_some() || self.terminal.fills_command_line {
-            escape(&self.terminal.encoding.encode(text))
-        } else {
-            text.to_owned()
-        }
-    }
-}
-
-/// The lines of a message as they are written.
-struct ShownMessage<'a> {
-    place: NotePlace<'a>,
-    text: String,
-}
-
-impl<'a> ShownMessage<'a> {
-    fn new(notes: &'a Notes) -> ShownMessage<'a> {
-        ShownMessage {
-            place: NotePlace::of(notes),
-            text: String::new(),
-        }
-    }
-
-    /// Adds one line, whatever the text has in it.
-    fn add_line(&mut self, text: &str) {
-        let text = without_breaks(&error::in_words(text));
-        let mut line = format!("{SENDER}{}", self.place.visible(&text));
-        if let Some(columns) = self.place.columns {
-            line = wrapped(&line, SENDER.len(), columns);
-        }
-        self.text += &line;
-        self.text.push('\n');
-    }
-
-    /// Adds text from elsewhere, line by line.
-    fn add_quote(&mut self, text: &str) {
-        let mut quote = Quote::default();
-        let columns = self.place.columns;
-        self.text += &quote.feed(text, columns, |part| self.place.visible(part));
-        self.text += quote.end();
     }
 }

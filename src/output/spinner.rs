@@ -1,4 +1,4 @@
-//! Shows on a terminal what q waits for and since when, and wipes it before anything else is shown.
+//! Shows on a terminal what q waits for and since when, and erases it before anything else is shown.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::terminal::{Styling, Terminal};
 use super::terminal_lock;
+use super::text_encoding::TextEncoding;
 use crate::text::columns::cut;
 use crate::text::escape::escape;
 use crate::text::one_line::on_one_line;
@@ -37,7 +38,7 @@ struct SpinnerState {
     shown: String,
     /// A thread draws it.
     has_thread: bool,
-    terminal: Terminal,
+    encoding: TextEncoding,
     /// The terminal, if its device can be opened.
     device: OnceCell<Option<File>>,
 }
@@ -51,7 +52,7 @@ struct Wait {
 }
 
 impl Spinner {
-    /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
+    /// A spinner that is shown if standard output and standard error are both terminals that can erase a line.
     pub fn new(quiet: bool, terminal: &Terminal) -> Spinner {
         let is_visible = !quiet
             && terminal.styling != Styling::Dumb
@@ -61,7 +62,7 @@ impl Spinner {
             return Spinner(None);
         }
         let state = SpinnerState {
-            terminal: terminal.clone(),
+            encoding: terminal.encoding.clone(),
             ..SpinnerState::default()
         };
         Spinner(Some(Arc::new(Mutex::new(state))))
@@ -111,12 +112,12 @@ impl Spinner {
         }
     }
 
-    /// Wipes the spinner until q waits for something else. When this returns, the line is as it was.
+    /// Erases the spinner until q waits for something else. When this returns, the line is as it was.
     pub fn stop(&self) {
         let Some(state) = &self.0 else { return };
         let mut state = lock(state);
         state.wait = None;
-        state.wipe();
+        state.erase();
     }
 
     /// Erases the line of the cursor, where another q may have drawn its spinner. Only for whoever has the terminal's lock.
@@ -126,14 +127,14 @@ impl Spinner {
         }
     }
 
-    /// Wipes the spinner while something else is printed. It comes back if q still waits.
+    /// Erases the spinner while something else is printed. It comes back if q still waits.
     pub fn make_room(&self, say: impl FnOnce()) {
         let Some(state) = &self.0 else {
             return say();
         };
         // The lock is held until everything is printed.
         let mut state = lock(state);
-        state.wipe();
+        state.erase();
         say();
     }
 }
@@ -147,38 +148,46 @@ fn draw_while_waiting(shared: &Mutex<SpinnerState>) {
             state.has_thread = false;
             return;
         };
-        if wait.since.elapsed() >= FIRST_DRAW_DELAY {
-            let text = wait.text();
+        if let Some(text) = wait.text(Instant::now()) {
             state.draw(&text);
         }
     }
 }
 
 impl Wait {
-    fn text(&self) -> String {
+    /// What the spinner says at this moment; `None` as long as the wait is short.
+    fn text(&self, now: Instant) -> Option<String> {
         let what = &self.what;
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed < FIRST_DRAW_DELAY {
+            return None;
+        }
         let Some(until) = self.until else {
-            let seconds = self.since.elapsed().as_secs();
-            return format!("{what}, {seconds} s");
+            return Some(format!("{what}, {} s", elapsed.as_secs()));
         };
-        let left = until.saturating_duration_since(Instant::now());
-        format!("{what} in {} s", left.as_secs() + 1)
+        let left = until.saturating_duration_since(now);
+        Some(format!("{what} in {} s", left.as_secs() + 1))
     }
+}
+
+/// The visible form of a text, as far as it fits on one line of a terminal of this many columns. A line that wraps cannot be
+/// erased, so the last column stays free.
+fn fit(text: &str, columns: usize, encoding: &TextEncoding) -> String {
+    let visible = escape(&encoding.encode(&on_one_line(text)));
+    cut(&visible, columns - 1, encoding.charset())
 }
 
 impl SpinnerState {
     fn draw(&mut self, text: &str) {
-        // A line that wraps cannot be wiped.
         let size = unix::terminal_size(io::stdout());
-        let visible = escape(&self.terminal.encoding.encode(&on_one_line(text)));
-        let fitting = cut(&visible, size.columns - 1, self.terminal.encoding.charset());
+        let fitting = fit(text, size.columns, &self.encoding);
         if fitting != self.shown {
             let is_drawn = self.write(&format!("{ERASE_LINE}{fitting}"));
             self.shown = if is_drawn { fitting } else { String::new() };
         }
     }
 
-    fn wipe(&mut self) {
+    fn erase(&mut self) {
         if !std::mem::take(&mut self.shown).is_empty() {
             self.write(ERASE_LINE);
         }
@@ -194,5 +203,82 @@ impl SpinnerState {
         let write = || _ = io::stderr().write_all(text.as_bytes());
         let device = self.device.get_or_init(terminal_lock::spinner_device);
         terminal_lock::write_unless_asked(device.as_ref(), write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spinner_counts_the_seconds_of_a_wait_that_is_not_short() {
+        // What q waits for, and in milliseconds: how long it has waited, and when a countdown ends.
+        for (what, elapsed, until, expected) in [
+            ("waiting", 0, None, None),
+            ("waiting", 299, None, None),
+            ("waiting", 300, None, Some("waiting, 0 s")),
+            ("waiting", 999, None, Some("waiting, 0 s")),
+            ("waiting", 1_000, None, Some("waiting, 1 s")),
+            ("thinking", 61_500, None, Some("thinking, 61 s")),
+            ("trying again", 299, Some(5_000), None),
+            (
+                "trying again",
+                300,
+                Some(5_000),
+                Some("trying again in 5 s"),
+            ),
+            (
+                "trying again",
+                4_000,
+                Some(5_000),
+                Some("trying again in 2 s"),
+            ),
+            (
+                "trying again",
+                4_001,
+                Some(5_000),
+                Some("trying again in 1 s"),
+            ),
+            (
+                "trying again",
+                5_000,
+                Some(5_000),
+                Some("trying again in 1 s"),
+            ),
+            (
+                "trying again",
+                9_000,
+                Some(5_000),
+                Some("trying again in 1 s"),
+            ),
+        ] {
+            let since = Instant::now();
+            let after = |milliseconds| since + Duration::from_millis(milliseconds);
+            let wait = Wait {
+                what: what.to_owned(),
+                since,
+                until: until.map(after),
+            };
+            let text = wait.text(after(elapsed));
+            assert_eq!(text.as_deref(), expected, "{what} {elapsed} {until:?}");
+        }
+    }
+
+    #[test]
+    fn a_spinner_fits_on_its_line() {
+        for (locale, columns, text, expected) in [
+            ("C.UTF-8", 80, "waiting, 1 s", "waiting, 1 s"),
+            ("C.UTF-8", 13, "waiting, 1 s", "waiting, 1 s"),
+            ("C.UTF-8", 12, "waiting, 1 s", "waiting, 1…"),
+            ("C.UTF-8", 7, "日本語", "日本語"),
+            ("C.UTF-8", 6, "日本語", "日本…"),
+            ("C.UTF-8", 80, "a\n b\u{1b}[1m", "a b^[[1m"),
+            ("C", 80, "für", "f\\u{fc}r"),
+            ("C", 12, "waiting, 1 s", "waiting,..."),
+        ] {
+            let encoding = TextEncoding::new(|name| (name == "LC_ALL").then_some(locale));
+            let fitting = fit(text, columns, &encoding);
+            assert_eq!(fitting, expected, "{locale} {columns} {text:?}");
+        }
     }
 }
