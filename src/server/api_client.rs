@@ -103,15 +103,15 @@ impl ApiClient<'_> {
     pub fn show_reasoning(&self, reasoning: &str) {
         let mut shown = Redaction::new(&self.secrets);
         for part in parts(reasoning) {
-            self.notes.think(&shown.feed(part));
+            self.notes.show_reasoning(&shown.feed(part));
         }
         self.end_reasoning(&mut shown);
     }
 
     /// Shows the rest of the reasoning, and ends its line.
     pub(super) fn end_reasoning(&self, shown: &mut Redaction) {
-        self.notes.think(&shown.finish());
-        self.notes.end_thoughts();
+        self.notes.show_reasoning(&shown.finish());
+        self.notes.end_reasoning();
     }
 
     /// Checks that the reply ended well.
