@@ -100,7 +100,7 @@ fn chats() -> Vec<String> {
 }
 
 #[test]
-fn a_chat_has_a_conversation_of_its_own_and_survives_ctrl_c() {
+fn a_chat_has_a_conversation_of_its_own_and_survives_ctrl_c_and_empty_lines() {
     if lacks("bash", "bash -c true") {
         return;
     }
@@ -126,6 +126,18 @@ fn a_chat_has_a_conversation_of_its_own_and_survives_ctrl_c() {
         terminal.type_in("stalled\n");
         shown = terminal.wait_for("a word", shown).len();
         terminal.type_in("\x03");
+        // What follows an answer that has been ended is on a line of its own.
+        shown = terminal.wait_for("^C\r\n> ", shown).len();
+        // Neither an empty line nor one that is taken back asks anything.
+        for empty in ["\n", "  \n"] {
+            terminal.type_in(empty);
+            shown = terminal.wait_for("> ", shown).len();
+        }
+        terminal.type_in("taken back");
+        shown = terminal.wait_for("taken back", shown).len();
+        terminal.type_in("\x03");
+        shown = terminal.wait_for("^C", shown).len();
+        terminal.type_in("\x15\n");
         shown = terminal.wait_for("> ", shown).len();
         // Delete the last letter, as an editor of lines can.
         terminal.type_in("laste\x08\n");
@@ -133,6 +145,9 @@ fn a_chat_has_a_conversation_of_its_own_and_survives_ctrl_c() {
         terminal.wait_for("> ", shown);
         terminal.type_in("\x04");
         running.wait();
+        let text = terminal.text();
+        assert!(!text.contains("usage"), "{text}");
+        assert_eq!(server.requests().len(), 3, "{text}");
         let said = prompt(&server.last_request());
         let is_right = said.contains("Human: first") && said.ends_with("Human: last");
         assert!(is_right, "{said}");
