@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::duration;
+use super::guess::time_limit;
 use super::program::LocalProgram;
 use super::sections::{section, unknown_key};
 use super::value::{self, ConfigError, TableEntry, string, switch};
@@ -62,7 +62,7 @@ impl Command {
             }
             "reads" => self.reads = switch(value)?,
             "dashes" => self.argv.dashes = switch(value)?,
-            "timeout" => self.timeout = duration::parse_timeout(&string(value)?)?,
+            "timeout" => self.timeout = time_limit(key, value)?,
             "env" | "env_from" | "cwd" | "confine" => self.program.set(key, value)?,
             _ => return Err(unknown_key(WordPlace::Command, key)),
         }

@@ -33,6 +33,72 @@ pub fn parse_timeout(text: &str) -> Result<Option<Duration>, String> {
     }
 }
 
+/// The units as people also write them, with their seconds. A month has 30 days, and a year 365.
+const LONG_UNITS: [(&str, f64); 11] = [
+    ("milliseconds", 0.001),
+    ("ms", 0.001),
+    ("seconds", 1.0),
+    ("minutes", 60.0),
+    ("hours", 3_600.0),
+    ("hrs", 3_600.0),
+    ("days", 86_400.0),
+    ("weeks", 604_800.0),
+    ("months", 2_592_000.0),
+    ("years", 31_536_000.0),
+    ("yrs", 31_536_000.0),
+];
+
+/// Longer durations are not guessed.
+const MAX_GUESS: f64 = 1e11;
+
+/// The duration that somebody may have meant by a text that is none, such as `90s` by `1.5 min`. A number alone has the usual unit.
+pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
+    let text = text.trim().to_lowercase();
+    if ["never", "none", "off", "no", "infinite", "forever"].contains(&&*text) {
+        return Some("never".to_owned());
+    }
+    if text.parse::<u64>().is_ok() {
+        return Some(format!("{text}{usual_unit}"));
+    }
+    let mut seconds = 0.0;
+    let mut rest = &*text;
+    while !rest.is_empty() {
+        let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, after) = split_where(rest, |c| !is_of_number(c));
+        let (unit, after) = split_where(after.trim_start(), is_of_number);
+        seconds += number.parse::<f64>().ok()? * seconds_of(unit.trim_end())?;
+        rest = after;
+    }
+    (seconds > 0.0 && seconds < MAX_GUESS).then(|| shortest(seconds.ceil() as u64))
+}
+
+/// The text before the first character for which this is true, and the rest.
+fn split_where(text: &str, is_first: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(is_first).unwrap_or(text.len()))
+}
+
+/// The seconds of a unit that is written out, or the beginning of one, such as `min`.
+fn seconds_of(unit: &str) -> Option<f64> {
+    let is_meant = |(name, _): &&(&str, f64)| !unit.is_empty() && name.starts_with(unit);
+    // A single letter is a unit of q, so m is no month; and mo is one.
+    let short = UNITS.iter().find(|(name, _)| *name == unit);
+    short.map(|(_, seconds)| *seconds as f64).or_else(|| {
+        let found = LONG_UNITS.iter().find(is_meant)?;
+        Some(found.1)
+    })
+}
+
+/// The duration in the largest unit of which it is a multiple.
+fn shortest(seconds: u64) -> String {
+    let mut shortest = format!("{seconds}s");
+    for (unit, length) in UNITS {
+        if seconds.is_multiple_of(length) {
+            shortest = format!("{}{unit}", seconds / length);
+        }
+    }
+    shortest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +113,40 @@ mod tests {
         let wrong = " | s | 5 | 5 m | -5m | 1.5h | 5M | 5ms | ever | 5é | 99999999999999999999d | 9999999999999999d";
         for text in wrong.split(" | ") {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+    #[test]
+    fn what_is_no_duration_is_guessed_where_it_is_clear() {
+        for (text, guessed) in [
+            ("30", "30s"),
+            ("0", "0s"),
+            ("30 s", "30s"),
+            ("30S", "30s"),
+            ("30sec", "30s"),
+            ("30 seconds", "30s"),
+            ("1.5h", "90m"),
+            ("1h30m", "90m"),
+            ("1 h 30 min", "90m"),
+            ("10 minutes", "10m"),
+            ("5min", "5m"),
+            ("2hrs", "2h"),
+            ("1w", "7d"),
+            ("2 weeks", "14d"),
+            ("1 month", "30d"),
+            ("1y", "365d"),
+            ("500ms", "1s"),
+            ("NEVER", "never"),
+            ("none", "never"),
+        ] {
+            assert_eq!(guess(text, "s").as_deref(), Some(guessed), "{text}");
+            let is_duration = parse(guessed).is_ok();
+            assert!(is_duration, "{guessed}");
+        }
+        assert_eq!(guess("7", "d").as_deref(), Some("7d"));
+        for text in " | s | soon | -5m | 5x | 1e9 | 1.2.3s | 5é | 99999999999999999999d | 0.0h | h1"
+            .split(" | ")
+        {
+            assert_eq!(guess(text, "s"), None, "{text}");
         }
     }
 }

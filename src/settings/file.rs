@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::key::Key;
 use super::origin::{Origin, Sourced};
 use super::sections::{is_bare, section, unknown_key, unknown_section};
-use super::table::{self, SettingKind, Values};
+use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::ToolServer;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
 use crate::address::Address;
@@ -92,28 +92,37 @@ pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
     })
 }
 
-/// The key of a line such as `provider = fake`, where the value that begins at `at` is text without quotes. The value is not
-/// shown: it may be a key. A word that somebody may mean as a boolean is no text.
-fn key_of_bare_text(text: &str, at: usize) -> Option<&str> {
-    let (before, value) = text.split_at_checked(at)?;
-    let line = before.lines().next_back()?;
-    let key = line.trim_end().strip_suffix('=')?.trim();
+/// What is wrong with a line such as `provider = fake` or `timeout = 30s`, where the value that begins at `at` is text without
+/// quotes. The value is not shown unless it can only be a setting's: it may be a key. `None` if the line is not like that.
+fn bare_text_fault(text: &str, at: usize) -> Option<String> {
+    let (before, after) = text.split_at_checked(at)?;
+    let line = before.rsplit('\n').next()?;
+    let (key, begun) = line.split_once('=')?;
+    let rest = format!("{begun}{}", after.lines().next()?);
+    let (key, value) = (key.trim(), rest.split('#').next()?.trim());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let word_end = value.find(|c: char| !c.is_ascii_alphanumeric());
-    let word = value[..word_end.unwrap_or(value.len())].to_ascii_lowercase();
-    let is_bool = ["true", "false", "yes", "no"].contains(&&*word);
-    let is_text = value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '~' || c == '/');
-    (!key.is_empty() && key.chars().all(is_plain) && is_text && !is_bool).then_some(key)
+    let is_text = value.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '~' || c == '/');
+    // What is wrong with a text such as 30s comes after its digits.
+    let is_at_value = begun.trim().chars().all(|c| c.is_ascii_digit());
+    if key.is_empty() || !key.chars().all(is_plain) || !is_text || !is_at_value {
+        return None;
+    }
+    if let Some(row) = table::find(key)
+        && let Some(fault) = row.bare_text_fault(value)
+    {
+        return Some(format!("{key}: {fault}"));
+    }
+    let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+    let word = value.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    let is_bool = ["true", "false", "yes", "no"].contains(&&*word.to_ascii_lowercase());
+    (!is_number && !is_bool).then(|| format!("the text after {key} = must be in quotes"))
 }
 
 fn read_entries(text: &str, lines: &Lines) -> Result<File, ConfigError> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map(|span| span.start);
-        let bare = at.and_then(|at| key_of_bare_text(text, at));
-        let message = match bare {
-            Some(key) => format!("the text after {key} = must be in quotes"),
-            None => error.message().to_owned(),
-        };
+        let bare = at.and_then(|at| bare_text_fault(text, at));
+        let message = bare.unwrap_or_else(|| error.message().to_owned());
         ConfigError::syntax(at, &message)
     })?;
     let table = DeValue::Table(table.into_inner());
@@ -255,10 +264,14 @@ fn setting(key: &str, value: &DeValue) -> Result<String, ConfigError> {
     let Some(row) = table::find(key) else {
         return Err(unknown_key(WordPlace::Settings, key));
     };
+    setting_text(row, value).map_err(|reason| row.corrected(value, &reason).into())
+}
+
+fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
         SettingKind::Limit(_) if value.is_str() => string(value)?,
         SettingKind::Limit(_) | SettingKind::Whole(..) => {
-            value::read::<i64>(value, "a whole number")?.to_string()
+            value::read::<i64>(value, value::WHOLE)?.to_string()
         }
         SettingKind::Switch(_) => value::switch(value)?.to_string(),
         _ => string(value)?,
@@ -292,24 +305,71 @@ mod tests {
     #[test]
     fn text_without_quotes_is_named_and_its_value_is_not_shown() {
         let table = [
-            ("provider = fake", Some("provider")),
-            ("save = true\nanswers = ~/answers # mine", Some("answers")),
-            ("[providers.x]\nkey_env=sk-secret", Some("key_env")),
-            ("cached = only", Some("cached")),
-            ("save = True", None),
-            ("save = yes", None),
-            ("system = \"\"\"\npath = C:\\q\n\"\"\"", None),
-            ("a = 1\n= text", None),
-            ("provider = \"fake", None),
-            ("[providers.work", None),
+            (
+                "provider = fake",
+                "the text after provider = must be in quotes",
+            ),
+            (
+                "save = true\nanswers = ~/answers # mine",
+                "the text after answers = must be in quotes",
+            ),
+            (
+                "[providers.x]\nkey_env=sk-secret",
+                "the text after key_env = must be in quotes",
+            ),
+            (
+                "cached = only # x",
+                "cached: must be a string in quotes; did you mean cached = \"only\"?",
+            ),
+            (
+                "timeout = 30s",
+                "timeout: must be a string in quotes; did you mean timeout = \"30s\"?",
+            ),
+            (
+                "expire = 24h # a day",
+                "expire: must be a string in quotes; did you mean expire = \"24h\"?",
+            ),
+            (
+                "keep = forever",
+                "keep: must be a string in quotes; did you mean keep = \"never\"?",
+            ),
+            ("timeout = sk-secret", "timeout: must be a string in quotes"),
+            (
+                "[tools.x]\ntimeout = 2 min",
+                "timeout: must be a string in quotes; did you mean timeout = \"2m\"?",
+            ),
+            ("messages = ten", "messages: must be a whole number"),
+            ("max_tokens = 4k", "max_tokens: must be a whole number"),
+            (
+                "pairs = all",
+                "pairs: must be a whole number; did you mean pairs = \"all\"?",
+            ),
+            (
+                "save = True",
+                "save: must be true or false; did you mean save = true?",
+            ),
+            (
+                "save = no",
+                "save: must be true or false; did you mean save = false?",
+            ),
+            (
+                "wrap = off",
+                "wrap: must be true or false; did you mean wrap = false?",
+            ),
+            ("x = no", ""),
+            ("x = 4k", ""),
+            ("system = \"\"\"\npath = C:\\q\n\"\"\"", ""),
+            ("a = 1\n= text", ""),
+            ("provider = \"fake", ""),
+            ("[providers.work", ""),
         ];
-        for (text, key) in table {
+        for (text, wanted) in table {
             let error = read(text).expect_err(text).message;
-            let wanted = key.map(|key| format!("the text after {key} = must be in quotes"));
             assert!(!error.contains("secret"), "{text}: {error}");
-            match wanted {
-                Some(wanted) => assert!(error.ends_with(&wanted), "{text}: {error}"),
-                None => assert!(!error.contains("in quotes"), "{text}: {error}"),
+            if wanted.is_empty() {
+                assert!(!error.contains("in quotes"), "{text}: {error}");
+            } else {
+                assert!(error.ends_with(wanted), "{text}: {error}");
             }
         }
     }
@@ -368,11 +428,11 @@ mod tests {
         for [line, words, text] in rows(
             r##"
             2 | providr: there is no setting “providr” | ␊providr = "x"
-            1 | messages: must be a whole number | messages = "10"
+            1 | messages: must be a whole number; did you mean messages = 10? | messages = "10"
             1 | messages: “-1” | messages = -1
             1 | no setting “a” | a = 1␊messages = 1
-            1 | keep: must be a string | keep = 0
-            1 | save: must be true or false | save = "false"
+            1 | keep: must be a string in quotes; did you mean keep = "0"? | keep = 0
+            1 | save: must be true or false; did you mean save = false? | save = "false"
             1 | - | x = = 1
             2 | duplicate | provider = "x"␊provider = "y"
             3 | roles.r.system_file: there can be system or system_file, not both | [roles.r]␊system = "s"␊system_file = "f"

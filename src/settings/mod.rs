@@ -4,6 +4,7 @@ mod commands;
 mod confinement;
 mod duration;
 mod file;
+mod guess;
 mod key;
 mod mcp;
 mod origin;
@@ -36,6 +37,8 @@ pub use sections::adds_one;
 pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
+
+use guess::corrected_text;
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
@@ -83,9 +86,11 @@ impl Setting {
     fn apply(&self, values: &mut Values, environment: &Environment) -> Result<(), Error> {
         for Sourced { text, origin } in self.layers.iter().flatten() {
             let expanded = self.row.expand(text, environment);
-            expanded
-                .and_then(|full| self.row.set(values, &full))
-                .map_err(|reason| origin.error(self.row.key, &reason))?;
+            let set = expanded.and_then(|full| self.row.set(values, &full));
+            set.map_err(|reason| {
+                let reason = corrected_text(self.row, text, origin, &reason);
+                origin.error(self.row.key, &reason)
+            })?;
         }
         Ok(())
     }

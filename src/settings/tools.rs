@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::commands::Command;
-use super::duration;
+use super::guess::time_limit;
 use super::key::Key;
 use super::pattern;
 use super::program::{LocalProgram, exposed};
@@ -160,8 +160,8 @@ impl ToolServer {
         match key {
             "only" => self.only = Some(strings(value)?),
             "allow" => self.allow = strings(value)?,
-            "timeout" => self.timeout = duration::parse_timeout(&string(value)?)?,
-            "start" => self.start = duration::parse_timeout(&string(value)?)?,
+            "timeout" => self.timeout = time_limit(key, value)?,
+            "start" => self.start = time_limit(key, value)?,
             _ if sections::keys(WordPlace::Server).contains(&key) => return Err(MISFIT.into()),
             _ => return Err(unknown_key(WordPlace::Server, key)),
         }

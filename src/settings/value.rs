@@ -75,6 +75,11 @@ impl Display for ConfigError {
     }
 }
 
+/// What values are called in errors.
+pub const STRING: &str = "a string in quotes";
+pub const SWITCH: &str = "true or false";
+pub const WHOLE: &str = "a whole number";
+
 /// The entries of a table, in the order of the file.
 pub struct Table<'a>(Vec<TableEntry<'a>>);
 
@@ -156,16 +161,27 @@ pub fn is_json(value: &DeValue) -> bool {
     }
 }
 
+/// The text of a value that is neither a date nor has parts.
+pub fn scalar(value: &DeValue) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(_) => read::<i64>(value, "").ok().map(|number| number.to_string()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(on) => Some(on.to_string()),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}
+
 pub fn string(value: &DeValue) -> Result<String, String> {
-    read(value, "a string in quotes")
+    read(value, STRING)
 }
 
 pub fn switch(value: &DeValue) -> Result<bool, String> {
-    read(value, "true or false")
+    read(value, SWITCH)
 }
 
 pub fn strings(value: &DeValue) -> Result<Vec<String>, String> {
-    read(value, "a list of strings")
+    read(value, "a list of strings, such as [\"a\", \"b\"]")
 }
 
 /// A program and its arguments.

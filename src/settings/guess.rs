@@ -1,0 +1,129 @@
+//! Guesses what somebody meant by a value that a setting cannot have, and says how to write it (pure).
+
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use super::duration;
+use super::origin::Origin;
+use super::table::{SettingKind, SettingRow, Values};
+use super::value::{self, STRING, SWITCH, WHOLE};
+use crate::text::nearest::nearest;
+use crate::text::one_line::quoted;
+
+/// The unit of a number alone where something is waited for.
+const UNIT_OF_WAITING: &str = "s";
+
+impl SettingRow {
+    /// The value that a text stands for: the text itself if it is one, else one that may have been meant.
+    pub(super) fn guess(&self, text: &str) -> Option<String> {
+        let lower = text.trim().to_lowercase();
+        let guessed = match &self.kind {
+            SettingKind::Whole(..) | SettingKind::Limit(_) => {
+                Some(lower.replace(['_', ',', ' '], ""))
+            }
+            SettingKind::Switch(_) => switch_word(&lower, "true", "false").map(str::to_owned),
+            SettingKind::Choice(words, _) => {
+                let meant = switch_word(&lower, "on", "off").unwrap_or(&lower);
+                nearest(meant, words.iter().copied()).map(str::to_owned)
+            }
+            SettingKind::Span(_) => duration::guess(text, self.unit()),
+            SettingKind::Patience(_) => guess_limit(text),
+            SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => None,
+        };
+        let candidates = [Some(text.to_owned()), guessed];
+        let is_value = |value: &String| self.set(&mut Values::default(), value).is_ok();
+        candidates.into_iter().flatten().find(is_value)
+    }
+
+    /// The unit of a number alone: that of the default.
+    fn unit(&self) -> &'static str {
+        self.default
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+    }
+
+    /// How a value stands in the configuration file.
+    fn in_file(&self, value: &str) -> String {
+        let key = self.key;
+        let is_bare = match self.kind {
+            SettingKind::Whole(..) | SettingKind::Switch(_) => true,
+            SettingKind::Limit(_) => value.parse::<usize>().is_ok(),
+            _ => false,
+        };
+        if is_bare {
+            format!("{key} = {value}")
+        } else {
+            format!("{key} = {value:?}")
+        }
+    }
+
+    /// What is wrong with text without quotes as the value, with what to write instead. `None` for a setting that is any text.
+    pub(super) fn bare_text_fault(&self, value: &str) -> Option<String> {
+        let reason = match self.kind {
+            SettingKind::Whole(..) | SettingKind::Limit(_) => WHOLE,
+            SettingKind::Switch(_) => SWITCH,
+            SettingKind::Span(_) | SettingKind::Patience(_) | SettingKind::Choice(..) => STRING,
+            SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => return None,
+        };
+        let guessed = self.guess(value).map(|guessed| self.in_file(&guessed));
+        Some(did_you_mean(&format!("must be {reason}"), guessed))
+    }
+
+    /// The reason why a value of the configuration file is wrong, with what to write instead.
+    pub(super) fn corrected(&self, value: &DeValue, reason: &str) -> String {
+        let guessed = value::scalar(value).and_then(|text| self.guess(&text));
+        did_you_mean(reason, guessed.map(|guessed| self.in_file(&guessed)))
+    }
+}
+
+/// Reads from a section how long something may take; `None` is no limit. An error says what to write for this key.
+pub fn time_limit(key: &str, value: &DeValue) -> Result<Option<Duration>, String> {
+    let limit = value::string(value).and_then(|text| duration::patience(&text));
+    limit.map_err(|reason| {
+        let guessed = value::scalar(value).and_then(|text| guess_limit(&text));
+        did_you_mean(
+            &reason,
+            guessed.map(|guessed| format!("{key} = {guessed:?}")),
+        )
+    })
+}
+
+/// The reason why a variable or an option is wrong, with what to type instead.
+pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &str) -> String {
+    let typed = |guessed: String| {
+        let value = quoted(&guessed);
+        match origin {
+            Origin::Variable(name) => Some(format!("{name}={value}")),
+            Origin::Option(name) => Some(format!("{name} {value}")),
+            Origin::Default | Origin::File { .. } => None,
+        }
+    };
+    did_you_mean(reason, row.guess(text).and_then(typed))
+}
+
+/// The time to wait that somebody may have meant. Zero often stands for no limit.
+fn guess_limit(text: &str) -> Option<String> {
+    let guessed = duration::guess(text, UNIT_OF_WAITING)?;
+    let is_limit = duration::patience(&guessed).is_ok();
+    Some(if is_limit {
+        guessed
+    } else {
+        "never".to_owned()
+    })
+}
+
+fn did_you_mean(reason: &str, meant: Option<String>) -> String {
+    match meant {
+        Some(meant) => format!("{reason}; did you mean {meant}?"),
+        None => reason.to_owned(),
+    }
+}
+
+/// A word for yes or no as this word or that one.
+fn switch_word<'a>(word: &str, yes: &'a str, no: &'a str) -> Option<&'a str> {
+    match word {
+        "true" | "yes" | "on" | "y" | "1" => Some(yes),
+        "false" | "no" | "off" | "n" | "0" => Some(no),
+        _ => None,
+    }
+}
