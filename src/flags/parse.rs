@@ -200,9 +200,20 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         return Ok(());
     };
     let before = &typed[..typed.len() - words.len()];
+    let as_one = words.join(OsStr::new(" "));
     let words = words.iter().filter(|word| *word != "--");
     let words = Vec::from_iter(words.cloned());
     let as_words = command_line(&[before, &["--".into()], &words].concat());
+    let late = late.display();
+    let message = format!("“{late}” comes after the first word of the question");
+    let error = Error::usage(message);
+    if !words.iter().any(|word| looks_like_option(word)) {
+        let as_one = command_line(&[before, &[as_one]].concat());
+        return Err(error.advise(format!(
+            "-- ends the options, so put it before the question{as_words}\n\
+             if it is part of the question, quote the question{as_one}"
+        )));
+    }
 
     let mut options = before.to_vec();
     let mut question = Vec::new();
@@ -228,9 +239,7 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         as_options = command_line(&options);
     }
 
-    let late = late.display();
-    let message = format!("“{late}” comes after the first word of the question");
-    Err(Error::usage(message).advise(format!(
+    Err(error.advise(format!(
         "put options before the question{as_options}\n\
          if it is part of the question, quote the question or put -- before it{as_words}"
     )))
