@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Notes, Terminal, print};
-use crate::session::directory::ConversationFile;
+use crate::session::directory::{ConversationFile, StateDirectory};
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
@@ -31,6 +31,9 @@ use crate::whole_file::ReadFailure;
 
 /// How many characters before a match are shown. They are few, because a narrow terminal needs its room for the match.
 const BEFORE_MATCH: usize = 12;
+
+/// How many names a note about them has at most.
+const MAX_NAMES: usize = 3;
 
 /// Files with more bytes than this are not read side by side.
 const LARGE: u64 = 1_000_000;
@@ -142,11 +145,13 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         rows.is_empty()
     };
     if has_none && unread.is_ok() {
-        context.notes.note(if words.is_empty() {
-            "there are no conversations"
+        let note = if words.is_empty() {
+            "there are no conversations".to_owned()
         } else {
-            "no message has all of these words"
-        });
+            let names = said_of_names(&arguments.words, &current.directory);
+            format!("no message has all of these words{names}")
+        };
+        context.notes.note(&note);
     }
 
     if arguments.json {
@@ -172,6 +177,26 @@ fn search_words(typed: &[OsString]) -> Vec<Word> {
         }
     }
     words
+}
+
+/// Says which conversations have all of these words in their names, the newest first: a name is no part of a message.
+fn said_of_names(words: &[OsString], directory: &StateDirectory) -> String {
+    let lower = |text: &str| text.trim().to_lowercase();
+    let words = Vec::from_iter(words.iter().map(|word| lower(&word.to_string_lossy())));
+    let mut commands = Vec::new();
+    for file in directory.files(false).unwrap_or_default() {
+        let is_named = directory.kind(&file.path) == FileKind::Named;
+        let name = directory.id(&file.path);
+        if is_named && words.iter().all(|word| lower(&name).contains(word)) {
+            commands.push(format!("q -s {name}"));
+        }
+    }
+    commands.truncate(MAX_NAMES);
+    match &commands[..] {
+        [] => String::new(),
+        [command] => format!(", but a name has: {command}"),
+        _ => format!(", but names have: {}", commands.join(", ")),
+    }
 }
 
 /// Reads files until there is no more room for their rows.
