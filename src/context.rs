@@ -14,11 +14,14 @@ use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::title::title_of;
 use crate::session::{self, Conversation};
-use crate::settings::{Environment, Settings, Values};
+use crate::settings::{Environment, Settings, Values, misspelt_variables};
 use crate::text::one_line::beginning;
 
 /// How many characters of a question a note shows.
 const MAX_TITLE: usize = 60;
+
+/// Why there is no place for q's files.
+pub const NO_HOME: &str = "there is no home folder";
 
 /// The values that stay the same for the entire run.
 pub struct Context {
@@ -44,6 +47,9 @@ impl Context {
     /// The settings of this run.
     pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
         let settings = Settings::load(arguments, &self.environment, &self.configuration)?;
+        for note in misspelt_variables(&self.environment) {
+            self.notes.note(&note);
+        }
         if settings.is_out_of_reach {
             self.notes.note(&format!(
                 "{} cannot be read by this user, so it counts as missing; XDG_CONFIG_HOME names another folder",
@@ -79,8 +85,7 @@ impl Context {
     /// Where the conversations are.
     pub fn directory(&self) -> Result<&StateDirectory, Error> {
         self.directory.as_ref().ok_or_else(|| {
-            let error = Error::file("there is no home folder, so there are no conversations");
-            error.advise("set HOME or XDG_STATE_HOME")
+            Error::file(NO_HOME).advise("set HOME or XDG_STATE_HOME to have conversations")
         })
     }
 

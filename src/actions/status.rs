@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::answers::CacheSize;
-use crate::context::Context;
+use crate::context::{Context, NO_HOME};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{DisplayOptions, print, print_texts};
@@ -12,7 +12,7 @@ use crate::server::discover;
 use crate::server::whom::Claim;
 use crate::session::Conversation;
 use crate::session::store::{Handle, Purpose};
-use crate::settings::{Environment, Key, Settings};
+use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables};
 use crate::text::one_line::without_breaks;
 use crate::tools::faults;
 
@@ -44,11 +44,15 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     });
     let mut report = Report::new(&asked, error.as_deref(), &settings, context);
     if let Err(problem) = report.add_sessions(context) {
-        report.line(&format!("conversations  {problem}"));
+        let advice = problem.advice.iter().map(|advice| format!("; {advice}"));
+        report.line(&format!(
+            "conversations  {problem}{}",
+            advice.collect::<String>()
+        ));
         report.json["sessions_error"] = problem.message.into();
     }
     report.add_answers(context, &settings);
-    report.add_settings(&settings);
+    report.add_settings(&settings, context);
     report.add_providers(&settings, &asked);
     report.add_names(&settings);
     report.add_conversation(found);
@@ -110,7 +114,10 @@ impl Report {
             None => format!("asks nobody: {why}"),
         };
         let version = env!("CARGO_PKG_VERSION");
-        let file = context.configuration.display().to_string();
+        let path = context.configuration.display().to_string();
+        let file = Some(path).filter(|path| !path.is_empty());
+        let missing = format!("{NO_HOME}; {NO_PLACE}");
+        let shown = file.as_ref().unwrap_or(&missing);
         let json = json!({
             "asks": asked,
             "version": version,
@@ -130,7 +137,7 @@ impl Report {
         report.line("");
         report.line(&format!("q {version}"));
         report.line("");
-        report.line(&format!("configuration  {file}"));
+        report.line(&format!("configuration  {shown}"));
         if settings.is_out_of_reach {
             report.line("  it cannot be read by this user, so it counts as missing");
         }
@@ -173,7 +180,7 @@ impl Report {
     }
 
     /// The settings, and where each comes from.
-    fn add_settings(&mut self, settings: &Settings) {
+    fn add_settings(&mut self, settings: &Settings, context: &Context) {
         self.line("");
         let mut rows = Vec::new();
         for setting in settings.rows() {
@@ -184,6 +191,9 @@ impl Report {
             let shown = value.map_or("-", String::as_str);
             self.line(&format!("{name:<13}  {shown}  ({origin})"));
             rows.push(json!({"name": name, "value": value, "origin": origin}));
+        }
+        for note in misspelt_variables(&context.environment) {
+            self.line(&format!("  {note}"));
         }
         self.json["settings"] = rows.into();
     }

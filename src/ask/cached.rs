@@ -5,7 +5,7 @@ use serde_json::json;
 use super::dialogue::Dialogue;
 use super::run::Run;
 use crate::answers::{self, CacheEntry, CachedAnswer};
-use crate::context::Context;
+use crate::context::{Context, NO_HOME};
 use crate::error::Error;
 use crate::message::Sources;
 use crate::provider::finish::Finish;
@@ -25,7 +25,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(answers) = context.answers(&self.settings.values) else {
-            let error = "there is no home folder, so there are no known answers";
+            let error = format!("{NO_HOME}, so there are no known answers");
             return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
         let provider = self.target.provider();

@@ -204,9 +204,8 @@ fn noted(found: Result<Handle, Error>, notes: &Notes) -> Option<Handle> {
         Ok(handle) => Some(handle),
         Err(error) => {
             let reason = &error.message;
-            notes.note(&format!(
-                "conversations are neither read nor saved: {reason}"
-            ));
+            let message = format!("conversations are neither read nor saved: {reason}");
+            notes.note_error(&Error { message, ..error });
             None
         }
     }

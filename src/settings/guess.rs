@@ -1,18 +1,25 @@
-//! Guesses what somebody meant by a value that a setting cannot have, and says how to write it (pure).
+//! Guesses what somebody meant by a value that a setting cannot have or a variable that nothing reads, and says how to write
+//! it (pure).
 
 use std::time::Duration;
 
 use toml::de::DeValue;
 
 use super::duration;
-use super::origin::Origin;
-use super::table::{SettingKind, SettingRow, Values};
+use super::origin::{Environment, Origin};
+use super::table::{SETTINGS, SettingKind, SettingRow, Values};
 use super::value::{self, STRING, SWITCH, WHOLE};
-use crate::text::nearest::nearest;
+use crate::text::nearest::{misspelt, nearest};
 use crate::text::one_line::quoted;
 
 /// The unit of a number alone where something is waited for.
 const UNIT_OF_WAITING: &str = "s";
+
+/// How q's variables begin.
+const PREFIX: &str = "Q_";
+
+/// Those of q's variables that are no settings.
+const OTHER_VARIABLES: [&str; 3] = ["Q_SESSION", "Q_STDIN", "Q_KEY"];
 
 impl SettingRow {
     /// The value that a text stands for: the text itself if it is one, else one that may have been meant.
@@ -117,6 +124,27 @@ fn did_you_mean(reason: &str, meant: Option<String>) -> String {
         Some(meant) => format!("{reason}; did you mean {meant}?"),
         None => reason.to_owned(),
     }
+}
+
+/// A note for each variable that is nearly one of q's. Others may be those of other programs.
+pub fn misspelt_variables(environment: &Environment) -> Vec<String> {
+    let mut known = Vec::from_iter(SETTINGS.iter().map(SettingRow::variable));
+    known.extend(OTHER_VARIABLES.map(str::to_owned));
+    let mut notes = Vec::new();
+    for (name, _) in environment.variables() {
+        let unknown = name.strip_prefix(PREFIX).filter(|_| !known.contains(name));
+        let Some(unknown) = unknown else {
+            continue;
+        };
+        let names = known.iter().map(|variable| &variable[PREFIX.len()..]);
+        // One that is set as well shows that this one is something else.
+        if let Some(meant) = misspelt(unknown, names)
+            && environment.get(&format!("{PREFIX}{meant}")).is_none()
+        {
+            notes.push(format!("{name} is not read; did you mean {PREFIX}{meant}?"));
+        }
+    }
+    notes
 }
 
 /// A word for yes or no as this word or that one.

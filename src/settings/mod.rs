@@ -27,13 +27,14 @@ use std::sync::{Arc, OnceLock};
 
 pub use commands::Command;
 pub use confinement::Confinement;
+pub use guess::misspelt_variables;
 pub use key::{Key, check_key};
 pub use mcp::short_name;
 pub use origin::{Environment, Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
-pub use sections::adds_one;
+pub use sections::{NO_PLACE, adds_one};
 pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};

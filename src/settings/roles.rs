@@ -167,9 +167,7 @@ fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
         choices(name, &names, "the roles are")
     };
     let section = adds_one("roles", file);
-    Error::usage(format!("there is no role “{name}”")).advise(format!(
-        "{there}\n{section}, or a file roles/NAME.md beside it"
-    ))
+    Error::usage(format!("there is no role “{name}”")).advise(format!("{there}\n{section}"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use crate::text::nearest::nearest;
 /// The keys at the top of the file that hold sections.
 pub const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];
 
+/// Advice where there is no home, and so no configuration file.
+pub const NO_PLACE: &str = "set HOME or XDG_CONFIG_HOME to have a configuration file";
+
 /// A kind of section.
 struct SectionKind {
     place: WordPlace,
@@ -138,9 +141,18 @@ fn home_of(key: &str) -> Option<String> {
     Some(format!("this key belongs in a section such as {example}"))
 }
 
-/// Advice where there is no section of this kind with some name.
+/// Advice where there is no section of this kind with some name. Without a home the file has no path.
 pub fn adds_one(kind: &str, file: &Path) -> String {
-    format!("a section [{kind}.NAME] in {} adds one", file.display())
+    if file.as_os_str().is_empty() {
+        return NO_PLACE.to_owned();
+    }
+    let file = file.display();
+    let beside = if kind == "roles" {
+        ", or a file roles/NAME.md beside it"
+    } else {
+        ""
+    };
+    format!("a section [{kind}.NAME] in {file} adds one{beside}")
 }
 
 /// Whether TOML takes a key without quotes.

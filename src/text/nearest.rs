@@ -8,6 +8,19 @@ const MIN_BEGINNING: usize = 3;
 /// The name with the fewest differences from what was typed, if these are few: one in a short name, and a quarter of the
 /// letters in a long one.
 pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
+    with_fewest_errors(typed, names, true)
+}
+
+/// The name that was misspelt: like `nearest`, but the beginning of a name is another name.
+pub fn misspelt<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
+    with_fewest_errors(typed, names, false)
+}
+
+fn with_fewest_errors<T: AsRef<str>>(
+    typed: &str,
+    names: impl IntoIterator<Item = T>,
+    may_be_beginning: bool,
+) -> Option<T> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();
     let mut best = None;
@@ -15,7 +28,7 @@ pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -
     for name in names {
         let other = name.as_ref().to_lowercase();
         let mut errors = strsim::osa_distance(&typed, &other);
-        if letters >= MIN_BEGINNING && other.starts_with(&typed) {
+        if may_be_beginning && letters >= MIN_BEGINNING && other.starts_with(&typed) {
             errors = errors.min(1);
         }
         let longest = letters.max(other.chars().count());

@@ -134,9 +134,11 @@ impl Preparation<'_> {
         let file = find_program(name, &command[0], &environment)?;
         let bounds = faults::bounds(name, local, own)?;
         let cwd = local.cwd.as_deref().unwrap_or("~");
-        let folder = expand_home(cwd, own).ok();
+        let folder = expand_home(cwd, own).map_err(|reason| {
+            Error::settings(format!("tools.{name}: {reason}; set HOME or cwd"))
+        })?;
         // The model reads its name if a path leads out of it.
-        let folder = folder.and_then(|folder| path::absolute(folder).ok());
+        let folder = path::absolute(folder).ok();
         let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
             return Err(Error::settings(format!(
                 "tools.{name}: {cwd} is not a folder, so nothing can start there"

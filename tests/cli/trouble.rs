@@ -27,16 +27,35 @@ fn without_a_home_the_answer_comes_with_a_note() {
     if !homeless("q --version").status.success() {
         return skip("another user cannot run q here");
     }
+    let advice = "q: set HOME or XDG_STATE_HOME to have conversations\n";
     for command in ["q one", "q -f one"] {
+        let _case = case(command);
         let outcome = homeless(command);
         outcome.exit(0).stdout("answer\n");
-        outcome.stderr_contains("nor saved: there is no home folder");
+        let note = "q: conversations are neither read nor saved: there is no home folder\n";
+        outcome.stderr(&format!("{note}{advice}"));
     }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
         outcome.exit(1).stdout_is_empty();
-        outcome.stderr_contains("q: there is no home folder, so ");
+        outcome.stderr(&format!("q: there is no home folder\n{advice}"));
     }
+    let config = "set HOME or XDG_CONFIG_HOME to have a configuration file";
+    for command in ["q -r x one", "q -t x one", "q -p x one", "q --list-tools"] {
+        let _case = case(command);
+        let outcome = homeless(command);
+        outcome.stderr_contains(config);
+    }
+    let outcome = homeless("q --status");
+    let status = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    for line in [
+        format!("configuration  there is no home folder; {config}"),
+        "conversations  there is no home folder; set HOME or XDG_STATE_HOME to have conversations"
+            .to_owned(),
+    ] {
+        assert!(status.lines().any(|shown| shown == line), "{status}");
+    }
+    homeless("q --status -j").stdout_contains("\"config\":null,");
     server.expect_requests(2);
 }
 
