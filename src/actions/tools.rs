@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
-use crate::settings::adds_one;
+use crate::settings::adds_tools;
 use crate::text::escape::is_line_break;
 use crate::text::one_line::on_one_line;
 use crate::tools::{Groups, Selection, Toolbox};
@@ -19,8 +19,8 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let settings = context.settings(arguments)?;
     let toolbox = Toolbox::start(selection.as_ref(), &settings, context, groups)?;
     if settings.all_tool_servers()?.is_empty() {
-        let section = adds_one("tools", &settings.file);
-        notes.note(&format!("no tool is configured; {section}"));
+        let advice = adds_tools(&settings.file);
+        notes.note(&format!("no tool is configured; {advice}"));
     }
     let offers = toolbox.list(notes)?;
     let mut listed = Vec::new();

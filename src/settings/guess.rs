@@ -35,7 +35,7 @@ impl SettingRow {
                 nearest(meant, words.iter().copied()).map(str::to_owned)
             }
             SettingKind::Span(_) => duration::guess(text, self.unit()),
-            SettingKind::Patience(_) => guess_limit(text),
+            SettingKind::Timeout(_) => guess_limit(text),
             SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => None,
         };
         let candidates = [Some(text.to_owned()), guessed];
@@ -69,7 +69,7 @@ impl SettingRow {
         let reason = match self.kind {
             SettingKind::Whole(..) | SettingKind::Limit(_) => WHOLE,
             SettingKind::Switch(_) => SWITCH,
-            SettingKind::Span(_) | SettingKind::Patience(_) | SettingKind::Choice(..) => STRING,
+            SettingKind::Span(_) | SettingKind::Timeout(_) | SettingKind::Choice(..) => STRING,
             SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => return None,
         };
         let guessed = self.guess(value).map(|guessed| self.in_file(&guessed));
@@ -85,7 +85,7 @@ impl SettingRow {
 
 /// Reads from a section how long something may take; `None` is no limit. An error says what to write for this key.
 pub fn time_limit(key: &str, value: &DeValue) -> Result<Option<Duration>, String> {
-    let limit = value::string(value).and_then(|text| duration::patience(&text));
+    let limit = value::string(value).and_then(|text| duration::parse_timeout(&text));
     limit.map_err(|reason| {
         let guessed = value::scalar(value).and_then(|text| guess_limit(&text));
         did_you_mean(
@@ -111,7 +111,7 @@ pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &st
 /// The time to wait that somebody may have meant. Zero often stands for no limit.
 fn guess_limit(text: &str) -> Option<String> {
     let guessed = duration::guess(text, UNIT_OF_WAITING)?;
-    let is_limit = duration::patience(&guessed).is_ok();
+    let is_limit = duration::parse_timeout(&guessed).is_ok();
     Some(if is_limit {
         guessed
     } else {

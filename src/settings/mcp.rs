@@ -88,7 +88,9 @@ pub fn read_shared(
         let kind = kind.unwrap_or_else(|reason| {
             ServerKind::Wrong(format!("{reason} (in the file of the setting mcp)"))
         });
-        servers.push(ToolServer::new(&name, kind));
+        let mut server = ToolServer::new(&name, kind);
+        server.is_shared = true;
+        servers.push(server);
     }
     Ok(servers)
 }

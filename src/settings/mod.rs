@@ -34,7 +34,7 @@ pub use origin::{Environment, Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
-pub use sections::{NO_PLACE, adds_one};
+pub use sections::{NO_PLACE, adds_one, adds_tools};
 pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};

@@ -155,6 +155,12 @@ pub fn adds_one(kind: &str, file: &Path) -> String {
     format!("a section [{kind}.NAME] in {file} adds one{beside}")
 }
 
+/// Advice where there is no tool at all.
+pub fn adds_tools(file: &Path) -> String {
+    let section = adds_one("tools", file);
+    format!("{section}, or the setting mcp (Q_MCP) names an mcp.json of another program")
+}
+
 /// Whether TOML takes a key without quotes.
 pub fn is_bare(key: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

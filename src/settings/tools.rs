@@ -40,6 +40,8 @@ pub struct ToolServer {
     pub start: Option<Duration>,
     /// A command whose output tells the model about the commands of this section. It has only an argv without placeholders.
     pub about: Option<LocalProgram>,
+    /// It is from the file of other programs, which has none of q's keys.
+    pub is_shared: bool,
 }
 
 /// A kind of tool server, with what only this kind has.
@@ -75,6 +77,21 @@ impl ToolServer {
             timeout: Some(Duration::from_secs(60)),
             start: Some(Duration::from_secs(30)),
             about: None,
+            is_shared: false,
+        }
+    }
+
+    /// Where a key for it belongs, for advice. A section takes the place of its whole entry in a file of other programs.
+    pub fn place(&self) -> String {
+        let name = &self.name;
+        let how = match self.kind {
+            ServerKind::Remote(_) => "url",
+            _ => "command",
+        };
+        if self.is_shared {
+            format!("a section [tools.{name}] with its {how}")
+        } else {
+            format!("[tools.{name}]")
         }
     }
 

@@ -237,9 +237,9 @@ impl Connection {
                 Err(refusal) => Ok(Err(refusal)),
             };
         }
-        let name = &section.name;
+        let place = section.place();
         let limit = seconds(self.timeout);
-        let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
+        let advice = format!("a longer start may help, such as start = \"2m\" in {place}");
         Err(Failure {
             advice: Some(advice),
             ..self.failure(format!("did not list its tools within {limit}"))

@@ -62,7 +62,7 @@ impl Consent {
             let tool = &offer.tool;
             let mut setting = String::new();
             if faults::can_be_allowed(section, tool, &self.environment) {
-                setting = format!("allow = [{tool:?}] in [tools.{}] or ", section.name);
+                setting = format!("allow = [{tool:?}] in {} or ", section.place());
             }
             notes.note(&format!(
                 "{name} did not run: {why}; {setting}--yes allows it"

@@ -21,8 +21,8 @@ use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, expand_home,
-    short_name,
+    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, adds_tools,
+    expand_home, short_name,
 };
 use crate::text::nearest::choices;
 
@@ -214,18 +214,18 @@ impl Preparation<'_> {
 
 fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
-    let mut advice = adds_one("tools", &settings.file);
+    if configured.is_empty() {
+        return error.advise(adds_tools(&settings.file));
+    }
     let servers = configured.iter();
     let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
-    if !names.is_empty() {
-        let short = short_name(name);
-        // The name in a file of other programs may be longer.
-        let is_longer = names.contains(&short.as_str());
-        let meant = if is_longer { &short } else { name };
-        let there_are = choices(meant, &names, "there are");
-        advice.insert_str(0, &format!("{there_are}\n"));
-    }
-    error.advise(advice)
+    let short = short_name(name);
+    // The name in a file of other programs may be longer.
+    let is_longer = names.contains(&short.as_str());
+    let meant = if is_longer { &short } else { name };
+    let there_are = choices(meant, &names, "there are");
+    let section = adds_one("tools", &settings.file);
+    error.advise(format!("{there_are}\n{section}"))
 }
 
 /// Finds a program that a section names.

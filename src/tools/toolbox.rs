@@ -244,11 +244,11 @@ impl Toolbox {
     }
 
     /// What to do about a tool that an API refuses.
-    pub fn leave_out_advice(&self, place: usize) -> Option<String> {
-        let Offer { tool, source, .. } = self.offers.get(place)?;
-        let section = &self.sources.get(*source)?.section.name;
+    pub fn leave_out_advice(&self, index: usize) -> Option<String> {
+        let Offer { tool, source, .. } = self.offers.get(index)?;
+        let place = self.sources.get(*source)?.section.place();
         Some(format!(
-            "it refuses the tool {}: only = [...] in [tools.{section}] can leave it out",
+            "it refuses the tool {}: only = [...] in {place} can leave it out",
             on_one_line(tool)
         ))
     }

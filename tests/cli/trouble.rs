@@ -33,18 +33,17 @@ fn without_a_home_the_answer_comes_with_a_note() {
         let outcome = homeless(command);
         outcome.exit(0).stdout("answer\n");
         let note = "q: conversations are neither read nor saved: there is no home folder\n";
-        outcome.stderr(&format!("{note}{advice}"));
+        outcome.stderr(format!("{note}{advice}"));
     }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
         outcome.exit(1).stdout_is_empty();
-        outcome.stderr(&format!("q: there is no home folder\n{advice}"));
+        outcome.stderr(format!("q: there is no home folder\n{advice}"));
     }
     let config = "set HOME or XDG_CONFIG_HOME to have a configuration file";
     for command in ["q -r x one", "q -t x one", "q -p x one", "q --list-tools"] {
         let _case = case(command);
-        let outcome = homeless(command);
-        outcome.stderr_contains(config);
+        homeless(command).stderr_contains(config);
     }
     let outcome = homeless("q --status");
     let status = String::from_utf8_lossy(&outcome.stdout).into_owned();
