@@ -136,36 +136,32 @@ fn nothing_of_a_command_runs_on_after_its_call_or_q() {
     }
 }
 
-/// A section that the README or the manual shows, with the commands below it, in a home of the tests.
+/// The confined sections of this name that the README and the manual show, with the commands below them, in a home of the tests.
 #[track_caller]
-fn recipe(sandbox: &Sandbox, name: &str) -> String {
-    let documents = documents();
-    let lines = documents
-        .lines()
-        .map(|line| line.strip_prefix("    ").unwrap_or_default());
+fn recipes(sandbox: &Sandbox, name: &str) -> Vec<String> {
     let header = format!("[tools.{name}");
-    let lines: Vec<&str> = lines
-        .skip_while(|line| !line.starts_with(&header))
-        .take_while(|line| !line.is_empty())
-        .collect();
-    assert!(!lines.is_empty(), "no recipe {name}");
-    lines
-        .join("\n")
-        .replace("/home/me", &sandbox.home().display().to_string())
+    let mut recipes = Vec::new();
+    for block in documents().split("\n\n") {
+        let lines = block
+            .lines()
+            .map(|line| line.strip_prefix("    ").unwrap_or_default())
+            .skip_while(|line| !line.starts_with(&header))
+            .take_while(|line| !line.is_empty());
+        let section = Vec::from_iter(lines).join("\n");
+        if section.contains("confine ") {
+            recipes.push(in_home(&section, &sandbox.home().display().to_string()));
+        }
+    }
+    assert!(recipes.len() > 1, "too few recipes {name}");
+    recipes
 }
 
 /// Runs a recipe with these calls, and returns what the model gets.
-fn cook(
-    sandbox: &Sandbox,
-    name: &str,
-    calls: Vec<(&'static str, Value)>,
-    args: &[&str],
-) -> Vec<(String, bool)> {
-    sandbox.config(&recipe(sandbox, name));
+fn cook(sandbox: &Sandbox, recipe: &str, calls: Vec<(&'static str, Value)>) -> Vec<(String, bool)> {
+    sandbox.config(recipe);
     let server = model(calls);
     let q = GEMINI
-        .q(sandbox, &server, args)
-        .args(&["-t", name, "go"])
+        .q(sandbox, &server, &["-t", "shop", "go"])
         .env("PATH", std::env::var_os("PATH").expect("a path"));
     q.run().exit(0).stdout("the answer\n");
     results(sandbox)
@@ -188,7 +184,8 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let made = "sqlite3 ~/shop.db \"CREATE TABLE customers (name, owes); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40)\"";
     sandbox.shell(shown(made)).run().success();
     let role = shown("    [roles.shop]\n    tools = [\"shop\"]\n");
-    sandbox.config(&format!("{role}{}", recipe(&sandbox, "shop")));
+    let recipe = recipes(&sandbox, "shop").remove(0);
+    sandbox.config(&format!("{role}{recipe}"));
     let ask = |question: &str, answer: &str, sent: &[&str]| {
         let terminal = Terminal::new(WIDE);
         let running = session(&sandbox, &terminal, shown(question)).spawn();
@@ -236,7 +233,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let comments = ["-- all\nSELECT 7", "--help\nSELECT 7", "/* all */ SELECT 7"];
     let queries = hostile.iter().map(String::as_str).chain(comments);
     let calls = queries.map(|query| ("shop__sql", json!({ "query": query })));
-    let results = cook(&sandbox, "shop", calls.collect(), &[]);
+    let results = cook(&sandbox, &recipe, calls.collect());
     let seven = ("[{\"7\":7}]\n".to_owned(), false);
     assert_eq!(results[hostile.len()..], vec![seven; 3]);
     assert_eq!(fs::read(&target).unwrap(), b"kept");
@@ -265,11 +262,16 @@ fn no_query_reaches_a_file_unasked() {
     ]
     .map(|query| ("shop__sql", json!({ "query": query })));
     if !lacks("sqlite3", "sqlite3 -safe -readonly :memory: 'select 1'") {
-        for (text, _) in cook(&sandbox, "shop", calls.to_vec(), &[]) {
-            assert!(!text.contains("a key"), "{text}");
+        for recipe in recipes(&sandbox, "shop") {
+            let _case = case(&recipe);
+            let results = cook(&sandbox, &recipe, calls.to_vec());
+            assert_eq!(results.len(), calls.len());
+            for (text, _) in results {
+                assert!(!text.contains("a key"), "{text}");
+            }
+            assert_eq!(fs::read(sandbox.home().join("shop.db")).unwrap(), b"");
+            assert!(!sandbox.home().join("made").exists());
         }
-        assert_eq!(fs::read(sandbox.home().join("shop.db")).unwrap(), b"");
-        assert!(!sandbox.home().join("made").exists());
     }
     let documents = documents();
     let blocks = documents.split("\n\n");
@@ -285,7 +287,7 @@ fn settings_of_no_example_let_code_of_the_models_run_unasked() {
     }
     let mut examples = 0;
     for block in documents().split("\n\n") {
-        if !block.lines().any(|line| line.starts_with("    run ")) {
+        if !block.starts_with("    [") || !block.contains("run ") {
             continue;
         }
         let sandbox = Sandbox::new();
@@ -293,14 +295,25 @@ fn settings_of_no_example_let_code_of_the_models_run_unasked() {
         // A block may go on with what is typed.
         let lines = lines.take_while(|line| !line.starts_with("    q "));
         let home = sandbox.home().display().to_string();
+        let config = Vec::from_iter(lines).join("\n");
+        sandbox.config(&in_home(&config, &home));
         // What a confined command may read has to be there.
-        sandbox.write_home("shop.db", "");
-        sandbox.config(&Vec::from_iter(lines).join("\n").replace("/home/me", &home));
+        for path in ["notes", "data", "shop.db", "sales.duckdb", "journal"] {
+            fs::create_dir(sandbox.home().join(path)).unwrap();
+        }
         let status = sandbox.q(&["--status", "-j"]).run();
         let status: Value = serde_json::from_str(&status.success().stdout_text()).expect("JSON");
         assert_eq!(status["error"], Value::Null, "{block}");
         assert_eq!(status["tool_faults"], json!([]), "{block}");
         examples += 1;
     }
-    assert!(examples > 10, "{examples}");
+    assert!(examples > 15, "{examples}");
+}
+
+/// The settings of an example in this home, with the system's journal, which not every system has.
+fn in_home(example: &str, home: &str) -> String {
+    example
+        .replace("/home/me", home)
+        .replace("/var/log/journal", &format!("{home}/journal"))
+        .replace("/etc/machine-id", "/etc/passwd")
 }

@@ -1,10 +1,13 @@
-"""The recipes of the manual without their precautions: confinement alone has to hold what the trials of recipes.py try."""
+"""The confined recipes of the manual, and its others without their precautions: confinement alone has to hold what the trials of
+recipes.py try."""
 
 import glob
 import json
+import os
 import pathlib
 import re
 import shlex
+import socket
 
 import recipes
 from trial import check
@@ -23,16 +26,33 @@ NAIVE = {
     "git.grep": ('["git", "grep", "-n", "{text}"]', "text", ["/home/me/repository"]),
     "books.sql": ('["sqlite3", "-csv", "/home/me/books.db", "{query}"]', "query", ["/home/me/books.db"]),
     "sales.sql": ('["duckdb", "-csv", "-readonly", "/home/me/sales.duckdb", "-c", "{query}"]', "query", ["/home/me/sales.duckdb", "/proc", "/sys/fs/cgroup"]),
+    "python.run": ('["/usr/bin/python3", "-c", "{code}"]', "code", ["/home/me/data"]),
     "orders.sql": ('["{psql}", "-w", "--csv", "-c", "{query}", "host=localhost dbname=orders user=reader"]', "query", ["/home/me/.pgpass"]),
 }
 # What a confined one can still do, without which its failures would mean nothing.
 WORKS = {
     "date.calendar": ("calendar", {"when": "--date=2026-12-24"}, "Dec"), "notes.find": ("find", {"words": "milk"}, "buy milk"),
     "journal.find": ("find", {}, "all is well"), "books.sql": ("sql", {"query": "SELECT name FROM customers"}, "Bob"),
-    "sales.sql": ("sql", {"query": "SELECT name FROM customers"}, "Bob"),
+    "sales.sql": ("sql", {"query": "SELECT name FROM customers"}, "Bob"), "python.run": ("run", {"code": "print(2 ** 100)"}, "12676"),
     "orders.sql": ("sql", {"query": "SELECT name FROM customers"}, "Bob"), "web.page": ("page", {"title": "--version"}, "curl"),
 }
 NETWORK = ("web.page", "orders.sql")
+# The confined recipes of the manual: how each begins, and the call that it takes in place of one of the other recipe, of whose
+# arguments there are the values.
+CONFINED = {
+    "notes.find": ("notes]", lambda command, values: ("find", {"words": values[0]})),
+    "notes.read": ("notes]", lambda command, values: ("read", {"file": values[0]})),
+    "journal.find": ("journal.find]", lambda command, values: ("find", {"options": values})),
+    "git]": ("git.run]", lambda command, values: ("run", {"arguments": [command, *values]})),
+    "books.sql": ("shop]", lambda command, values: ("sql", {"query": values[0]})),
+    "sales.sql": ("sales.sql]", lambda command, values: ("sql", {"query": values[0]})),
+    "python.run": ("python.run]", lambda command, values: ("run", {"code": values[0]})),
+}
+# What each trial of these has to print at least.
+PRINTS = {
+    "notes": ["todo.md:1:buy milk", "buy milk\nand"], "journal": ["disk is full"], "git": ["Add the first file", "a.txt:-- two {x}"],
+    "sqlite": ['{"name":"Bob"}'], "duckdb": ["name\nBob"], "python": ["1267650600228229401496703205376"],
+}
 
 
 class Naive(Trial):
@@ -93,19 +113,26 @@ class Naive(Trial):
 
     def fails(self, recipe, command, argument, attempts):
         calls = [(command, attempt if isinstance(attempt, dict) else {argument: attempt}) for attempt in attempts]
-        known = set(re.findall(r'input = "([^"]*)"', recipe)[0].replace("?", "").replace(" ", "").split(","))
-        calls = [(name, arguments) for name, arguments in calls if arguments.keys() <= known]
-        self.call(recipe, calls)
+        self.call(recipe, self.possible(recipe, calls))
         if not self.confined:
             return
         # The same by a shell, as a word of the program and as code.
         words = [attempt for attempt in attempts if isinstance(attempt, str) and "\0" not in attempt]
-        program = " ".join(shlex.quote(word) for word in json.loads(re.findall(r"run = (\[.*\])", recipe)[0]) if "{" not in word)
+        run = json.loads(re.findall(r"run *= (\[[^]]*\])", recipe)[0])
+        program = " ".join(shlex.quote(word) for word in run if "{" not in word)
         shell = self.shell(recipe)
-        self.call(shell, [("run", {"code": code}) for word in words for code in (word, f"{program} {shlex.quote(word)}")])
+        self.by_shell(shell, [("run", {"code": code}) for word in words for code in (word, f"{program} {shlex.quote(word)}")])
+
+    def possible(self, recipe, calls):
+        """Those calls whose arguments the recipe has."""
+        known = set(re.findall(r'input = "([^"]*)"', recipe)[0].replace("?", "").replace(" ", "").split(","))
+        return [(name, arguments) for name, arguments in calls if arguments.keys() <= known]
+
+    def by_shell(self, shell, calls):
+        self.call(shell, calls)
 
     def shell(self, recipe):
-        confine = re.findall(r"^confine = .*$|^env = .*$", recipe, re.MULTILINE)
+        confine = re.findall(r"^confine *= .*$|^env = .*$", recipe, re.MULTILINE)
         return "\n".join(['[tools.shell.run]', 'run = ["sh", "-c", "{code}"]', 'timeout = "20s"', "dashes = true", "reads = true", *confine]) + "\n"
 
     def check(self, what, holds):
@@ -122,28 +149,98 @@ class Naive(Trial):
         return found
 
 
+class Confined(Naive):
+    """A user with the confined recipes of the manual."""
+
+    def __init__(self, q, home, results):
+        super().__init__(q, home, results, True)
+        self.printed = ""
+
+    def recipe(self, name):
+        self.name = name
+        recipe = self.block(f"[tools.{CONFINED[name][0]}", confined=True).replace("/home/me", str(self.home))
+        return recipe.replace("shop.db", "books.db").replace("/var/log/journal", f"{self.home}/journal")
+
+    def call(self, recipe, calls, **more):
+        change = CONFINED[self.name][1]
+        results = super().call(recipe, [change(command, list(arguments.values())) for command, arguments in calls], **more)
+        self.printed += "".join(text for text, _ in results)
+        return results
+
+    def works(self, recipe, calls):
+        self.call(recipe, [(command, arguments) for command, arguments, _ in calls])
+
+    def possible(self, recipe, calls):
+        return calls
+
+    def by_shell(self, shell, calls):
+        Naive.call(self, shell, calls)
+
+
+def python(trial):
+    """Code that prints the secret if it can do what it must not."""
+    folder = trial.home / "data"
+    folder.mkdir()
+    (folder / "link").symlink_to(trial.home / "private")
+    (folder / "folder").symlink_to(trial.home)
+    (folder / "kept").write_text("1\n", encoding="utf-8")
+    recipe = trial.recipe("python.run")
+    trial.works(recipe, [("run", {"code": "print(2 ** 100)"}, "1267650600228229401496703205376"),
+                         ("run", {"code": f"print(open('{folder}/kept').read())"}, "1")])
+    home, private, target = trial.home, trial.home / "private", trial.home / "target"
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind(f"{home}/socket")
+        local.listen()
+        done = f"; print({SECRET[:3]!r} + {SECRET[3:]!r})"
+        trial.fails(recipe, "run", "code", [
+            f"print(open('{private}').read())", f"print(open('{folder}/link').read())", f"print(open('{folder}/folder/private').read())",
+            f"print(open('{folder}/../private').read())", f"import os; os.chdir('{home}'); print(open('private').read())",
+            f"import subprocess; print(subprocess.getoutput('cat {private}'))", f"import mmap; f = open('{private}'); print(f.read())",
+            f"import ctypes; c = ctypes.CDLL(None); b = bytes(99); print(c.open(b'{private}', 0)); c.read(3, b, 99); print(b)",
+            f"import os; os.symlink('{private}', 'x'); print(open('x').read())", f"import os; os.link('{private}', 'x'); print(open('x').read())",
+            f"open('{target}', 'w'){done}", f"open('{folder}/kept', 'a').write('2'){done}", f"open('{folder}/new', 'x'){done}",
+            f"import os; os.remove('{folder}/kept'){done}", f"import os; os.rename('{folder}/kept', '{target}'){done}",
+            f"import os; os.chmod('{folder}/kept', 0o777){done}", f"import os; os.utime('{folder}/kept'){done}",
+            f"import os; os.truncate('{folder}/kept', 0){done}", f"import os; os.mkdir('{target}'){done}",
+            f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]})){done}",
+            f"import socket; socket.socket(socket.AF_UNIX).connect('{home}/socket'){done}",
+            f"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53)){done}",
+            f"import os; os.kill({os.getpid()}, 0){done}", f"import os; os.kill(1, 0){done}",
+            f"open('/proc/{os.getpid()}/environ').read(){done}",
+            f"import os; os.setpriority(os.PRIO_PROCESS, {os.getpid()}, 1){done}",
+        ])
+
+
 def read_in(recipe):
     """The paths that a recipe may read."""
     return [path for paths in re.findall(r"read = (\[.*?\])", recipe) for path in json.loads(paths)]
 
 
 def try_recipes(q, folder, results, duckdb):
-    """Tries all that recipes.py tries; how many tries there were."""
+    """Tries all that recipes.py tries, and code; how many tries there were."""
     count = 0
-    for trial in (recipes.date, recipes.notes, recipes.journal, recipes.web, recipes.git, recipes.sqlite, recipes.duckdb, recipes.postgres):
+    for trial in (recipes.date, recipes.notes, recipes.journal, recipes.web, recipes.git, recipes.sqlite, recipes.duckdb, recipes.postgres,
+                  python):
+        name = trial.__name__
         through = {}
-        for confined in (False, True):
+        for kind in ("free", "naive", "manual"):
             # What these would do without confinement may reach beyond the user's home.
-            if not confined and trial in (recipes.journal, recipes.web):
+            if kind == "free" and trial in (recipes.journal, recipes.web):
                 continue
-            home = folder / f"{trial.__name__}-{'confined' if confined else 'free'}"
+            if kind == "manual" and name not in PRINTS:
+                continue
+            print(f"--- {name}: {kind}")
+            home = folder / f"{name}-{kind}"
             (home / "bin").mkdir(parents=True)
             (home / "bin/duckdb").symlink_to(duckdb)
-            naive = Naive(q, home, results, confined)
-            trial(naive)
-            through[confined] = naive.through
-            if confined:
-                count += naive.tried
-        if False in through:
-            check(f"{trial.__name__}: unconfined, {through[False]} get through", through[False], results)
+            user = Confined(q, home, results) if kind == "manual" else Naive(q, home, results, kind == "naive")
+            trial(user)
+            through[kind] = user.through
+            if kind != "free":
+                count += user.tried
+            if kind == "manual":
+                for words in PRINTS[name]:
+                    check(f"{name}: the recipe of the manual prints {words!r}", words in user.printed, results)
+        if "free" in through:
+            check(f"{name}: unconfined, {through['free']} get through", through["free"], results)
     return count

@@ -61,16 +61,16 @@ class Trial:
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_port}",
         }
         manual = subprocess.run([q, "--help"], capture_output=True, text=True, check=True).stdout
-        examples = manual.split("\nEXAMPLES\n")[1]
-        lines = [line[4:] if line.startswith("    ") else "" for line in examples.splitlines()]
+        lines = [line[4:] if line.startswith("    ") else "" for line in manual.splitlines()]
         self.blocks = "\n".join(lines).split("\n\n")
 
-    def block(self, begin):
+    def block(self, begin, confined=False):
         """The example that begins so."""
-        return next(block.strip() for block in self.blocks if block.strip().startswith(begin))
+        blocks = (block.strip() for block in self.blocks)
+        return next(block for block in blocks if block.startswith(begin) and ("\nconfine " in block) == confined)
 
     def recipe(self, name):
-        """The recipe as the manual has it, in the home of this user."""
+        """The recipe without confinement as the manual has it, in the home of this user."""
         return self.block(f"[tools.{name}").replace("/home/me", str(self.home))
 
     def trap(self, name):
