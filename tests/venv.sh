@@ -55,6 +55,8 @@ else
 fi
 
 cp "$wanted" "$new/requirements.txt"
+# What runs as another user may use it, too.
+chmod 755 "$new"
 # Not mv, which would move it into one that a second caller has put there meanwhile.
 rm -rf "$venv"
 python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$new" "$venv" 2>/dev/null || [ -x "$venv/bin/python" ]

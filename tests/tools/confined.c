@@ -446,7 +446,7 @@ int main(int count, char **words) {
     WAY("scheduler") { struct sched_param none = {0}; return tell(sched_setscheduler(pid, SCHED_BATCH, &none)); }
     WAY("scheduler-attributes") {
         struct { unsigned size, policy; unsigned long flags; int nice; unsigned priority; unsigned long more[3]; } values =
-            {.size = 48, .policy = SCHED_BATCH, .nice = 5};
+            {.size = 48, .policy = SCHED_BATCH, .nice = 19};
         return tell(syscall(SYS_sched_setattr, pid, &values, 0));
     }
     WAY("processor") { cpu_set_t one; CPU_ZERO(&one); CPU_SET(0, &one); return tell(sched_setaffinity(pid, sizeof one, &one)); }

@@ -376,7 +376,9 @@ class Special:
             return
         for confined in (False, True):
             script = self.home / "bin/all"
-            script.write_text(f'#!/bin/sh\nsleep 100 & {self.q} "$@"\nkill -0 $! && echo alive >{self.world.scratch}/alive\n', encoding="utf-8")
+            # What has been killed already ends by that signal, and not by this one.
+            script.write_text(f'#!/bin/sh\nsleep 100 & {self.q} "$@"\nkill $!; wait $!\n'
+                              f'[ $? = 143 ] && echo alive >{self.world.scratch}/alive\n', encoding="utf-8")
             script.chmod(0o755)
             whole = self.home / "bin/space"
             whole.write_text(f'#!/bin/sh\nexec unshare --pid --fork --kill-child sh {script} "$@"\n', encoding="utf-8")
