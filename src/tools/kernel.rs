@@ -11,6 +11,8 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use libc::c_long;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter, sock_filter,
@@ -95,6 +97,7 @@ pub fn what_is_missing() -> Option<String> {
 /// From now on, this thread and what it starts can reach the files and the network that the bounds name, their own program and
 /// temporary directory, and the system's programs. The error says what is missing.
 pub fn confine(bounds: &Bounds, program: &Path, scratch: Option<&Path>) -> Result<(), String> {
+    give_up_rights().map_err(|error| format!("the kernel takes no rights from it: {error}"))?;
     let status = rules(bounds, program, scratch)?
         .restrict_self()
         .map_err(|error| format!("Landlock cannot hold it: {error}"))?;
@@ -115,6 +118,34 @@ pub fn confine(bounds: &Bounds, program: &Path, scratch: Option<&Path>) -> Resul
     let starter = rustix::thread::gettid().as_raw_nonzero().get();
     let filter = signals_to(starter).map_err(|error| refused(error.into()))?;
     apply_filter(&filter).map_err(refused)
+}
+
+/// What root may do and a confined program still may: what is about files and users.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::NET_BIND_SERVICE);
+
+/// Keeps a program that may read /proc from the memory and the environment of q, where its keys are. The thread that starts the
+/// program is held by the same rules, so Landlock lets the program see its entries there; and whoever has CAP_PERFMON, as root has,
+/// may read those of all processes.
+fn give_up_rights() -> io::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let mut sets = capabilities(None)?;
+    for set in [
+        &mut sets.effective,
+        &mut sets.permitted,
+        &mut sets.inheritable,
+    ] {
+        *set &= KEPT;
+    }
+    set_capabilities(None, sets)?;
+    Ok(())
 }
 
 /// The programs that the kernel runs for each system call, without and with the network. To compile them takes time.

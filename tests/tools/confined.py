@@ -370,6 +370,17 @@ class Special:
             self.check(f"confined: {way}, {rounds} times", not any(ended), [status for status in ended if status])
             self.count += 1
 
+    def sees(self):
+        """The environment and the memory of q and of its threads, one of which is confined for a moment."""
+        program = [f"{self.home}/bin/static"]
+        held = self.held.replace("read = [", "read = ['/proc', ")
+        for name in ("environ", "maps"):
+            text, _ = one(self.trial, self.free, ["read-of-parent", name], program)
+            self.check(f"unconfined: read-of-parent {name}", first_line(text) == "worked", text)
+            texts = {first_line(one(self.trial, held, ["read-of-parent", name], program)[0]) for _ in range(100)}
+            self.check(f"confined, with /proc to read: read-of-parent {name}", texts == {"EACCES"}, texts)
+            self.count += 1
+
     def kills_all(self):
         """The signal that ends all, in a space of its own for processes, where only root can make one."""
         if not ROOT or not shutil.which("unshare"):
@@ -543,7 +554,7 @@ def main():
             elif part == "special":
                 special = Special(q, compiled, below / "home", results)
                 with special.stack:
-                    for some in (special.kills, special.kills_all, special.inherits, special.dumps, special.leaves,
+                    for some in (special.kills, special.sees, special.kills_all, special.inherits, special.dumps, special.leaves,
                                  special.sections, special.allowed):
                         some()
                 count += special.count
