@@ -97,6 +97,8 @@ struct Running {
     groups: Vec<Group>,
     /// Since when q is about to end. From then on, no group is started.
     closed: Option<Instant>,
+    /// How many temporary directories of groups that have ended are being removed.
+    removing: usize,
 }
 
 #[derive(Debug)]
@@ -116,11 +118,13 @@ impl Running {
         self.groups.iter().any(|group| group.id == id)
     }
 
-    /// Returns the temporary directory of the group, which the caller drops without the lock: to remove it may take long.
+    /// Returns the temporary directory of the group, which [`Groups::remove`] takes without the lock.
     #[must_use]
     fn forget(&mut self, id: u32) -> Option<Scratch> {
         let index = self.groups.iter().position(|group| group.id == id)?;
-        self.groups.swap_remove(index).scratch
+        let scratch = self.groups.swap_remove(index).scratch?;
+        self.removing += 1;
+        Some(scratch)
     }
 }
 
@@ -163,18 +167,22 @@ impl Groups {
         self.remove_scratch(is_left);
     }
 
-    /// Removes the temporary directories of groups that have been killed, which takes a moment.
+    /// Removes the temporary directory of a group that has ended. The lock is free meanwhile, because it may take long.
+    fn remove(&self, scratch: Option<Scratch>) {
+        if let Some(scratch) = scratch {
+            drop(scratch);
+            lock(&self.0).removing -= 1;
+        }
+    }
+
+    /// Removes the temporary directories of groups that have been killed, which takes a moment, and waits for those that are
+    /// being removed.
     fn remove_scratch(&self, is_left: impl Fn(&Group) -> bool) {
         let has_scratch = |group: &Group| group.scratch.is_some() && is_left(group);
-        if lock(&self.0)
-            .groups
-            .iter()
-            .any(|group| group.scratch.is_some())
-        {
-            wait_until(KILL_TIMEOUT, || {
-                !lock(&self.0).groups.iter().any(has_scratch)
-            });
-        }
+        wait_until(KILL_TIMEOUT, || {
+            let running = lock(&self.0);
+            running.removing == 0 && !running.groups.iter().any(has_scratch)
+        });
         let mut left = Vec::new();
         for group in &mut lock(&self.0).groups {
             left.extend(group.scratch.take());
@@ -423,7 +431,7 @@ impl Process {
         }
         // All of the group were killed, but some may still be listed: not every system reaps orphans.
         let scratch = lock(&self.groups.0).forget(self.id);
-        drop(scratch);
+        self.groups.remove(scratch);
     }
 
     /// The last lines of standard error; of a process that still runs, those written so far.
@@ -443,7 +451,7 @@ impl Process {
         if running.has(self.id) && has_ended && !unix::is_group_left(self.id) {
             let scratch = running.forget(self.id);
             drop(running);
-            drop(scratch);
+            self.groups.remove(scratch);
             return true;
         }
         !running.has(self.id)
