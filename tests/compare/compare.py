@@ -1,0 +1,323 @@
+"""What q and its peers do with the same scripted model: compare.py PATH-OF-Q PEERS prints a table in Markdown.
+
+Each row of the table is a function here, which runs a program in a home of its own and returns what was seen. compare.sh
+installs the peers, and runs this where nothing but 127.0.0.1 can be reached.
+"""
+
+import datetime
+import os
+import pathlib
+import re
+import statistics
+import sys
+
+from model import Script
+from peers import NAME, OTHER, peers
+from stage import Stage
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HOMES = ROOT / "target/compare/homes"
+RUNS = 5
+NOT_THERE = "—"  # the program has no such thing, or it cannot be measured here
+
+
+# What a short answer costs.
+
+
+def request(peer):
+    """bytes of the request for "2+2" """
+    def sent(words):
+        with Stage(peer, HOMES) as stage:
+            stage.ask(words, "2+2")
+            size = f"{sum(asked.size for asked in stage.model.asked):,}"
+            count = len(stage.model.asked)
+            return size if count == 1 else f"{size} in {count} requests"
+
+    return f"{sent(peer.plain)} (without `--bare`: {sent(peer.heavy)})" if peer.heavy else sent(peer.plain)
+
+
+def processor(peer):
+    """processor time of a short answer"""
+    with Stage(peer, HOMES) as stage:
+        stage.ask(peer.plain, "0+0")  # what a program does once
+        short = Script(pieces=["It ", "is "] * 10 + ["4."])
+        # The questions differ, because an answer may be cached.
+        runs = [stage.ask(peer.plain, f"{number}+{number}", short) for number in range(RUNS)]
+        typical, fastest = statistics.median(done.processor for done in runs), min(done.wall for done in runs)
+        return f"{seconds(typical)}, {seconds(fastest)} from start to exit"
+
+
+def memory(peer):
+    """peak memory"""
+    with Stage(peer, HOMES) as stage:
+        peak = stage.home / "peak"
+        stage.run(["/usr/bin/time", "-f", "%M", "-o", str(peak), *stage.command(peer.plain, "2+2")])
+        return f"{int(peak.read_text().split()[-1]) / 1024:.0f} MB"
+
+
+def start(peer):
+    """`--version`, from start to exit"""
+    with Stage(peer, HOMES) as stage:
+        return seconds(min(stage.run([*peer.program, "--version"]).wall for _ in range(RUNS)))
+
+
+def seconds(time):
+    return f"{time * 1000:.0f} ms" if time < 0.0995 else f"{time:.1f} s"
+
+
+# What becomes of a conversation.
+
+
+def follows(peer):
+    """a plain question can be followed up"""
+    if not peer.chat_follow:
+        return "no"
+
+    def continued(first, then):
+        with Stage(peer, HOMES) as stage:
+            stage.ask(first, "What is ALPHA?")
+            stage.ask(then, "And BRAVO?")
+            return stage.model.questions[-1].has("ALPHA")
+
+    if peer.follow:
+        return "yes" if continued(peer.plain, peer.follow) else "no"
+    if not continued(peer.chat, peer.chat_follow):
+        return "no"
+    # The option that names the conversation may do alone, or need another one that has it saved.
+    alone = continued(peer.chat_follow, peer.chat_follow)
+    return "if it was named" if alone else f"if it was named, with `{peer.chat[0]}`"
+
+
+def at_once(peer):
+    """two follow-ups at once"""
+    if not peer.chat_follow:
+        return NOT_THERE
+    with Stage(peer, HOMES) as stage:
+        stage.ask(peer.chat, "What is ALPHA?")
+        stage.at_once(peer.chat_follow, ["And BRAVO?", "And CHARLIE?"])
+        stage.ask(peer.chat_follow, "And DELTA?")
+        continued = [stage.model.questions[-1].has(name) for name in ("BRAVO", "CHARLIE")]
+        stored = [stage.stored(name) for name in ("BRAVO", "CHARLIE")]
+        if all(continued):
+            return "both kept"
+        return "both logged, one continued" if all(stored) else "one is lost"
+
+
+HALF = Script(pieces=["It ", "is ", "HALFWAY ", "there ", "THE END"], hold_after=4)
+
+
+def interrupted(peer):
+    """Ctrl-C in an answer"""
+    if not peer.chat_follow:
+        return NOT_THERE
+    with Stage(peer, HOMES) as stage:
+        status, shown = stage.interrupt(peer.chat, "What is ALPHA?", HALF)
+        marked = stage.stored("interrupt")
+        stage.ask(peer.chat_follow, "And BRAVO?")
+        next_one = stage.model.questions[-1]
+        unseen = "" if b"HALFWAY" in shown else ", never shown"
+        if next_one.has("HALFWAY"):
+            return f"kept, {'marked' if marked else 'as if whole'}{unseen}, {ended(status)}"
+        return f"{'answer lost' if next_one.has('ALPHA') else 'lost'}{unseen}, {ended(status)}"
+
+
+def again(peer):
+    """the same question after Ctrl-C"""
+    with Stage(peer, HOMES) as stage:
+        stage.interrupt(peer.plain, "What is ALPHA?", HALF)
+        stage.ask(peer.plain, "What is ALPHA?")
+        return "asked again" if stage.model.questions else "half the answer, from its cache"
+
+
+def other_model(peer):
+    """another model for the next turn"""
+    if not peer.other:
+        return NOT_THERE
+    with Stage(peer, HOMES) as stage:
+        stage.ask(peer.chat, "What is ALPHA?")
+        stage.ask(peer.other, "And BRAVO?")
+        asked = stage.model.questions[-1:]
+        words = " ".join(peer.other[len(peer.plain):]).replace(f"scripted:{OTHER}", "MODEL").replace(OTHER, "MODEL")
+        return f"`{words.replace(NAME, 'NAME')}`" if asked and asked[0].body["model"] == OTHER and asked[0].has("ALPHA") else "no"
+
+
+# What is printed, and what is said when something goes wrong.
+
+
+ANSWER = "The *quick* brown fox jumps over the lazy dog, and " * 4 + "ends.\n\n```\n\tfour\n```\nA last line."
+
+
+def piped(peer):
+    """piped output"""
+    with Stage(peer, HOMES) as stage:
+        done = stage.ask(peer.plain, "What is ALPHA?", Script(pieces=ANSWER.splitlines(True), thought="Let me see."))
+        out = done.out.decode().removesuffix("\n")
+        if out == ANSWER:
+            return "the answer's bytes"
+        if "<think>" in out and out.endswith(ANSWER):
+            return "with `<think>`"
+        widest = max(len(line) for line in out.splitlines())
+        thinks = ", with `<think>`" if "<think>" in out or "Let me see." in out else ""
+        return f"made up for {widest} columns{thinks}" if widest < len(ANSWER.splitlines()[0]) else "other bytes"
+
+
+SAYS_CUT = re.compile(r"max\w*[ _]\w*[ _]?token|token limit|token maximum|truncated|incomplete|cut off", re.IGNORECASE)
+
+
+def cut(peer):
+    """an answer cut at the token limit"""
+    with Stage(peer, HOMES) as stage:
+        done = stage.ask(peer.plain, "What is ALPHA?", Script(pieces=["It ", "is "], cut=True))
+        said = SAYS_CUT.search(done.out.decode() + done.says())
+        return f"{ended(done.status)}, {'says so' if said else 'silent'}"
+
+
+def refused(peer):
+    """the server answers 401; 500"""
+    return "; ".join(after(peer, status) for status in (401, 500))
+
+
+def after(peer, status):
+    with Stage(peer, HOMES) as stage:
+        done = stage.ask(peer.plain, "What is ALPHA?", Script(status=status))
+        count = len(stage.model.questions)
+        return ended(done.status) + (f" after {count} requests" if count > 1 else "")
+
+
+def full_disk(peer):
+    """the disk is full"""
+    with Stage(peer, HOMES, disk=True) as stage:
+        stage.ask(peer.chat, "What is ALPHA?")  # what a program writes once, it has written
+        stage.fill()
+        return outcome(stage, stage.ask(peer.chat_follow or peer.plain, "And BRAVO?"))
+
+
+def no_place(peer):
+    """the place of its conversations cannot be used"""
+    if not peer.store:
+        return NOT_THERE
+    with Stage(peer, HOMES) as stage:
+        stage.block()
+        return outcome(stage, stage.ask(peer.chat, "What is ALPHA?"))
+
+
+def outcome(stage, done):
+    """What a user gets from a run that could not save."""
+    if not stage.model.questions:
+        answer = "nothing asked"
+    else:
+        answer = "answer" if "It is 4." in done.out.decode() else "no answer"
+    said = done.says()
+    quiet = not re.search(r"error|cannot|could not|failed|not saved|no space|not a directory|denied", said, re.IGNORECASE)
+    note = "traceback" if "Traceback" in said else "silent" if quiet else "says so"
+    return f"{answer}, {note}, {ended(done.status)}"
+
+
+def ended(status):
+    if status is None:
+        return "goes on after 60 s"
+    return f"status {status}" if status >= 0 else f"status {128 - status}"
+
+
+# What only a program's own help can tell: the words of it that say so.
+
+
+def told(peer, *patterns):
+    with Stage(peer, HOMES) as stage:
+        helps = [stage.run([*peer.program, *words]) for words in peer.helps]
+        text = " ".join(re.sub(r"\s+", " ", (done.out + done.err).decode(errors="replace")) for done in helps)
+        found = [f"`{match[0]}`" for match in (re.search(pattern, text) for pattern in patterns) if match]
+        return f"yes, {', '.join(found)}" if found else "no"
+
+
+def interactive(peer):
+    """turn after turn in one chat"""
+    return told(peer, r"chat(?= Hold an ongoing)", r"--repl\b", r"interactive session by default", r"interactive CLI")
+
+
+def plugins(peer):
+    """plugins"""
+    return told(peer, r"\bplugins?(?= (?:List|Manage))", r"--plugin-dir")
+
+
+def embeddings(peer):
+    """embeddings"""
+    return told(peer, r"\bembed(?= )", r"--rag")
+
+
+def templates(peer):
+    """templates with variables"""
+    return told(peer, r"-p, --param", r"--agent-variable")
+
+
+ROWS = [request, processor, memory, start, follows, at_once, interrupted, again, other_model, piped, cut, refused, full_disk,
+        no_place, interactive, plugins, embeddings, templates]
+
+
+# What README.md says about peers, and whether that is what was seen.
+
+
+SENTENCES = {
+    r"llm adds a second": lambda seen: 0.5 <= amount(seen["processor time of a short answer"]["llm"]) <= 2,
+    r"coding agents send ([\d,]+) to ([\d,]+)": lambda seen, least, most: all(
+        amount(least) * 0.8 <= amount(size) <= amount(most) * 1.2
+        for agent in ("claude --bare", "codex")
+        for size in re.findall(r"[\d,]{4,}", seen['bytes of the request for "2+2"'].get(agent, ""))),
+}
+
+
+def disagreements(readme, seen):
+    """The cells of its table of peers that say something else, and the sentences that do not hold."""
+    table = readme.partition("## Compared\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
+    for name, *cells in rows[2:]:
+        for peer, cell in zip(rows[0][1:], cells):
+            today = seen.get(name, {}).get(peer, "not measured")
+            if not agrees(cell, today):
+                yield f"{name}, {peer}: README.md says {cell}; today: {today}"
+    for sentence, holds in SENTENCES.items():
+        if (match := re.search(sentence, " ".join(readme.split()))) and not holds(seen, *match.groups()):
+            yield f"README.md says: {match[0]}"
+
+
+def agrees(said, today):
+    """Whether a cell is what was seen, or a part of it; a figure may be off by a factor of two, as from another machine."""
+    if said[0].isdigit() and today[0].isdigit():
+        return 0.5 <= amount(said) / amount(today) <= 2
+    return said in today
+
+
+def amount(cell):
+    """The first figure of a cell, times in seconds."""
+    number, unit = re.search(r"([\d,.]+) ?(ms)?", cell).groups()
+    return float(number.strip(",").replace(",", "")) / (1000 if unit else 1)
+
+
+def title(row):
+    return row.__doc__.strip()
+
+
+def version(peer):
+    with Stage(peer, HOMES) as stage:
+        return re.search(r"\d+(?:\.\d+)+", stage.run([*peer.program, "--version"]).out.decode())[0]
+
+
+def main():
+    q, folder = (os.path.abspath(path) for path in sys.argv[1:3])
+    sys.stdout.reconfigure(line_buffering=True)
+    HOMES.mkdir(parents=True, exist_ok=True)
+    compared = [peer for peer in peers(q, folder) if peer.installed]
+    versions = ", ".join(f"{peer.name} {version(peer)}" for peer in compared)
+    print(f"{versions}, run on {datetime.date.today():%-d %B %Y} with one scripted model.\n")
+    print("| |", " | ".join(peer.name for peer in compared), "|")
+    print("|---" * (len(compared) + 1) + "|")
+    seen = {}
+    for row in ROWS:
+        cells = seen[title(row)] = {peer.name: row(peer) for peer in compared}
+        print(f"| {title(row)} |", " | ".join(cells.values()), "|")
+    wrong = list(disagreements((ROOT / "README.md").read_text(encoding="utf-8"), seen))
+    print("", *wrong, f"{len(wrong)} claims of README.md are not what was seen.", sep="\n")
+    sys.exit(len(wrong) > 0)
+
+
+main()
