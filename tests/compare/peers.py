@@ -8,7 +8,7 @@ OTHER = "gpt-5.4-nano"
 NAME = "trip"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Peer:
     """A program: the words before a question, for each way of asking that it has."""
 
@@ -18,8 +18,10 @@ class Peer:
     follow: list | None = None  # follows a plain question up
     chat: list | None = None  # asks in a conversation with a name, where a plain question cannot be followed up
     chat_follow: list | None = None
+    unsaved: list | None = None  # the same without the option that has it saved
     other: list | None = None  # follows up with another model
     heavy: list | None = None  # asks with all that the program usually brings
+    repl: list | None = None  # starts a chat on the terminal
     helps: list = dataclasses.field(default_factory=lambda: [["--help"]])
     store: str = ""  # where conversations are kept, below the home
     environment: dict = dataclasses.field(default_factory=dict)
@@ -75,15 +77,16 @@ def peers(q, folder):
         Peer("q", [q], [], ["-f"], other=["-ff", "-m", OTHER], store=".local/state/q",
              environment={**OPENAI, "OPENAI_BASE_URL": "URL/v1", "Q_MODEL": MODEL}),
         Peer("curl and jq", ["/usr/bin/curl"], [], environment=OPENAI),
-        Peer("llm", llm, [], ["-c"], other=["-c", "-m", OTHER], helps=[["--help"], ["prompt", "--help"]],
+        Peer("llm", llm, [], ["-c"], other=["-c", "-m", OTHER], repl=["chat"], helps=[["--help"], ["prompt", "--help"]],
              store=".config/io.datasette.llm/logs.db",
              files={".config/io.datasette.llm/extra-openai-models.yaml": LLM_MODELS,
                     ".config/io.datasette.llm/default_model.txt": MODEL}, environment=OPENAI),
-        Peer("aichat", aichat, [], chat=["--save-session", "-s", NAME], chat_follow=["-s", NAME],
-             other=["-s", NAME, "-m", f"scripted:{OTHER}"], store=".config/aichat/sessions",
+        Peer("aichat", aichat, [], chat=["--save-session", "-s", NAME], unsaved=["-s", NAME],
+             chat_follow=["--save-session", "-s", NAME], other=["-s", NAME, "-m", f"scripted:{OTHER}"],
+             repl=["-s", NAME], store=".config/aichat/sessions",
              files={".config/aichat/config.yaml": AICHAT_CONFIG}),
         Peer("shell_gpt", sgpt, [], chat=["--chat", NAME], chat_follow=["--chat", NAME],
-             other=["--chat", NAME, "--model", OTHER], store="tmp/chat_cache",
+             other=["--chat", NAME, "--model", OTHER], repl=["--repl", NAME], store="tmp/chat_cache",
              environment={**OPENAI, "API_BASE_URL": "URL/v1", "DEFAULT_MODEL": MODEL}),
         Peer("claude --bare", claude, bare, [*bare, "-c"], other=[*bare, "-c", "--model", OTHER], heavy=["-p"],
              store=".claude/projects", environment={"ANTHROPIC_API_KEY": "sk-any", "ANTHROPIC_BASE_URL": "URL"}),

@@ -1,5 +1,6 @@
 """A home of its own for one program, below a folder, with a scripted model; how the program is run there."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import os
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 
@@ -108,43 +110,77 @@ class Stage:
         return self.run(self.command(words, question))
 
     def at_once(self, words, questions):
-        """Asks all questions at the same time; the model answers when it has all of them."""
+        """Asks all questions at the same time; the model answers when it has all of them. Returns the runs."""
         self.model.begin(Script(together=len(questions)))
-        threads = [threading.Thread(target=self.run, args=[self.command(words, question)]) for question in questions]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(len(questions)) as pool:
+            return list(pool.map(lambda question: self.run(self.command(words, question)), questions))
 
-    def interrupt(self, words, question, script):
-        """Types Ctrl-C on a terminal while the model holds an answer back; returns the status and what the terminal got."""
-        self.model.begin(script)
-        command = self.command(words, question)
+    @contextlib.contextmanager
+    def on_terminal(self, command):
+        """A command with a terminal: its process, and the other end of the terminal."""
         process, terminal = pty.fork()
         if process == 0:
             os.chdir(self.work)
             os.execvpe(command[0], command, self.environment)
-        self.model.held.wait(LIMIT)
-        shown = read(terminal, 2)
-        status = None
-        for _ in range(3):
-            with contextlib.suppress(OSError):
-                os.write(terminal, b"\3")
-            shown += read(terminal, 5)
-            ended, status = os.waitpid(process, os.WNOHANG)
-            if ended:
-                break
-        else:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-        os.close(terminal)
-        return os.waitstatus_to_exitcode(status) if ended else None, shown
+        termios.tcsetwinsize(terminal, (24, 80))
+        try:
+            yield process, terminal
+        finally:
+            os.close(terminal)
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+
+    def interrupt(self, words, question, script):
+        """Types Ctrl-C while the model holds an answer back; returns the status and what the terminal got."""
+        self.model.begin(script)
+        with self.on_terminal(self.command(words, question)) as (process, terminal):
+            shown = read_until(terminal, self.model.held.is_set) + read(terminal, 2)
+            for _ in range(3):
+                with contextlib.suppress(OSError):
+                    os.write(terminal, b"\3")
+                shown += read(terminal, 5)
+                if (status := exit_status(process, 2)) is not None:
+                    return status, shown
+            return None, shown
+
+    def converse(self, words, lines):
+        """Types lines to a program that is started without a question."""
+        self.model.begin(Script())
+        with self.on_terminal([*self.peer.program, *words]) as (_, terminal):
+            read(terminal, 5)
+            for count, line in enumerate(lines, 1):
+                os.write(terminal, line.encode() + b"\r")
+                read_until(terminal, lambda: len(self.model.questions) >= count)
+                read(terminal, 2)
 
     def stored(self, text):
         """Whether one of the files in which conversations are kept has a text."""
         store = self.home / self.peer.store
         files = [path for path in store.rglob("*") if path.is_file()] if store.is_dir() else store.parent.glob(store.name + "*")
         return any(text.encode() in path.read_bytes() for path in files)
+
+
+def exit_status(process, seconds):
+    """How a process ended, or None if it does not end within so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    return None
+
+
+def read_until(terminal, done):
+    shown, late = b"", time.monotonic() + LIMIT
+    while not done() and time.monotonic() < late:
+        shown += read(terminal, 0.1)
+    return shown
+
+
+# What a program may ask a terminal, and what it answers: where the cursor is, and what kind it is of.
+REPORTS = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?6c"}
 
 
 def read(terminal, seconds):
@@ -160,4 +196,6 @@ def read(terminal, seconds):
             if not piece:
                 break
             shown += piece
+            for question, report in REPORTS.items():
+                os.write(terminal, report * piece.count(question))
     return shown
