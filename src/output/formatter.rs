@@ -7,7 +7,7 @@
 
 use super::held_word::HeldWord;
 use super::inline_markdown::InlineMarkdown;
-use super::markdown::{BlockContext, CodePart, LineKind, LineReader, column_after, is_blank};
+use super::markdown::{BlockContext, CodePart, LineKind, MarkdownReader, column_after, is_blank};
 use super::styled_text::{Style, StyledText};
 use crate::text::escape::Escaper;
 
@@ -40,7 +40,7 @@ pub struct Formatter {
 
 /// The last line of the text, as far as it has come.
 struct OpenLine {
-    reader: LineReader,
+    reader: MarkdownReader,
     /// The column of the next character.
     column: usize,
     /// Prose is before the next word, since the last break: there may be a break between them. There is none after a marker,
@@ -54,7 +54,7 @@ struct OpenLine {
 }
 
 impl OpenLine {
-    fn new(reader: LineReader) -> OpenLine {
+    fn new(reader: MarkdownReader) -> OpenLine {
         OpenLine {
             reader,
             column: 0,
@@ -77,7 +77,7 @@ pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
         wraps: true,
         styles: false,
     });
-    formatter.line = OpenLine::new(LineReader::of_prose(begin));
+    formatter.line = OpenLine::new(MarkdownReader::of_prose(begin));
     formatter.feed(line, columns) + &formatter.finish(columns)
 }
 
@@ -87,7 +87,7 @@ impl Formatter {
             display,
             escaper: Escaper::default(),
             columns: 0,
-            line: OpenLine::new(LineReader::new(BlockContext::default())),
+            line: OpenLine::new(MarkdownReader::new(BlockContext::default())),
             output: StyledText::new(display.styles),
         }
     }
@@ -129,7 +129,7 @@ impl Formatter {
             if character == '\n' {
                 let context = self.end_line();
                 self.output.push(Style::PLAIN, "\n");
-                self.line = OpenLine::new(LineReader::new(context));
+                self.line = OpenLine::new(MarkdownReader::new(context));
             } else {
                 self.push(character);
             }

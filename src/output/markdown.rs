@@ -1,6 +1,6 @@
 //! Reads Markdown line by line, and decides what each line is: for a terminal, and for `-x` (pure).
 //!
-//! A `BlockContext` says what the lines before mean for the next one. A `LineReader` begins with it, is given each character of
+//! A `BlockContext` says what the lines before mean for the next one. A `MarkdownReader` begins with it, is given each character of
 //! the line once, and decides as early as the text allows, because an answer comes in pieces. Its `end` returns the `MarkdownLine`
 //! that there is if nothing follows, and with it the context of the next line. In case of doubt a line is prose.
 
@@ -79,7 +79,7 @@ pub struct MarkdownLine {
 }
 
 /// A line, as far as it has come.
-pub struct LineReader {
+pub struct MarkdownReader {
     state: LineState,
     /// The column at which its text begins, after blanks and markers.
     pub begin: usize,
@@ -134,7 +134,7 @@ enum Fenced {
 impl BlockContext {
     /// Reads a whole line.
     pub fn read(self, line: &str) -> MarkdownLine {
-        let mut reader = LineReader::new(self);
+        let mut reader = MarkdownReader::new(self);
         for character in line.chars() {
             reader.push(character);
         }
@@ -142,13 +142,13 @@ impl BlockContext {
     }
 }
 
-impl LineReader {
-    pub fn new(context: BlockContext) -> LineReader {
+impl MarkdownReader {
+    pub fn new(context: BlockContext) -> MarkdownReader {
         let state = match context.fence {
             Some(fence) => LineState::Fenced(fence, Fenced::Nothing),
             None => LineState::Start(Start::Nothing),
         };
-        LineReader {
+        MarkdownReader {
             state,
             begin: 0,
             column: 0,
@@ -160,11 +160,11 @@ impl LineReader {
     }
 
     /// A reader of a line that is prose, whose text begins at this column.
-    pub fn of_prose(begin: usize) -> LineReader {
-        LineReader {
+    pub fn of_prose(begin: usize) -> MarkdownReader {
+        MarkdownReader {
             state: LineState::Decided(LineKind::Prose),
             begin,
-            ..LineReader::new(BlockContext::default())
+            ..MarkdownReader::new(BlockContext::default())
         }
     }
 
@@ -483,7 +483,7 @@ mod tests {
             ("> ```", "> a", "code-margin code-margin code"),
             ("> ```", " a", "code-margin prose"),
         ] {
-            let mut reader = LineReader::new(BlockContext::default().read(before).context);
+            let mut reader = MarkdownReader::new(BlockContext::default().read(before).context);
             let mut found = Vec::new();
             for character in line.chars() {
                 reader.push(character);
