@@ -41,6 +41,7 @@ complete -c q -n __q_options -s o -l option -x -d 'set a field of the API reques
 complete -c q -n __q_options -s S -l system -x -d 'set the system prompt'
 complete -c q -n __q_options -s a -l attach -r -F -d 'attach a file, or all of a directory or pattern'
 complete -c q -n __q_options -l schema -r -F -d 'require JSON that matches a schema'
+complete -c q -n __q_options -l lines -d 'with --schema: print each list item as it arrives'
 complete -c q -n __q_options -l is -d 'exit 0 if the statement is true, 1 if not, else 2'
 complete -c q -n __q_options -s t -l tools -x -a '(__q_names tools)' -d 'let the model call these tools'
 complete -c q -n __q_options -l yes -d 'do not ask before tool calls or --clear --all'

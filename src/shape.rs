@@ -2,14 +2,17 @@
 
 mod comparison;
 mod forms;
+mod items;
 mod keywords;
+mod splitter;
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-pub use comparison::Misfit;
-use comparison::{MAX_STEPS, compare};
+pub use comparison::{ListPlace, Misfit};
+use comparison::{MAX_STEPS, compare, parse_answer};
+pub use items::{ItemFault, ItemReader};
 pub use keywords::{elements, is_of_object, named, referred};
 use keywords::{has_any, required, types_in};
 
@@ -37,9 +40,6 @@ const NOT_STRICT: &[&str] = &[
 
 /// The words of JSON Schema that say what a value is. A strict schema must have one of them.
 const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
-
-/// The most memory, by an estimate, that the values of an answer may take: several times as many as a model writes.
-const MAX_ANSWER_WEIGHT: usize = 30_000_000;
 
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,13 +111,16 @@ impl Shape {
         types_in(&self.schema) == ["object"]
     }
 
+    /// Where its list is. If it has not exactly one, the error has the names of all.
+    pub fn list(&self) -> Result<ListPlace, Vec<String>> {
+        ListPlace::find(&self.schema)
+    }
+
     /// The JSON of this shape in an answer, without a code fence around it.
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, Misfit> {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
-        let differs = |error| Misfit::Differs(not_json(error));
-        json::check_weight(text, MAX_ANSWER_WEIGHT).map_err(differs)?;
-        let value = serde_json::from_str(text).map_err(differs)?;
+        let value = parse_answer(text).map_err(|error| Misfit::Differs(not_json(error)))?;
         compare(&value, &self.schema, MAX_STEPS)?;
         Ok(text)
     }

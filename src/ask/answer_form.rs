@@ -10,8 +10,9 @@ use crate::output::Terminal;
 use crate::output::code::{self, Audience};
 use crate::session::save::Saved;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
-use crate::shape::{Misfit, Shape};
+use crate::shape::{ListPlace, Misfit, Shape};
 use crate::text::escape;
+use crate::text::one_line::quoted;
 
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
@@ -26,6 +27,8 @@ pub struct Output {
     pub json: bool,
     /// The answer is asked for, and may be printed, piece by piece.
     pub streams: bool,
+    /// The items of a list are printed, each on a line of its own.
+    lines: bool,
 }
 
 /// The part of an answer that is printed.
@@ -35,6 +38,8 @@ pub enum Form {
     Code,
     /// JSON of this shape.
     Shaped(Shape),
+    /// The items of the list in JSON of this shape, which is in this place.
+    Items(Shape, ListPlace),
     /// JSON of this shape, which says whether a statement is true. The exit status shows it.
     Verdict(Shape),
 }
@@ -44,7 +49,9 @@ impl Output {
         let arguments = &settings.typed;
         let form = match &arguments.schema {
             _ if arguments.is => Form::Verdict(verdict::shape()),
+            Some(spec) if arguments.lines => Form::items(read_shape(spec)?, Some(spec))?,
             Some(spec) => Form::Shaped(read_shape(spec)?),
+            None if arguments.lines && !arguments.again => return Err(no_schema()),
             None if arguments.extract => Form::Code,
             None => Form::Prose,
         };
@@ -52,20 +59,29 @@ impl Output {
             form,
             json: arguments.json,
             streams: settings.values.stream,
+            lines: arguments.lines,
         })
     }
 
-    /// Asks for the shape of an answer that is asked for again, unless another form was typed.
-    pub fn repeat_shape(&mut self, schema: Value) {
-        if matches!(self.form, Form::Prose) {
-            self.form = Form::Shaped(Shape { schema });
+    /// Asks for the shape of an answer that is asked for again, if it had one, unless another form was typed.
+    pub fn repeat_shape(&mut self, schema: Option<&Value>) -> Result<(), Error> {
+        if !matches!(self.form, Form::Prose) {
+            return Ok(());
         }
+        let shape = schema.cloned().map(|schema| Shape { schema });
+        self.form = match shape {
+            Some(shape) if self.lines => Form::items(shape, None)?,
+            Some(shape) => Form::Shaped(shape),
+            None if self.lines => return Err(no_schema()),
+            None => Form::Prose,
+        };
+        Ok(())
     }
 
     /// The shape that the answer must have.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.form {
-            Form::Shaped(shape) | Form::Verdict(shape) => Some(shape),
+            Form::Shaped(shape) | Form::Items(shape, _) | Form::Verdict(shape) => Some(shape),
             Form::Prose | Form::Code => None,
         }
     }
@@ -85,7 +101,7 @@ impl Output {
         match self.form {
             Form::Prose => false,
             Form::Code => !is_terminal,
-            Form::Shaped(_) | Form::Verdict(_) => true,
+            Form::Shaped(_) | Form::Items(..) | Form::Verdict(_) => true,
         }
     }
 
@@ -100,7 +116,7 @@ impl Output {
         match &self.form {
             Form::Prose => Ok(answer.into()),
             Form::Code => Ok(to.code_in(answer)?.into()),
-            Form::Shaped(shape) | Form::Verdict(shape) => {
+            Form::Shaped(shape) | Form::Items(shape, _) | Form::Verdict(shape) => {
                 let mut json = shape.find_in(answer);
                 if json.is_err() {
                     // Before a search, or in an earlier message, the model may say what it looks for.
@@ -117,6 +133,30 @@ impl Output {
                 })
             }
         }
+    }
+}
+
+impl Form {
+    /// The items of the list that a shape has. `spec` is how it was typed.
+    fn items(shape: Shape, spec: Option<&str>) -> Result<Form, Error> {
+        let names = match shape.list() {
+            Ok(place) => return Ok(Form::Items(shape, place)),
+            Err(names) => names,
+        };
+        let mut reason = "has none".to_owned();
+        if !names.is_empty() {
+            reason = format!("has several: {}", names.join(", "));
+        }
+        let error = format!("--lines prints the items of a list, and the schema {reason}");
+        let fields = spec.filter(|typed| is_short_form(typed) && !typed.contains(char::is_control));
+        let advice = match fields {
+            Some(fields) => {
+                let list = quoted(&format!("[{}]", fields.trim()));
+                format!("brackets ask for a list of such objects: --schema {list} --lines")
+            }
+            None => "a schema of a list is of type array, or has one property that is".to_owned(),
+        };
+        Err(Error::usage(error).advise(advice))
     }
 }
 
@@ -152,12 +192,36 @@ pub fn advise_last(error: Error, saved: &Saved) -> Error {
     error.advise_also(format!("q --last{option} prints the answer as it came"))
 }
 
+/// The error for `--lines` where there is no schema.
+fn no_schema() -> Error {
+    Error::usage("--lines prints the items of a list, so it needs a --schema that has one").advise(
+        "put the fields of an item in brackets: q --schema '[name, age int]' --lines \"make up ten people\"",
+    )
+}
+
+/// Whether `--schema` is neither a JSON Schema nor a path.
+fn is_short_form(spec: &str) -> bool {
+    !spec.trim_start().starts_with(['{', '[']) && !is_path(spec)
+}
+
+/// Whether `--schema` is the path of a file.
+fn is_path(spec: &str) -> bool {
+    is_shell_pipe(spec) || spec.ends_with(".json")
+}
+
+fn is_shell_pipe(spec: &str) -> bool {
+    SHELL_PIPES.iter().any(|folder| spec.starts_with(folder))
+}
+
 /// Reads the shape that `--schema` asks for.
 fn read_shape(spec: &str) -> Result<Shape, Error> {
-    let is_of_shell = SHELL_PIPES.iter().any(|folder| spec.starts_with(folder));
-    let shape = if is_of_shell || spec.ends_with(".json") {
+    let shape = if is_path(spec) {
         let named = |reason| format!("{spec}: {reason}");
-        let read = if is_of_shell { read_pipe } else { read_text };
+        let read = if is_shell_pipe(spec) {
+            read_pipe
+        } else {
+            read_text
+        };
         let text = read(spec.as_ref(), MAX_TEXT);
         text.and_then(|text| Shape::from_json(&text).map_err(named))
     } else {

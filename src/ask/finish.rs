@@ -15,6 +15,7 @@ use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::secret::{self, Secrets};
 use crate::session::save::Saved;
+use crate::shape::ItemFault;
 use crate::text::one_line::on_one_line;
 
 /// The part of a complete answer that was asked for.
@@ -72,6 +73,11 @@ impl Run<'_> {
         match end {
             Ok(()) => self.print_complete(reply, dialogue),
             Err(AnswerFailure::TooLong(error)) => Err(error),
+            Err(AnswerFailure::Misfit(fault)) => {
+                let breaks_off = !reply.end.is_complete();
+                let saved = self.record.save(breaks_off, reply.end.flaw());
+                Err(misshapen(&fault, &saved))
+            }
             Err(AnswerFailure::Unprinted(error)) => {
                 let breaks_off = !reply.end.is_complete();
                 self.record.save(breaks_off, reply.end.incomplete_reason());
@@ -100,11 +106,11 @@ impl Run<'_> {
                 let text = self.record.lock().answer.text.clone();
                 self.printer.screen.print(&text)
             }
-            Printing::Excerpt => Ok(()),
+            Printing::Items | Printing::Excerpt => Ok(()),
         };
         let saved = self.record.save(false, reply.end.incomplete_reason());
         let complete = check_complete(reply);
-        if self.printer.printing == Printing::Excerpt {
+        if matches!(self.printer.printing, Printing::Items | Printing::Excerpt) {
             if let Err(mut error) = complete.clone()
                 && self
                     .output
@@ -159,6 +165,8 @@ impl Run<'_> {
             object.to_string()
         } else if verdict.is_some() {
             String::new()
+        } else if let Some(items) = self.printer.remaining_items(&excerpt) {
+            items.map_err(|fault| misshapen(&fault, saved))?
         } else {
             excerpt.into_owned()
         };
@@ -215,6 +223,11 @@ impl Run<'_> {
         }
         object
     }
+}
+
+/// The error for a list whose items do not fit.
+fn misshapen(fault: &ItemFault, saved: &Saved) -> Error {
+    advise_last(Error::new(ErrorKind::Misshapen, fault.to_string()), saved)
 }
 
 /// An error for an answer that is or may be incomplete.

@@ -46,9 +46,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let input = files.read_stdin(&plan)?;
 
     let (place, target) = Place::open(&plan, early, command_line, context)?;
-    if let Some(schema) = &place.schema_to_repeat {
-        plan.output.repeat_shape(schema.clone());
-    }
+    plan.output.repeat_shape(place.schema_to_repeat.as_ref())?;
     let words = plan.words.take();
     let last = place.question_to_repeat.as_ref();
     let question = question::compose(words, input, last, settings.typed.is)?;

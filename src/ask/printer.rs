@@ -1,20 +1,24 @@
 //! Records and prints an answer, piece by piece or once it is complete.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use super::answer_form::Output;
+use super::answer_form::{Form, Output};
 use super::record::Record;
 use crate::error::{Error, ErrorKind};
 use crate::output::{DisplayOptions, Notes, OutputError, Screen, Stdout};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::Piece;
 use crate::server::api_client::ApiError;
+use crate::shape::{ItemFault, ItemReader};
+use crate::threads::lock;
 
 /// The way in which an answer is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Printing {
     /// Each piece as it comes.
     Live,
+    /// Each item of a list, once it is whole.
+    Items,
     /// The whole text, once it is complete.
     Whole,
     /// Something that is made of it once it is complete: code, JSON, or JSON about it.
@@ -25,6 +29,8 @@ pub enum Printing {
 pub enum AnswerFailure {
     Failed(ApiError),
     Unprinted(OutputError),
+    /// An item of the list does not fit.
+    Misfit(ItemFault),
     /// The answer is printed only when it is complete, and is longer than q keeps.
     TooLong(Error),
 }
@@ -33,6 +39,8 @@ pub enum AnswerFailure {
 pub struct Printer {
     pub screen: Arc<Screen>,
     pub printing: Printing,
+    /// Reads the items that are printed, if it is the items of a list.
+    items: Option<Mutex<ItemReader>>,
     record: Arc<Record>,
     notes: Notes,
 }
@@ -48,14 +56,20 @@ impl Printer {
     ) -> Result<Printer, Error> {
         let mut stdout = Stdout::open(notes.terminal())?;
         let shows_steps = !has_tools || stdout.is_terminal;
-        let printing = if !output.is_text() {
+        let mut items = None;
+        if let Form::Items(shape, place) = &output.form {
+            items = Some(ItemReader::new(shape.schema.clone(), place.clone()).into());
+        }
+        let printing = if items.is_some() && output.streams {
+            Printing::Items
+        } else if !output.is_text() {
             Printing::Excerpt
         } else if shows_steps && output.streams {
             Printing::Live
         } else {
             Printing::Whole
         };
-        if printing != Printing::Excerpt {
+        if matches!(printing, Printing::Live | Printing::Whole) {
             stdout.set_display(display);
         }
         let screen = Screen::new(stdout);
@@ -64,6 +78,7 @@ impl Printer {
         Ok(Printer {
             screen,
             printing,
+            items,
             record: Arc::clone(record),
             notes: notes.clone(),
         })
@@ -72,8 +87,14 @@ impl Printer {
     /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
     pub fn take(&self, mut piece: Piece) -> Result<(), AnswerFailure> {
         let is_kept = self.record.push(&mut piece);
+        if self.printing != Printing::Live && !is_kept {
+            return Err(self.too_long());
+        }
+        if self.printing == Printing::Items {
+            return self.print_items(&piece);
+        }
         if self.printing != Printing::Live {
-            return if is_kept { Ok(()) } else { Err(too_long()) };
+            return Ok(());
         }
         if piece.text.is_empty() {
             return Ok(());
@@ -84,12 +105,47 @@ impl Printer {
             .map_err(AnswerFailure::Unprinted)
     }
 
+    /// Prints the items that end in a piece of the answer.
+    fn print_items(&self, piece: &Piece) -> Result<(), AnswerFailure> {
+        let Some(items) = &self.items else {
+            return Ok(());
+        };
+        let items = &mut *lock(items);
+        let (mut before, mut rest) = piece.text.split_at(piece.part_begin.unwrap_or(0));
+        self.print_next_items(items, &mut before)?;
+        if piece.part_begin.is_some() {
+            items.begin_part();
+        }
+        self.print_next_items(items, &mut rest)
+    }
+
+    fn print_next_items(
+        &self,
+        items: &mut ItemReader,
+        text: &mut &str,
+    ) -> Result<(), AnswerFailure> {
+        while let Some(line) = items.next(text).map_err(AnswerFailure::Misfit)? {
+            self.notes.spinner().stop();
+            self.screen.print(&line).map_err(AnswerFailure::Unprinted)?;
+        }
+        Ok(())
+    }
+
+    /// The items of a complete answer that have not been printed yet, if its items are printed.
+    pub fn remaining_items(&self, json: &str) -> Option<Result<String, ItemFault>> {
+        let items = self.items.as_ref()?;
+        Some(lock(items).remaining(json))
+    }
+
     /// Ends the text before calls, which are about to run.
     pub fn end_text(&self) -> Result<(), AnswerFailure> {
         self.notes.spinner().stop();
+        if let Some(items) = &self.items {
+            lock(items).restart();
+        }
         match self.printing {
             Printing::Live => self.screen.end().map_err(AnswerFailure::Unprinted),
-            Printing::Whole | Printing::Excerpt => Ok(()),
+            Printing::Items | Printing::Whole | Printing::Excerpt => Ok(()),
         }
     }
 
@@ -102,14 +158,21 @@ impl Printer {
     pub fn is_watched(&self) -> bool {
         self.is_live() && self.screen.is_terminal
     }
-}
 
-/// The error for an answer that cannot be kept until it is complete.
-fn too_long() -> AnswerFailure {
-    let message =
-        format!("the answer has more than {MAX_KEPT} bytes, so it is neither printed nor saved");
-    let error = Error::new(ErrorKind::Output, message);
-    AnswerFailure::TooLong(error.advise(
-        "without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes",
-    ))
+    /// The failure of an answer that cannot be kept until it is complete.
+    fn too_long(&self) -> AnswerFailure {
+        let (done, advice) = if self.printing == Printing::Items {
+            (
+                "the rest is not printed, and nothing is saved",
+                "ask for fewer items",
+            )
+        } else {
+            (
+                "it is neither printed nor saved",
+                "without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes",
+            )
+        };
+        let message = format!("the answer has more than {MAX_KEPT} bytes, so {done}");
+        AnswerFailure::TooLong(Error::new(ErrorKind::Output, message).advise(advice))
+    }
 }

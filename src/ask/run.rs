@@ -124,7 +124,7 @@ fn built_in_system_prompt(output: &Output, settings: &Settings) -> String {
         Form::Code => {
             "Only code is taken from the answer: put all of it into one fenced code block."
         }
-        Form::Prose | Form::Shaped(_) | Form::Verdict(_) => {
+        Form::Prose | Form::Shaped(_) | Form::Items(..) | Form::Verdict(_) => {
             "Answer in plain text for a terminal, briefly and directly, without Markdown; put code and commands into \
              fenced code blocks only where they are asked for."
         }

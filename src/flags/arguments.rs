@@ -70,6 +70,8 @@ pub struct Arguments {
     pub words_follow_attach: bool,
     /// JSON, a path or the short form.
     pub schema: Option<String>,
+    /// Each item of the list that the schema asks for is printed on a line of its own, as soon as it has come.
+    pub lines: bool,
     /// The words are a statement, and the exit status says whether it is true.
     pub is: bool,
     pub no_stdin: bool,

@@ -157,12 +157,21 @@ fn refuse_forms(arguments: &Arguments) -> Result<(), Error> {
     let schema = (arguments.schema.is_some(), "--schema");
     let dry_run = (arguments.dry_run, "--dry-run");
     let is = (arguments.is, "--is");
+    let lines = (arguments.lines, "--lines");
+    let json = (arguments.json, "--json");
     let prints_nothing = "--is prints nothing: its answer is the exit status";
     for (one, other, reason) in [
         (extract, schema, "an answer in JSON has no code blocks"),
         (is, extract, prints_nothing),
         (is, schema, prints_nothing),
+        (is, lines, prints_nothing),
         (is, dry_run, "a dry run has no answer"),
+        (lines, extract, "an answer in JSON has no code blocks"),
+        (
+            lines,
+            json,
+            "--lines prints JSON already, a line for each item",
+        ),
     ] {
         if one.0 && other.0 {
             let message = format!("{} and {} cannot be used together", one.1, other.1);

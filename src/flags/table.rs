@@ -323,6 +323,14 @@ pub const FLAGS: &[Flag] = &[
               list of fields such as 'name, age int'. See STRUCTURED OUTPUT.",
     },
     Flag {
+        names: "--lines",
+        group: OptionGroup::Output,
+        effect: Switch(&[Ask], |a| &mut a.lines),
+        help: "with --schema: print each list item as it arrives",
+        doc: "With a --schema that has a list: print each item as JSON on a line of its own, as soon as it is complete and fits the \
+              schema. See FILES AND SHAPES.",
+    },
+    Flag {
         names: "--is",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.is),

@@ -21,6 +21,8 @@ const THINKING: &str = "thinking";
 #[derive(Debug, Default)]
 pub struct Piece {
     pub text: String,
+    /// Where the last message begins in the text, if one begins there.
+    pub part_begin: Option<usize>,
     /// No more text will come.
     pub is_last: bool,
     /// See [`ReplyEnd::incomplete_reason`].
@@ -196,6 +198,7 @@ impl Reply {
             sources = self.answer.take_sources();
         }
         Piece {
+            part_begin: self.answer.take_part_begin(),
             text: self.answer.take_text(),
             is_last,
             incomplete_reason: self.end.incomplete_reason().map(str::to_owned),

@@ -9,8 +9,12 @@ use std::rc::Rc;
 
 use serde_json::{Number, Value};
 
-use super::keywords::{elements, referred, required, types_in};
+use super::keywords::{elements, named, referred, required, types_in};
+use crate::text::json;
 use crate::text::number::Decimal;
+
+/// The most memory, by an estimate, that the values of an answer may take: several times as many as a model writes.
+const MAX_ANSWER_WEIGHT: usize = 30_000_000;
 
 /// The most steps of a comparison. References may lead to the same schemas again and again.
 pub const MAX_STEPS: usize = 4_000_000;
@@ -53,12 +57,55 @@ fn differs(words: String) -> Misfit {
 /// first difference.
 pub fn compare(value: &Value, schema: &Value, max_steps: usize) -> Result<(), Misfit> {
     let whole = Part::new(value, String::new());
-    let mut comparison = Comparison {
-        root: schema,
-        steps: Steps { left: max_steps },
-        known: HashMap::new(),
-    };
-    comparison.check(&whole, vec![schema])
+    Comparison::new(schema, max_steps).check(&whole, vec![schema])
+}
+
+/// Parses the JSON of an answer, or of a part of it.
+pub fn parse_answer(text: &str) -> serde_json::Result<Value> {
+    json::check_weight(text, MAX_ANSWER_WEIGHT)?;
+    serde_json::from_str(text)
+}
+
+/// The place of the list in JSON that has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListPlace {
+    /// The JSON is a list.
+    Top,
+    /// The JSON is an object, and the list is in this field.
+    Field(String),
+}
+
+impl ListPlace {
+    /// The name of the field with the list, if it is in one.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            ListPlace::Top => None,
+            ListPlace::Field(name) => Some(name),
+        }
+    }
+
+    /// Finds the list that a schema asks for. If it does not ask for exactly one, the error has the names of all.
+    pub fn find(root: &Value) -> Result<ListPlace, Vec<String>> {
+        let mut comparison = Comparison::new(root, MAX_STEPS);
+        if comparison.asks_for_list(&ListPlace::Top) {
+            return Ok(ListPlace::Top);
+        }
+        let schemas = comparison.with_all_they_ask_for(vec![root]);
+        let mut seen = HashSet::new();
+        let mut names = Vec::new();
+        for schema in schemas.unwrap_or_default() {
+            for (name, _) in named(&schema["properties"]) {
+                let place = ListPlace::Field(name.clone());
+                if seen.insert(name) && comparison.asks_for_list(&place) {
+                    names.push(name.clone());
+                }
+            }
+        }
+        if names.len() == 1 {
+            return Ok(ListPlace::Field(names.remove(0)));
+        }
+        Err(names)
+    }
 }
 
 /// The steps that are left of a comparison.
@@ -255,6 +302,15 @@ fn of_field<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     own.or(others.filter(|_| schema.get("patternProperties").is_none()))
 }
 
+/// The schemas of the item in this place. The first items may have schemas of their own.
+fn schemas_of_item<'a>(schemas: &[&'a Value], at: usize) -> Vec<&'a Value> {
+    let of_item = |schema: &&'a Value| {
+        let first = elements(&schema["prefixItems"]);
+        first.get(at).or(schema.get("items"))
+    };
+    schemas.iter().filter_map(of_item).collect()
+}
+
 /// How many alternatives there are, with the lists that they ask for.
 fn count(alternatives: &[Rc<Demands>]) -> usize {
     let mut count = alternatives.len();
@@ -268,7 +324,7 @@ fn count(alternatives: &[Rc<Demands>]) -> usize {
 ///
 /// References may lead back to where they came from. So each value is compared with a set of schemas at once, in which each is
 /// once, and with each list of alternatives once.
-struct Comparison<'a> {
+pub struct Comparison<'a> {
     /// The complete schema, because references refer to parts of it.
     root: &'a Value,
     /// The steps that are left.
@@ -301,6 +357,51 @@ impl<'a> Lists<'a> {
 }
 
 impl<'a> Comparison<'a> {
+    /// A comparison with parts of this schema, in at most so many steps.
+    pub fn new(root: &'a Value, max_steps: usize) -> Comparison<'a> {
+        Comparison {
+            root,
+            steps: Steps { left: max_steps },
+            known: HashMap::new(),
+        }
+    }
+
+    /// How many steps are left.
+    pub fn steps_left(&self) -> usize {
+        self.steps.left
+    }
+
+    /// Compares an item of a list with the schemas for the item in this place, counted from zero.
+    pub fn check_item(
+        &mut self,
+        list: &ListPlace,
+        at: usize,
+        item: &'a Value,
+    ) -> Result<(), Misfit> {
+        let schemas = self.schemas_of_list(list)?;
+        let of_item = schemas_of_item(&schemas, at);
+        self.check(&Part::new(item, String::new()), of_item)
+    }
+
+    /// Whether the value in this place must be a list, or null.
+    fn asks_for_list(&mut self, place: &ListPlace) -> bool {
+        let schemas = self.schemas_of_list(place).unwrap_or_default();
+        schemas.into_iter().any(|schema| {
+            let types = types_in(schema);
+            types.contains(&"array") && types.iter().all(|kind| matches!(*kind, "array" | "null"))
+        })
+    }
+
+    /// The schemas that a list must fit, and those that they ask for.
+    fn schemas_of_list(&mut self, list: &ListPlace) -> Result<Vec<&'a Value>, Misfit> {
+        let schemas = self.with_all_they_ask_for(vec![self.root])?;
+        let Some(name) = list.field() else {
+            return Ok(schemas);
+        };
+        let of_field = schemas.iter().filter_map(|schema| of_field(schema, name));
+        self.with_all_they_ask_for(of_field.collect())
+    }
+
     /// Compares a value with schemas, all of which it must fit.
     fn check(&mut self, part: &Part<'a>, schemas: Vec<&'a Value>) -> Result<(), Misfit> {
         let lists = self.check_all_but_alternatives(part, schemas)?;
@@ -376,12 +477,7 @@ impl<'a> Comparison<'a> {
         };
         for (at, item) in items.iter().enumerate() {
             self.steps.take(schemas.len())?;
-            // The first items may have schemas of their own.
-            let of_item = |schema: &&'a Value| {
-                let first = elements(&schema["prefixItems"]);
-                first.get(at).or(schema.get("items"))
-            };
-            let of_item = Vec::from_iter(schemas.iter().filter_map(of_item));
+            let of_item = schemas_of_item(schemas, at);
             if !of_item.is_empty() {
                 self.check(&part.part(&at.to_string(), item), of_item)?;
             }

@@ -21,6 +21,8 @@ pub struct Tail {
 pub struct AnswerPart {
     /// Text that has not been taken yet.
     text: String,
+    /// Where the last message begins that began in this text.
+    part_begin: Option<usize>,
     /// There is more than whitespace.
     says_something: bool,
     /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer
@@ -127,6 +129,7 @@ impl AnswerPart {
                     self.text.insert_str(at, PARAGRAPH);
                 }
                 self.length_of_last_part = 0;
+                self.part_begin = Some(at);
             }
         }
         self.length_of_last_part += length;
@@ -144,6 +147,11 @@ impl AnswerPart {
     pub fn take_commentary(&mut self) -> String {
         self.commentary.is_coming = false;
         std::mem::take(&mut self.commentary.text)
+    }
+
+    /// Where the last message begins in the text that has come, if it began there. To be called before the text is taken.
+    pub fn take_part_begin(&mut self) -> Option<usize> {
+        self.part_begin.take()
     }
 
     /// Takes the text that has arrived since the last call.

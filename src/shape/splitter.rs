@@ -1,0 +1,243 @@
+//! Splits the JSON of a list into its items while it arrives, in pieces of any size (pure).
+
+/// A thing that a piece of JSON completes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ListEvent {
+    /// The JSON of an item, as it came.
+    Item(String),
+    /// The object has the field of the list a second time.
+    Repeated,
+    /// What came cannot be the JSON that was asked for. The rest of it is not looked at.
+    Broken,
+}
+
+/// A splitter of one text, which should be JSON with a list, perhaps within a code fence.
+///
+/// It only finds where values end. Whether they, and the JSON around them, are valid is for others to check.
+#[derive(Debug)]
+pub struct ListSplitter {
+    /// The field that has the list; `None` if the list is all of the JSON.
+    field: Option<String>,
+    expected: Expected,
+    /// The value that has begun and whose end has not come.
+    value: Option<OpenValue>,
+    /// The field has come.
+    has_field: bool,
+}
+
+/// What comes next, except for white space.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    /// The JSON, or the mark of a code fence.
+    Json,
+    /// The JSON within a code fence.
+    JsonInFence,
+    /// More of the mark that opens a code fence: this character, which has come so often.
+    FenceMark(char, usize),
+    /// The rest of the line that opens a code fence.
+    FenceLine,
+    /// The name of a field, or the end of the object.
+    Name,
+    /// The colon after the name of a field, which may be that of the list.
+    Colon { of_list: bool },
+    /// The value of a field.
+    Field { of_list: bool },
+    /// A comma, or the end of the object.
+    NextField,
+    /// An item, or the end of the list.
+    Item,
+    /// A comma, or the end of the list.
+    NextItem,
+    /// Nothing that matters: the JSON has ended, or this is none.
+    Rest,
+}
+
+/// How many marks open a code fence.
+const FENCE: usize = 3;
+
+impl ListSplitter {
+    /// A splitter of an object with the list in this field, or of a list.
+    pub fn new(field: Option<String>) -> ListSplitter {
+        ListSplitter {
+            field,
+            expected: Expected::Json,
+            value: None,
+            has_field: false,
+        }
+    }
+
+    /// Begins with another text.
+    pub fn restart(&mut self) {
+        *self = ListSplitter::new(self.field.take());
+    }
+
+    /// Whether the JSON has not begun, or has ended, or is none.
+    pub fn is_outside_json(&self) -> bool {
+        matches!(self.expected, Expected::Json | Expected::Rest)
+    }
+
+    /// Leaves the rest of the text alone.
+    pub fn give_up(&mut self) {
+        self.expected = Expected::Rest;
+    }
+
+    /// Reads on to the next event; `None` once all of `rest` is read. Afterwards `rest` is what has not been read.
+    pub fn next(&mut self, rest: &mut &str) -> Option<ListEvent> {
+        loop {
+            if let Some(value) = &mut self.value {
+                if !value.read(rest) {
+                    return None;
+                }
+                let text = self.value.take().unwrap_or_default().text;
+                let event = self.end_value(text);
+                if event.is_some() {
+                    return event;
+                }
+                continue;
+            }
+            let next = rest.chars().next()?;
+            let event = self.step(next, rest);
+            if event.is_some() {
+                return event;
+            }
+        }
+    }
+
+    /// Reads a character between two values.
+    fn step(&mut self, next: char, rest: &mut &str) -> Option<ListEvent> {
+        let is_list = self.field.is_none();
+        self.expected = match (self.expected, next) {
+            (Expected::Rest, _) => {
+                *rest = "";
+                return None;
+            }
+            (Expected::FenceLine, '\n') => Expected::JsonInFence,
+            (Expected::FenceLine, _) => Expected::FenceLine,
+            (Expected::FenceMark(mark, count), _) if next == mark && count + 1 == FENCE => {
+                Expected::FenceLine
+            }
+            (Expected::FenceMark(mark, count), _) if next == mark => {
+                Expected::FenceMark(mark, count + 1)
+            }
+            (Expected::Json | Expected::JsonInFence, _) if next.is_whitespace() => self.expected,
+            (Expected::Json, '`' | '~') => Expected::FenceMark(next, 1),
+            (Expected::Json | Expected::JsonInFence, '[') if is_list => Expected::Item,
+            (Expected::Json | Expected::JsonInFence, '{') if !is_list => Expected::Name,
+            (same, ' ' | '\t' | '\r' | '\n') if !matches!(same, Expected::FenceMark(..)) => same,
+            (Expected::Name, '}') | (Expected::NextField, '}') => Expected::Rest,
+            (Expected::NextField, ',') => Expected::Name,
+            (Expected::Colon { of_list }, ':') => Expected::Field { of_list },
+            (Expected::Field { of_list: true }, '[') => Expected::Item,
+            (Expected::Item | Expected::NextItem, ']') if is_list => Expected::Rest,
+            (Expected::Item | Expected::NextItem, ']') => Expected::NextField,
+            (Expected::NextItem, ',') => Expected::Item,
+            (Expected::Name, '"') => return self.begin_value(next),
+            (Expected::Field { .. } | Expected::Item, _) if begins_value(next) => {
+                return self.begin_value(next);
+            }
+            _ => {
+                self.expected = Expected::Rest;
+                return Some(ListEvent::Broken);
+            }
+        };
+        *rest = &rest[next.len_utf8()..];
+        None
+    }
+
+    /// Begins a value with this character, which is read together with the rest of it.
+    fn begin_value(&mut self, first: char) -> Option<ListEvent> {
+        self.value = Some(OpenValue {
+            is_scalar: !matches!(first, '"' | '[' | '{'),
+            ..OpenValue::default()
+        });
+        None
+    }
+
+    /// Ends a value with this JSON.
+    fn end_value(&mut self, text: String) -> Option<ListEvent> {
+        match self.expected {
+            Expected::Item => {
+                self.expected = Expected::NextItem;
+                Some(ListEvent::Item(text))
+            }
+            Expected::Name => self.end_name(&text),
+            _ => {
+                self.expected = Expected::NextField;
+                None
+            }
+        }
+    }
+
+    /// Ends the name of a field. Its JSON may have escapes.
+    fn end_name(&mut self, text: &str) -> Option<ListEvent> {
+        let name = serde_json::from_str::<String>(text);
+        let of_list = name.ok() == self.field;
+        self.expected = Expected::Colon { of_list };
+        if of_list && std::mem::replace(&mut self.has_field, true) {
+            self.expected = Expected::Rest;
+            return Some(ListEvent::Repeated);
+        }
+        None
+    }
+}
+
+fn begins_value(first: char) -> bool {
+    first.is_ascii_alphanumeric() || matches!(first, '"' | '[' | '{' | '-')
+}
+
+/// A value whose end has not come.
+#[derive(Debug, Default)]
+struct OpenValue {
+    text: String,
+    /// A number or a word, which ends where something else begins.
+    is_scalar: bool,
+    /// How many lists and objects are open.
+    depth: usize,
+    in_string: bool,
+    after_backslash: bool,
+}
+
+impl OpenValue {
+    /// Reads on to the end of the value. Returns whether it has come.
+    fn read(&mut self, rest: &mut &str) -> bool {
+        let mut end = None;
+        for (at, byte) in rest.bytes().enumerate() {
+            // These bytes are characters of their own, so the text can be split at them.
+            if self.is_scalar && matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') {
+                end = Some(at);
+                break;
+            }
+            if !self.is_scalar && self.ends_with(byte) {
+                end = Some(at + 1);
+                break;
+            }
+        }
+        let (read, left) = rest.split_at(end.unwrap_or(rest.len()));
+        self.text.push_str(read);
+        *rest = left;
+        end.is_some()
+    }
+
+    /// Reads a byte of a string, list or object. Returns whether it is the last one.
+    fn ends_with(&mut self, byte: u8) -> bool {
+        if self.after_backslash {
+            self.after_backslash = false;
+            return false;
+        }
+        match byte {
+            b'\\' if self.in_string => self.after_backslash = true,
+            b'"' => {
+                self.in_string = !self.in_string;
+                return !self.in_string && self.depth == 0;
+            }
+            _ if self.in_string => {}
+            b'[' | b'{' => self.depth += 1,
+            b']' | b'}' => {
+                self.depth -= 1;
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+}
