@@ -1,9 +1,10 @@
 //! `--schema`: how the shape of an answer is asked for, and which answers are printed.
 
+use crate::dialect::{DIALECTS, Dialect};
 use crate::fixtures::{case, lacks, shown};
 use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
-use crate::server::Server;
+use crate::server::{Gate, Reply, Server};
 
 /// A sandbox and a server of OpenAI's kind that answers with this.
 fn answered_with(answer: &'static str) -> (Server, Sandbox) {
@@ -66,4 +67,70 @@ fn the_commands_with_shapes_of_the_documents_work() {
         let asked = &server.request().json()["response_format"];
         assert_eq!(asked["json_schema"]["strict"], true);
     }
+}
+
+/// A reply with a list in these pieces, in which the server waits at a gate behind each item.
+fn held_back(dialect: &Dialect, pieces: &[&str], gates: &[Gate]) -> Reply {
+    let mut reply = Reply::sse::<&[u8]>([]);
+    let mut gates = gates.iter();
+    for event in (dialect.stream)(pieces) {
+        let has_item = String::from_utf8_lossy(&event).contains("\\\"n\\\":");
+        reply = reply.piece(event);
+        // A later event may have the whole answer again.
+        if has_item && let Some(gate) = gates.next() {
+            reply = reply.wait_for(gate);
+        }
+    }
+    assert!(gates.next().is_none(), "an item before each gate");
+    reply
+}
+
+#[test]
+fn each_item_leaves_before_the_next_arrives() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let gates = [Gate::new(), Gate::new()];
+        let pieces = [r#"{"items":[{"n":1}"#, r#",{"n":2}"#, "]}"];
+        let server = Server::always(held_back(dialect, &pieces, &gates));
+        let sandbox = Sandbox::new();
+        let arguments = &["--schema", "[n int]", "--lines", "count"];
+        let mut running = dialect.q(&sandbox, &server, arguments).spawn();
+        let mut expected = String::new();
+        for (line, gate) in ["{\"n\":1}\n", "{\"n\":2}\n"].iter().zip(&gates) {
+            expected.push_str(line);
+            assert_eq!(running.read_stdout_until(line), expected.as_bytes());
+            gate.open();
+        }
+        running.wait().success().stdout(expected);
+    }
+}
+
+#[test]
+fn after_a_reader_of_lines_has_gone_the_answer_is_kept_as_interrupted() {
+    let dialect = Dialect::named("openai");
+    let gates = [Gate::new(), Gate::new()];
+    // It is more than a pipe holds: a program that another test is just starting may have the pipe open for a moment.
+    let long = format!(",{{\"n\":1{}}}", "0".repeat(100_000));
+    let pieces = [r#"{"items":[{"n":1}"#, &long, "]}"];
+    let server = Server::always(held_back(dialect, &pieces, &gates));
+    let sandbox = Sandbox::new();
+    let arguments = &["--schema", "[n int]", "--lines", "count"];
+    let mut running = dialect.q(&sandbox, &server, arguments).spawn();
+    running.read_stdout_until("{\"n\":1}\n");
+    running.close_stdout();
+    gates[0].open();
+    running.wait().success().stderr("");
+    let answer = &sandbox.current()["messages"][1];
+    assert_eq!(answer["content"], pieces[..2].concat());
+    assert_eq!(answer["interrupted"], true);
+}
+
+#[test]
+fn on_a_terminal_too_items_are_lines() {
+    let (_server, sandbox) = answered_with("{\"items\":[{\"a\":\"**b**\"}, {\"a\":\"\u{202e}\"}]}");
+    let q = sandbox.q(&["--schema", "[a]", "--lines", "who?"]);
+    assert_eq!(
+        q.shown_on(WIDE).text(),
+        "{\"a\":\"**b**\"}\n{\"a\":\"<U+202E>\"}\n"
+    );
 }
