@@ -26,6 +26,7 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "c continue resume follow-up", "-f"),
     (CommandLine, "image file", "-a"),
     (CommandLine, "format output", "-j"),
+    (CommandLine, "jsonl ndjson json-lines", "--lines"),
     (CommandLine, "code", "-x"),
     (CommandLine, "think thinking reasoning", "-e"),
     (CommandLine, "usage cost tokens", "-v"),

@@ -28,6 +28,7 @@ const STUBS: &[(&str, &str)] = &[
     ("fzf", "head -n 1"),
     ("vipe", "echo why"),
     ("glow", "cat"),
+    ("notify-send", "test \"$1\" = --"),
 ];
 
 /// The commands that run q, those of several lines joined; the outputs shown between them are no commands.
