@@ -279,6 +279,31 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_says_where_its_last_message_begins() {
+        let mut reply = Reply::default();
+        // Each letter is a text, and each bar begins a message; the pieces are apart.
+        for (events, text, part_begin) in [
+            ("|a", "a", Some(0)),
+            ("b", "b", None),
+            ("c|d|e", "c\n\nd\n\ne", Some(4)),
+            ("|", "", None),
+            (" ", " ", None),
+            ("f", "f", Some(0)),
+            ("g ||h", "g h", Some(2)),
+        ] {
+            for event in events.chars() {
+                match event {
+                    '|' => reply.answer.begin_message(false),
+                    _ => reply.add_text(&event.to_string()),
+                }
+            }
+            let piece = reply.take_piece(true);
+            let found = (piece.text.as_str(), piece.part_begin);
+            assert_eq!(found, (text, part_begin), "{events}");
+        }
+    }
+
+    #[test]
     fn texts_that_are_kept_are_bounded() {
         let long = "x".repeat(MAX_KEPT / 8);
         let mut reply = Reply::default();

@@ -1,5 +1,7 @@
 //! `--schema`: how the shape of an answer is asked for, and which answers are printed.
 
+use serde_json::{Value, json};
+
 use crate::dialect::{DIALECTS, Dialect};
 use crate::fixtures::{case, lacks, shown};
 use crate::pty::WIDE;
@@ -122,6 +124,28 @@ fn each_item_leaves_before_the_next_arrives() {
         }
         running.wait().success().stdout(expected);
     }
+}
+
+#[test]
+fn items_of_a_later_message_do_not_wait_for_the_end() {
+    let dialect = Dialect::named("responses");
+    let message = json!({"type": "response.output_item.added", "item": {"type": "message"}});
+    let text = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
+    let end = json!({"type": "response.completed", "response": {"status": "completed"}});
+    let event = |data: &Value| format!("data: {data}\n\n");
+    let gate = Gate::new();
+    let reply = Reply::sse([event(&message), event(&text("Let me see."))])
+        .piece(event(&message))
+        .piece(event(&text(r#"{"items":[{"n":1}"#)))
+        .wait_for(&gate)
+        .pieces([event(&text("]}")), event(&end)]);
+    let server = Server::always(reply);
+    let sandbox = Sandbox::new();
+    let arguments = &["--schema", "[n int]", "--lines", "count"];
+    let mut running = dialect.q(&sandbox, &server, arguments).spawn();
+    running.read_stdout_until("{\"n\":1}\n");
+    gate.open();
+    running.wait().success().stdout("{\"n\":1}\n");
 }
 
 #[test]
