@@ -1,6 +1,7 @@
 //! Reads the items of a list from an answer while it arrives, each once it is whole and fits the schema (pure).
 
 use std::fmt::{self, Display, Formatter};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
@@ -19,11 +20,28 @@ pub struct ItemReader {
     splitter: ListSplitter,
     /// The steps that are left for comparisons.
     steps: usize,
-    /// The items that have been read, each on a line of its own.
-    lines: String,
-    /// How many items have come since the answer has begun, perhaps anew, and where their lines end.
+    /// The items that have come since the answer has begun, perhaps anew.
+    items: Items,
+    /// The items that have been handed on.
+    known: Items,
+}
+
+/// The first items of a list. Their texts are not kept: they may have megabytes.
+#[derive(Debug, Clone, Default)]
+struct Items {
     count: usize,
-    at: usize,
+    hash: DefaultHasher,
+}
+
+impl Items {
+    fn add(&mut self, line: &str) {
+        self.count += 1;
+        line.hash(&mut self.hash);
+    }
+
+    fn is_same(&self, other: &Items) -> bool {
+        self.count == other.count && self.hash.finish() == other.hash.finish()
+    }
 }
 
 /// Why there are no further items.
@@ -67,16 +85,15 @@ impl ItemReader {
             place,
             splitter: ListSplitter::new(field),
             steps: MAX_STEPS,
-            lines: String::new(),
-            count: 0,
-            at: 0,
+            items: Items::default(),
+            known: Items::default(),
         }
     }
 
     /// The answer begins anew.
     pub fn restart(&mut self) {
         self.splitter.restart();
-        (self.count, self.at) = (0, 0);
+        self.items = Items::default();
     }
 
     /// A message, or another part of the answer begins. It may be all of it.
@@ -90,7 +107,7 @@ impl ItemReader {
     pub fn next(&mut self, rest: &mut &str) -> Result<Option<String>, ItemFault> {
         while let Some(event) = self.splitter.next(rest) {
             let line = match event {
-                ListEvent::Item(json) => self.checked(&json)?,
+                ListEvent::Item(json) => self.checked(json)?,
                 ListEvent::Broken => self.broken()?,
                 ListEvent::Repeated => return Err(self.repeated()),
             };
@@ -107,64 +124,65 @@ impl ItemReader {
     /// that fits the schema.
     pub fn remaining(&mut self, json: &str) -> Result<String, ItemFault> {
         self.restart();
-        let known = self.lines.len();
+        let mut lines = String::new();
         let mut rest = json;
         while let Some(event) = self.splitter.next(&mut rest) {
             match event {
                 ListEvent::Item(item) => {
-                    self.is_new(&json::compact(&item))?;
+                    let line = json::into_compact(item);
+                    if self.is_new(&line)? {
+                        lines.push_str(if lines.is_empty() { "" } else { "\n" });
+                        lines.push_str(&line);
+                    }
                 }
                 ListEvent::Repeated => return Err(self.repeated()),
                 // The schema allows null, too.
                 ListEvent::Broken => {}
             }
         }
-        if self.at < known {
+        if self.items.count < self.known.count {
             return Err(self.changed());
         }
-        Ok(self.lines[known..].trim_end().to_owned())
+        Ok(lines)
     }
 
     /// An item as a line, if it fits the schema; `None` if it is no JSON.
-    fn checked(&mut self, json: &str) -> Result<Option<String>, ItemFault> {
-        let Ok(item) = parse_answer(json) else {
+    fn checked(&mut self, json: String) -> Result<Option<String>, ItemFault> {
+        let Ok(item) = parse_answer(&json) else {
             return self.broken();
         };
         let mut comparison = Comparison::new(&self.schema, self.steps);
-        let compared = comparison.check_item(&self.place, self.count, &item);
+        let compared = comparison.check_item(&self.place, self.items.count, &item);
         self.steps = comparison.steps_left();
-        compared.map_err(|misfit| ItemFault::Misfit(self.count + 1, misfit))?;
-        Ok(Some(json::compact(json)))
+        compared.map_err(|misfit| ItemFault::Misfit(self.items.count + 1, misfit))?;
+        Ok(Some(json::into_compact(json)))
     }
 
     /// What came is not JSON. Before the first item it may be words after which the answer follows.
     fn broken(&mut self) -> Result<Option<String>, ItemFault> {
         self.splitter.give_up();
-        if self.count == 0 {
+        if self.items.count == 0 {
             Ok(None)
         } else {
-            Err(ItemFault::NotJson(self.count))
+            Err(ItemFault::NotJson(self.items.count))
         }
     }
 
-    /// Counts an item. Returns whether it has not been read before.
+    /// Adds an item. Returns whether it has not been read before. Whether the items before it are those that were read is known
+    /// once all of them have come.
     fn is_new(&mut self, line: &str) -> Result<bool, ItemFault> {
-        let is_new = self.at == self.lines.len();
+        let is_new = self.items.count >= self.known.count;
+        self.items.add(line);
         if is_new {
-            self.lines.push_str(line);
-            self.lines.push('\n');
-        }
-        let rest = self.lines[self.at..].strip_prefix(line);
-        if !rest.is_some_and(|rest| rest.starts_with('\n')) {
+            self.known = self.items.clone();
+        } else if self.items.count == self.known.count && !self.items.is_same(&self.known) {
             return Err(self.changed());
         }
-        self.at += line.len() + 1;
-        self.count += 1;
         Ok(is_new)
     }
 
     fn changed(&self) -> ItemFault {
-        ItemFault::Changed(self.lines.lines().count())
+        ItemFault::Changed(self.known.count)
     }
 
     fn repeated(&self) -> ItemFault {

@@ -69,23 +69,27 @@ pub fn is_object(json: &str) -> bool {
 
 /// JSON without white space between its values.
 pub fn compact(json: &str) -> String {
-    let mut compact = Vec::with_capacity(json.len());
-    let mut copied = 0;
-    let bytes = json.as_bytes();
+    into_compact(json.to_owned())
+}
+
+/// The same without a copy: it may have megabytes.
+pub fn into_compact(json: String) -> String {
+    let mut bytes = json.into_bytes();
+    let mut kept = 0;
     let mut at = 0;
     while at < bytes.len() {
-        match bytes[at] {
-            b'"' => at = end_of_string(bytes, at),
-            byte if byte.is_ascii_whitespace() => {
-                compact.extend_from_slice(&bytes[copied..at]);
-                copied = at + 1;
-            }
-            _ => (),
+        let mut end = at + 1;
+        if bytes[at] == b'"' {
+            end = bytes.len().min(end_of_string(&bytes, at) + 1);
         }
-        at += 1;
+        if !bytes[at].is_ascii_whitespace() {
+            bytes.copy_within(at..end, kept);
+            kept += end - at;
+        }
+        at = end;
     }
-    compact.extend_from_slice(&bytes[copied..]);
-    String::from_utf8(compact).unwrap_or_default()
+    bytes.truncate(kept);
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// Calls `take` with each byte that is in no string.

@@ -204,12 +204,15 @@ fn a_long_answer_takes_little_memory() {
     let long = "x".repeat(9_800_000);
     let code = format!("```sh\n{long}\n```\n");
     let object = json!({"a": long}).to_string();
+    let list = format!("{{\"items\":[{object}]}}");
     for (arguments, text) in [
         ("two", &long),
         ("--no-stream two", &long),
         ("-j two", &long),
         ("-x two", &code),
         ("--schema a two", &object),
+        ("--schema [a] --lines two", &list),
+        ("--schema [a] --lines --no-stream two", &list),
     ] {
         let _case = case(arguments);
         let server = Server::start({
