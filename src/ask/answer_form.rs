@@ -148,14 +148,15 @@ impl Form {
             reason = format!("has several: {}", names.join(", "));
         }
         let error = format!("--lines prints the items of a list, and the schema {reason}");
-        let fields = spec.filter(|typed| is_short_form(typed) && !typed.contains(char::is_control));
-        let advice = match fields {
-            Some(fields) => {
-                let list = quoted(&format!("[{}]", fields.trim()));
-                format!("brackets ask for a list of such objects: --schema {list} --lines")
+        let mut advice =
+            "a schema of a list is of type array, or has one property that is".to_owned();
+        if let Some(fields) = spec.filter(|typed| is_short_form(typed)) {
+            advice = "brackets around the fields ask for a list of such objects".to_owned();
+            let list = quoted(&format!("[{}]", fields.trim()));
+            if !list.contains(char::is_control) {
+                advice += &format!(": --schema {list} --lines");
             }
-            None => "a schema of a list is of type array, or has one property that is".to_owned(),
-        };
+        }
         Err(Error::usage(error).advise(advice))
     }
 }
