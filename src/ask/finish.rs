@@ -75,7 +75,7 @@ impl Run<'_> {
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Misfit(fault)) => {
                 let breaks_off = !reply.end.is_complete();
-                let saved = self.record.save(breaks_off, reply.end.flaw());
+                let saved = self.record.save(breaks_off, reply.end.incomplete_reason());
                 Err(misshapen(&fault, &saved))
             }
             Err(AnswerFailure::Unprinted(error)) => {
