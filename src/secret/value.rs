@@ -1,0 +1,253 @@
+//! A value that must never be shown, and where such values are found: in headers, in logins and in URLs (pure).
+
+use std::fmt::{self, Formatter};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
+
+/// What is shown in place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// How many URLs a text may have, and at how many places the login of one may end.
+const MAX_URLS: usize = 100;
+const MAX_ENDS: usize = 8;
+
+/// A key, a password or a header's value: it can be sent, but not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Secret {
+        Secret(value.into())
+    }
+
+    /// A header's value and the parts of it that a server may repeat alone: the key of `Bearer KEY` or `token=KEY`, and the
+    /// password that `Basic` has in base64.
+    pub fn of_header(&self) -> Vec<Secret> {
+        let last = self.0.rsplit(' ').next().unwrap_or_default();
+        let mut secrets = vec![self.clone(), Secret::new(last)];
+        for word in self.0.split([' ', ';', ',']) {
+            if let Some((_, value)) = word.split_once('=') {
+                secrets.push(Secret::new(value.trim_matches('"')));
+            }
+        }
+        let decoded = BASE64_STANDARD.decode(last).unwrap_or_default();
+        let login = str::from_utf8(&decoded).unwrap_or_default();
+        if let Some((_, password)) = login.split_once(':') {
+            secrets.push(Secret::new(password));
+        }
+        secrets
+    }
+
+    /// The parts of a setting's value that must not be shown: all of it or, in an address, its password and its query.
+    pub fn parts_to_hide(&self) -> Vec<Secret> {
+        match self.0.split_once("://") {
+            Some((scheme, _)) if is_scheme(scheme) => {}
+            _ => return vec![self.clone()],
+        }
+        let (_, query) = self.0.split_once('?').unwrap_or_default();
+        let mut secrets = of_urls(&self.0, |_| true);
+        secrets.push(Secret::new(query));
+        secrets
+    }
+
+    /// The value itself, only for the request.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        formatter.write_str(REDACTED)
+    }
+}
+
+/// The secrets of a login, which is `user:password` as in a URL: its password, or the user where there is none, because that
+/// is a token then; and the login as the header has it.
+pub fn of_login(login: &str) -> Vec<Secret> {
+    let decoded = percent_decode_str(login).decode_utf8_lossy();
+    let mut secrets = vec![Secret::new(in_header(login))];
+    for form in [login, &decoded] {
+        let (user, password) = form.split_once(':').unwrap_or((form, ""));
+        let secret = if password.is_empty() { user } else { password };
+        secrets.push(Secret::new(secret));
+    }
+    secrets
+}
+
+/// A login as the header for it has it.
+pub fn in_header(login: &str) -> String {
+    BASE64_STANDARD.encode(&*percent_decode_str(login).decode_utf8_lossy())
+}
+
+/// The values in the query of a URL whose names are secret.
+pub fn of_query(query: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for field in query.split(['&', ';']) {
+        let (name, value) = field.split_once('=').unwrap_or(("", field));
+        if !value.is_empty() && is_secret(name) {
+            secrets.push(Secret::new(value));
+        }
+    }
+    secrets
+}
+
+/// The secrets of all URLs in a text: their logins, and the values in their queries whose names are secret.
+pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for (at, mark) in text.match_indices("://").take(MAX_URLS) {
+        let rest = &text[at + mark.len()..];
+        let url = rest.split(char::is_whitespace).next().unwrap_or_default();
+        let before_fragment = url.split('#').next().unwrap_or_default();
+        let (_, query) = before_fragment.split_once('?').unwrap_or_default();
+        secrets.extend(of_query(query, &is_secret));
+        let authority = authority_of(url);
+        if let Some((login, _)) = authority.rsplit_once('@') {
+            secrets.extend(of_login(login));
+        }
+        // A password may contain `/`, `?`, `#` and `@`, and so may what follows the host, so the login may end at any of them.
+        if authority.contains('@') || is_cut_login(authority) {
+            for (end, _) in url.match_indices('@').take(MAX_ENDS) {
+                let login = &url[..end];
+                if login.contains(':') {
+                    secrets.extend(of_login(login));
+                }
+            }
+        }
+    }
+    secrets
+}
+
+/// A URL that has lost its scheme, without its user info. That ends at the last `@` of the authority (RFC 3986, 3.2), or of
+/// all if a password has a character at which the authority would end.
+pub fn without_user_info(url: &str) -> &str {
+    let authority = authority_of(url);
+    let searched = if is_cut_login(authority) {
+        url
+    } else {
+        authority
+    };
+    let end = searched.rfind('@').map_or(0, |at| at + 1);
+    &url[end..]
+}
+
+/// The authority of a URL that has lost its scheme: user info, host and port.
+fn authority_of(url: &str) -> &str {
+    url.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Whether this, which ends where an authority would, is only a part of a login: what follows its colon is no port.
+fn is_cut_login(authority: &str) -> bool {
+    let Some((_, port)) = authority.rsplit_once(':') else {
+        return false;
+    };
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+    !is_port && !authority.contains('@') && !authority.ends_with(']')
+}
+
+/// The secrets of the address of a proxy, which needs no scheme.
+pub fn of_proxy(address: &str) -> Vec<Secret> {
+    of_urls(&format!("://{address}"), |_| true)
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_allowed = |char: char| char.is_ascii_alphanumeric() || "+.-".contains(char);
+    text.chars().all(is_allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print() {
+        assert_eq!(format!("{:?}", Secret::new("sk-12345678")), "[redacted]");
+    }
+
+    /// The values of secrets, sorted, without those that are empty.
+    fn values(secrets: Vec<Secret>) -> Vec<String> {
+        let mut values = Vec::from_iter(secrets.into_iter().map(|secret| secret.0));
+        values.retain(|value| !value.is_empty());
+        values.sort();
+        values.dedup();
+        values
+    }
+
+    #[test]
+    fn all_of_a_value_is_hidden_unless_it_is_an_address() {
+        for (value, parts) in [
+            ("sk-12345678", &["sk-12345678"][..]),
+            ("", &[]),
+            ("x y://z", &["x y://z"]),
+            ("https://api.example.com/v1", &[]),
+            ("postgres://me:pass@h:1/db", &["bWU6cGFzcw==", "pass"]),
+            ("redis://token@h", &["dG9rZW4=", "token"]),
+            ("https://h/?key=1&a=://b", &["1", "://b", "key=1&a=://b"]),
+        ] {
+            let hidden = values(Secret::new(value).parts_to_hide());
+            assert_eq!(hidden, parts, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_in_a_header() {
+        for (value, parts) in [
+            ("Bearer k", &["Bearer k", "k"][..]),
+            (
+                "Token a=b, token=\"k\"",
+                &["Token a=b, token=\"k\"", "b", "k", "token=\"k\""],
+            ),
+            (
+                "Basic bWU6cEBzcw==",
+                &["Basic bWU6cEBzcw==", "bWU6cEBzcw==", "p@ss", "="],
+            ),
+            ("one two three", &["one two three", "three"]),
+        ] {
+            let mut parts = Vec::from_iter(parts.iter().map(ToString::to_string));
+            parts.sort();
+            assert_eq!(values(Secret::new(value).of_header()), parts, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_credentials_of_all_urls_in_a_text_are_found() {
+        for (text, credentials) in [
+            ("", ""),
+            ("me:hunter22@h", ""),
+            ("https://h:1/a b@c", ""),
+            ("https://h:8080/simple/@scope/x", ""),
+            ("https://h/@scope/x", ""),
+            ("https://token@h", "token"),
+            ("https://token:@h/x", "token"),
+            ("https://:token@h", "token"),
+            ("https://h?token=one&sig=two&page=3#a=b", "one two"),
+            ("https://h/x?token=o%2Ene", "o%2Ene"),
+            ("https://h/x?to=http://a&token=one", "http://a one"),
+            ("http://me:hunter22@h:1/", "hunter22"),
+            ("http://me:p%40ss@h", "p%40ss p@ss"),
+            ("pg://me:pa/s@s@h", "pa/s pa/s@s"),
+            ("pg://me:pa?s@h", "pa?s"),
+            ("pg://me:pa#s@h/x", "pa#s"),
+            ("http://[::1]/@scope/x", ""),
+            ("http://[::1]:8080/@scope/x", ""),
+            ("https://me:a@h/@b", "a a@h/"),
+            ("a=http://me:one@h b=http://two@h", "one two"),
+            ("http://me:one@h,http://me:two@h", "one two"),
+        ] {
+            let found = values(of_urls(text, |name| name != "page"));
+            for credential in credentials.split(' ').filter(|one| !one.is_empty()) {
+                let is_found = found.iter().any(|secret| secret == credential);
+                assert!(is_found, "{credential} in {text}: {found:?}");
+            }
+            let is_right = found.is_empty() == credentials.is_empty();
+            assert!(
+                is_right && !found.contains(&"3".to_owned()),
+                "{text}: {found:?}"
+            );
+        }
+        let as_header = Secret::new("bWU6cEBzcw==");
+        assert!(of_urls("http://me:p%40ss@h", |_| true).contains(&as_header));
+    }
+}
