@@ -8,9 +8,10 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::checked_entry::{CheckedEntry, decoded_name, without_place};
 use super::conversation::{Conversation, VERSION, grouped};
 pub use super::entry::MAX_SIZE;
-use super::entry::{CheckedEntry, UnknownFields, decoded_name, without_place};
+use super::entry::{StoredEntry, UnknownFields};
 use super::timestamp::Timestamp;
 use crate::message::or_default;
 use crate::text::search::Word;
@@ -155,7 +156,10 @@ fn unparsable(error: &dyn Display) -> String {
 
 fn parse_file(text: &Arc<String>) -> Result<Conversation, String> {
     let file: CheckedFile = serde_json::from_str(text).map_err(|error| unparsable(&error))?;
-    let entries = file.messages.iter().map(|message| message.stored(text));
+    let entries = file
+        .messages
+        .iter()
+        .map(|message| StoredEntry::of_file(message, text));
     let fields = file.fields;
     Ok(Conversation {
         version: fields.version,

@@ -1,6 +1,7 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
 pub mod asked_schema;
+mod checked_entry;
 pub mod conversation;
 pub mod directory;
 mod disk;

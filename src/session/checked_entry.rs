@@ -1,0 +1,299 @@
+//! Checks that a message of a file can be decoded, field by field, without decoding it (pure).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memchr::memchr2_iter;
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::message::{Role, Unknown};
+use crate::text::{fence, json, surrogates};
+
+/// The fields of a message in its file.
+pub const KNOWN_NAMES: [&str; 12] = [
+    "role",
+    "content",
+    "timestamp",
+    "attachments",
+    "input_alone",
+    "interrupted",
+    "finish",
+    "provider",
+    "model",
+    "usage",
+    "sources",
+    "steps",
+];
+
+const NULL: &str = "null";
+
+/// Values with fewer arrays and objects are never nested too deep to be decoded.
+const FEW: usize = 100;
+
+/// A message that can be decoded, but was not. Its texts are parts of the file's text.
+pub struct CheckedEntry<'a> {
+    /// The name of its first field and the value of its last one.
+    pub first: &'a str,
+    pub last: &'a str,
+    pub text: &'a str,
+    pub role: Role,
+    pub interrupted: bool,
+    pub has_finish: bool,
+    pub has_steps: bool,
+    pub brings_input: bool,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for CheckedEntry<'a> {
+    fn deserialize<D: Deserializer<'de>>(message: D) -> Result<Self, D::Error> {
+        message.deserialize_map(EntryVisitor)
+    }
+}
+
+struct EntryVisitor;
+
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = CheckedEntry<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = CheckedFields::default();
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let added = fields.add(name.get(), value.get());
+            added.map_err(|error| A::Error::custom(without_place(&error)))?;
+        }
+        fields.into_entry().map_err(A::Error::missing_field)
+    }
+}
+
+/// What an error says, but for its place in a part of the file.
+pub fn without_place(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    error.to_string().replace(&place, "")
+}
+
+/// The fields of a message that have come, each checked for its type.
+#[derive(Default)]
+struct CheckedFields<'a> {
+    /// The names of those that q knows. There are few, whatever else the message has.
+    known_names: Vec<Cow<'a, str>>,
+    /// About how much memory the message takes besides its strings.
+    weight: usize,
+    first: Option<&'a str>,
+    last: &'a str,
+    role: Option<Role>,
+    text: Option<&'a str>,
+    interrupted: bool,
+    has_finish: bool,
+    has_steps: bool,
+    /// A question came with files or input.
+    brings_input: bool,
+}
+
+impl<'a> CheckedFields<'a> {
+    fn add(&mut self, name: &'a str, value: &'a str) -> serde_json::Result<()> {
+        self.first.get_or_insert(name);
+        self.last = value;
+        let name = decoded_name(name)?;
+        // It stays as it is written, whatever it is.
+        if !KNOWN_NAMES.contains(&&*name) {
+            return Ok(());
+        }
+        self.weight += json::VALUE + weight_of_field(&name, value);
+        if self.weight > json::MAX_WEIGHT {
+            return Err(json::too_many_values());
+        }
+        match &*name {
+            "role" => self.role = Some(serde_json::from_str(value)?),
+            "content" => {
+                self.text = Some(undecoded(value)?);
+                self.brings_input |= fence::begins_json(value);
+            }
+            "timestamp" | "provider" | "model" => check_optional_text(value)?,
+            "finish" => {
+                check_optional_text(value)?;
+                self.has_finish = value != NULL;
+            }
+            "attachments" => {
+                check_field::<Option<Vec<CheckedAttachment>>>(value)?;
+                self.brings_input |= value.contains('{');
+            }
+            "input_alone" => {
+                check_field::<Option<bool>>(value)?;
+                self.brings_input |= value == "true";
+            }
+            "interrupted" => {
+                let interrupted: Option<bool> = serde_json::from_str(value)?;
+                self.interrupted = interrupted.unwrap_or_default();
+            }
+            "usage" | "sources" => check_any(value)?,
+            "steps" => {
+                let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
+                self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
+            }
+            _ => return Ok(()),
+        }
+        if self.known_names.contains(&name) {
+            return Err(Error::custom(format!("duplicate field `{name}`")));
+        }
+        self.known_names.push(name);
+        Ok(())
+    }
+
+    /// The message; the error is the name of a field that is missing.
+    fn into_entry(self) -> Result<CheckedEntry<'a>, &'static str> {
+        Ok(CheckedEntry {
+            first: self.first.unwrap_or_default(),
+            last: self.last,
+            role: self.role.ok_or("role")?,
+            text: self.text.ok_or("content")?,
+            interrupted: self.interrupted,
+            has_finish: self.has_finish,
+            has_steps: self.has_steps,
+            brings_input: self.brings_input,
+        })
+    }
+}
+
+/// About how much memory the value of a field takes besides its strings. The arguments of calls stay JSON, whatever they are.
+fn weight_of_field(name: &str, value: &str) -> usize {
+    let mut weight = json::weight_of_value(value);
+    if name == "steps" && weight > json::MAX_WEIGHT {
+        let steps: Vec<StepArguments> = serde_json::from_str(value).unwrap_or_default();
+        for call in steps.iter().flat_map(|step| &step.calls) {
+            weight = weight.saturating_sub(json::weight(call.arguments.get()));
+        }
+    }
+    weight
+}
+
+/// Checks that a value can be decoded as this type.
+fn check_field<T: DeserializeOwned>(json: &str) -> serde_json::Result<()> {
+    surrogates::lossy::<T>(json).map(drop)
+}
+
+/// Checks that a value can be decoded, whatever it is. To take it apart costs more than all other fields of most messages.
+fn check_any(json: &str) -> serde_json::Result<()> {
+    // It is JSON. So only its depth can be wrong, or a name with a `$` that serde_json uses for itself.
+    let nested = memchr2_iter(b'[', b'{', json.as_bytes());
+    if nested.take(FEW).count() < FEW && !json.contains(['$', '\\']) {
+        return Ok(());
+    }
+    check_field::<Value>(json)
+}
+
+/// The text of a field's name.
+pub fn decoded_name(json: &str) -> serde_json::Result<Cow<'_, str>> {
+    if json.contains('\\') {
+        return surrogates::lossy::<String>(json).map(Cow::from);
+    }
+    Ok(json.trim_matches('"').into())
+}
+
+/// Checks that a value is a string, or null.
+fn check_optional_text(json: &str) -> serde_json::Result<()> {
+    if json == NULL {
+        return Ok(());
+    }
+    undecoded(json).map(drop)
+}
+
+/// Checks that a value is a string.
+fn undecoded(json: &str) -> serde_json::Result<&str> {
+    if !json.starts_with('"') {
+        check_field::<String>(json)?;
+    }
+    Ok(json)
+}
+
+/// A string that is not decoded.
+struct UndecodedText;
+
+impl<'de> Deserialize<'de> for UndecodedText {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(value)?.get();
+        let checked = undecoded(json).map_err(|error| D::Error::custom(without_place(&error)));
+        checked.map(|_| UndecodedText)
+    }
+}
+
+/// The arguments of the calls of a step.
+#[derive(Deserialize)]
+struct StepArguments<'a> {
+    #[serde(borrow)]
+    calls: Vec<CallArguments<'a>>,
+}
+
+#[derive(Deserialize)]
+struct CallArguments<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+/// The fields of an attachment.
+#[derive(Deserialize)]
+#[serde(expecting = "an attachment")]
+struct CheckedAttachment {
+    #[serde(rename = "name")]
+    _name: UndecodedText,
+    #[serde(rename = "type")]
+    _media: UndecodedText,
+    #[serde(rename = "data")]
+    _data: Option<UndecodedText>,
+    #[serde(flatten)]
+    _unknown: Unknown,
+}
+
+/// The fields of a step.
+#[derive(Deserialize)]
+#[serde(expecting = "a step")]
+struct CheckedStep {
+    #[serde(rename = "text")]
+    _text: Option<UndecodedText>,
+    #[serde(rename = "calls")]
+    _calls: Vec<CheckedRun>,
+    #[serde(flatten)]
+    _unknown: Unknown,
+}
+
+/// The fields of a [`ToolRun`](crate::message::ToolRun).
+#[derive(Deserialize)]
+#[serde(expecting = "a call")]
+struct CheckedRun {
+    #[serde(rename = "id")]
+    _id: Option<UndecodedText>,
+    #[serde(rename = "name")]
+    _name: UndecodedText,
+    #[serde(rename = "arguments")]
+    _arguments: IgnoredAny,
+    #[serde(rename = "result")]
+    _result: UndecodedText,
+    #[serde(rename = "changed")]
+    _changed: Option<bool>,
+    #[serde(rename = "error")]
+    _is_error: Option<bool>,
+    #[serde(rename = "no_result")]
+    _no_result: Option<bool>,
+    #[serde(flatten)]
+    _unknown: Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_message_need_not_have_are_not_kept() {
+        let mut fields = CheckedFields::default();
+        for name in [r#""role""#, r#""x""#, r#""x""#, r#""y""#] {
+            let added = fields.add(name, r#""user""#);
+            assert!(added.is_ok(), "{name}: {added:?}");
+        }
+        assert_eq!(fields.known_names, ["role"]);
+    }
+}
