@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::advice::{self, Rejection};
 pub use super::api_error::ApiError;
+use super::body::{self, ReadError};
 use super::client::{self, Client, Response, TransportError};
-use super::reading::{self, ReadError};
 use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
@@ -53,7 +53,7 @@ impl ApiClient<'_> {
 
     fn fetch_once(&self, request: &Request) -> Result<String, ApiError> {
         let mut response = self.send(request)?;
-        let read = reading::read_text(Vec::new(), &mut response, MAX_LIST);
+        let read = body::read_text(Vec::new(), &mut response, MAX_LIST);
         read.map_err(|error| self.explain_reading(error, request))
     }
 

@@ -1,7 +1,7 @@
 //! One reply of a provider, which arrives piece by piece: asks, and asks again after a failure that may pass.
 
 use super::api_client::{ApiClient, ApiError};
-use super::reading::ReplyReader;
+use super::reply_reader::ReplyReader;
 use super::retry::Attempts;
 use crate::provider::reply::{Piece, Reply, Tail};
 use crate::provider::request::Request;

@@ -14,8 +14,8 @@ use super::outcome::Failure;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::address::Endpoint;
 use crate::secret::{Secret, Secrets};
+use crate::server::body::describe_non_api;
 use crate::server::client::{self, Client, Method, Response, Timeouts, TransportError};
-use crate::server::reading;
 use crate::server::sse::SseParser;
 use crate::text::json;
 use crate::threads::{self, lock};
@@ -276,7 +276,7 @@ impl Http {
         }
         let mut what = "the server sent no answer".to_owned();
         if !body.is_empty() && !is_json {
-            what = reading::what_it_is(&String::from_utf8_lossy(&body), &content_type);
+            what = describe_non_api(&String::from_utf8_lossy(&body), &content_type);
         }
         Err(self.failure(what))
     }

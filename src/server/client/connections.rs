@@ -22,8 +22,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may have been idle when it is used: servers and routers forget those that are.
 pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// How long it takes to read what has arrived.
-const MOMENT: Duration = Duration::from_millis(1);
+/// How long reading what has already arrived may take.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// What a client and its connections let each other know.
 #[derive(Debug, Default)]
@@ -159,7 +159,7 @@ impl Transport for HttpConnection {
         let mut has_come = self.transport.await_input(timeout);
         if matches!(has_come, Err(Error::Timeout(Timeout::PerRead))) {
             // If q was stopped meanwhile, what has arrived counts.
-            timeout.per_read = Some(MOMENT.into());
+            timeout.per_read = Some(DRAIN_TIMEOUT.into());
             has_come = self.transport.await_input(timeout);
         }
         let has_come = has_come?;
