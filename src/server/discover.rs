@@ -1,14 +1,14 @@
 //! Finds a server to ask: the chosen provider, else the first server on this machine that has a model.
 
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
 use super::target::{PROBE_TIMEOUT, Probe, Target};
 use super::whom::{self, Choice, Claim, Model, Whom};
 use crate::error::Error;
 use crate::output::Notes;
-use crate::settings::{Cached, Key, Settings};
+use crate::settings::{Cached, Key, Provider, Settings};
 use crate::threads;
 
 /// How many variables for keys an error names.
@@ -44,12 +44,24 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     Error::settings(message).advise(format!("{names} names one"))
 }
 
-/// The first provider that needs no key and answers in time with at least one model, or that it is loading one.
+/// Asks the local servers, and chooses the first that answers in time.
 ///
 /// # Errors
 /// There is none. The advice of those that want a key is returned.
 fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String>> {
-    // Each server has a channel of its own, so that their answers can be awaited in order.
+    let asked = ask_local_servers(settings);
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    // They are awaited in their order, and no longer than until one can be chosen.
+    let answers = asked.into_iter().map(|(provider, answer)| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let found = answer.recv_timeout(left).unwrap_or(Probe::Absent);
+        (provider, found)
+    });
+    choose_running(answers, settings, claim)
+}
+
+/// Asks each server that needs no key for its models, all at once. Each has a channel of its own for its answer.
+fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Probe>)> {
     let mut asked = Vec::new();
     for provider in &settings.providers {
         if !provider.key.is_optional() {
@@ -67,18 +79,28 @@ fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String
         });
         asked.push((provider, answer));
     }
-    let deadline = Instant::now() + PROBE_TIMEOUT;
+    asked
+}
+
+/// Chooses the first server that has a model or is loading one.
+///
+/// # Errors
+/// There is none. The advice of those that want a key is returned.
+fn choose_running<'a>(
+    answers: impl IntoIterator<Item = (&'a Arc<Provider>, Probe)>,
+    settings: &Settings,
+    claim: Claim,
+) -> Result<Choice, Vec<String>> {
     let mut key_advice = Vec::new();
-    for (provider, answer) in asked {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let listed = match answer.recv_timeout(left) {
-            Ok(Probe::Ready(first)) => Model::Listed(first),
-            Ok(Probe::Loading) => Model::First,
-            Ok(Probe::KeyRequired(advice)) => {
+    for (provider, found) in answers {
+        let listed = match found {
+            Probe::Ready(first) => Model::Listed(first),
+            Probe::Loading => Model::First,
+            Probe::KeyRequired(advice) => {
                 key_advice.push(advice);
                 continue;
             }
-            Ok(Probe::Absent) | Err(_) => continue,
+            Probe::Absent => continue,
         };
         let model = match whom::model_of(provider, settings, claim) {
             Model::First => listed,
@@ -115,4 +137,85 @@ fn no_provider(settings: &Settings, key_advice: &[String]) -> Error {
         format!("{}\nor {keys}", key_advice.join("; "))
     };
     Error::settings(message).advise(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::flags::Arguments;
+    use crate::message::tests::rows;
+    use crate::session::Conversation;
+    use crate::session::timestamp::Timestamp;
+    use crate::settings::Environment;
+
+    fn settings(variables: &str) -> Settings {
+        let pairs = variables.split(' ').filter_map(|set| set.split_once('='));
+        let environment = Environment::new(&Vec::from_iter(pairs));
+        let no_file = Path::new("/nonexistent/config.toml");
+        Settings::load(&Arguments::default(), &environment, no_file).expect("settings")
+    }
+
+    #[test]
+    fn the_first_local_server_with_a_model_is_chosen() {
+        // What probes have found, in their order; variables; the model of a conversation with ollama, if one is continued;
+        // who is asked, or the advice of those that want a key.
+        let table = r##"
+            ollama ready | - | - | ollama Listed("a")
+            ollama absent, llamacpp ready, vllm ready | - | - | llamacpp Listed("a")
+            ollama loading, llamacpp ready | - | - | ollama First
+            ollama key, llamacpp ready | - | - | llamacpp Listed("a")
+            ollama key, llamacpp loading | - | - | llamacpp First
+            ollama key, llamacpp absent | - | - | key for ollama
+            ollama key, llamacpp key | - | - | key for ollama; key for llamacpp
+            ollama absent, llamacpp absent | - | - | -
+            - | - | - | -
+            ollama ready | Q_MODEL=b | - | ollama Named("b")
+            ollama ready | - | own | ollama OfConversation("own")
+            ollama ready | Q_MODEL=b | own | ollama Named("b")
+            ollama absent, llamacpp ready | - | own | llamacpp Listed("a")
+        "##;
+        for [found, variables, own, expected] in rows(table) {
+            let settings = settings(variables);
+            let answers = found.split(", ").filter_map(|answer| {
+                let (name, found) = answer.split_once(' ')?;
+                let found = match found {
+                    "ready" => Probe::Ready("a".to_owned()),
+                    "loading" => Probe::Loading,
+                    "key" => Probe::KeyRequired(format!("key for {name}")),
+                    _ => Probe::Absent,
+                };
+                Some((settings.provider_named(name).expect(name), found))
+            });
+            let conversation = Conversation {
+                provider: "ollama".to_owned(),
+                model: own.to_owned(),
+                ..Conversation::new(Timestamp::now())
+            };
+            let claim = match own {
+                "" => Claim::None,
+                _ => Claim::Suggests(&conversation),
+            };
+            let chosen = match choose_running(answers, &settings, claim) {
+                Ok(choice) => format!("{} {:?}", choice.provider.name, choice.model),
+                Err(key_advice) => key_advice.join("; "),
+            };
+            assert_eq!(chosen, expected, "{found} | {variables} | {own}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_a_server_that_runs_is_advised_before_starting_another() {
+        let settings = settings("");
+        let advice = |key_advice: &[&str]| {
+            let key_advice = Vec::from_iter(key_advice.iter().map(ToString::to_string));
+            no_provider(&settings, &key_advice)
+                .advice
+                .unwrap_or_default()
+        };
+        let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --help lists all of them";
+        assert!(advice(&[]).starts_with(&format!("{keys}\nor start a local server: ollama")));
+        assert_eq!(advice(&["one", "two"]), format!("one; two\nor {keys}"));
+    }
 }

@@ -1,10 +1,10 @@
-//! Gets a key, perhaps from the command that prints it, such as a password manager's; its first line is the key.
+//! Fetches a key: from a variable, or from the first line that a command prints, such as a password manager.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::unix;
 const ENDED_BY_INTERRUPT: i32 = 128 + libc::SIGINT;
 
 /// How long q may take to end after Ctrl-C.
-const MOMENT: Duration = Duration::from_millis(500);
+const CTRL_C_GRACE: Duration = Duration::from_millis(500);
 
-/// The most bytes that a command may print: the key, and whatever a password manager keeps beside it.
+/// The most bytes that a command may print: the key, and what else a password manager has of the account.
 const MAX_PRINTED: usize = 1_000_000;
 
 /// How much of it is read at once.
@@ -29,7 +29,7 @@ const READ_SIZE: usize = 4 << 10;
 /// How often q looks whether a command has ended while its output is open.
 const POLL: Duration = Duration::from_millis(10);
 
-/// The key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
+/// Fetches the key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
 /// passes through.
 pub fn fetch(
     key: &Key,
@@ -50,67 +50,142 @@ pub fn fetch(
     started.stdin(Stdio::null());
     started.stdout(Stdio::piped());
     let output = output_of(started);
-    let (printed, status) =
-        output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
-    let Some(status) = status else {
-        return Err(wrong(format!(
-            "{program} printed more than {MAX_PRINTED} bytes, and was ended"
-        )));
-    };
+    let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
     // Ctrl-C ends q as well, a moment later.
-    if status.signal() == Some(libc::SIGINT) || status.code() == Some(ENDED_BY_INTERRUPT) {
-        thread::sleep(MOMENT);
+    if output.was_interrupted() {
+        thread::sleep(CTRL_C_GRACE);
     }
-    if !status.success() {
-        let error = wrong(format!("{program} failed ({status})"));
-        return Err(error.advise("run it by hand to see why"));
-    }
-    let printed = String::from_utf8_lossy(&printed);
-    let line = printed.lines().next().unwrap_or_default().trim_end();
-    if line.is_empty() {
-        return Err(wrong(format!("{program} printed no key on its first line")));
-    }
-    let secret = Secret::new(line);
-    check_key(&secret, &format!("what {program} prints for {whose}"))?;
-    Ok(Some(secret))
+    output.key(program, whose).map(Some)
 }
 
-/// What a command prints, and how it has ended; `None` if it printed too much, so that it was killed. Something that it has left
-/// running may hold its output open, and is not waited for.
-fn output_of(mut command: Command) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
+/// What a command has printed.
+enum PrintedKey {
+    /// The command has ended.
+    Whole(Vec<u8>, ExitStatus),
+    /// It was more than [`MAX_PRINTED`] bytes, so the command was killed.
+    TooLong,
+}
+
+impl PrintedKey {
+    /// Whether Ctrl-C has ended the command.
+    fn was_interrupted(&self) -> bool {
+        let PrintedKey::Whole(_, status) = self else {
+            return false;
+        };
+        status.signal() == Some(libc::SIGINT) || status.code() == Some(ENDED_BY_INTERRUPT)
+    }
+
+    /// Takes the key from the first line of what this program has printed.
+    fn key(&self, program: &str, whose: &str) -> Result<Secret, Error> {
+        let wrong = |what: &str| Error::settings(format!("{whose}: key_cmd: {program} {what}"));
+        let (printed, status) = match self {
+            PrintedKey::Whole(printed, status) => (printed, status),
+            PrintedKey::TooLong => {
+                let what = format!("printed more than {MAX_PRINTED} bytes, and was ended");
+                return Err(wrong(&what));
+            }
+        };
+        if !status.success() {
+            let error = wrong(&format!("failed ({status})"));
+            return Err(error.advise("run it by hand to see why"));
+        }
+        let printed = String::from_utf8_lossy(printed);
+        let line = printed.lines().next().unwrap_or_default().trim_end();
+        if line.is_empty() {
+            return Err(wrong("printed no key on its first line"));
+        }
+        let secret = Secret::new(line);
+        check_key(&secret, &format!("what {program} prints for {whose}"))?;
+        Ok(secret)
+    }
+}
+
+/// Runs a command for what it prints. Something that it has left running may hold its output open, and is not waited for.
+fn output_of(mut command: Command) -> io::Result<PrintedKey> {
     let mut running = command.spawn()?;
     let mut printed = Vec::new();
-    let mut status = None;
-    if let Some(stdout) = running.stdout.take() {
-        let mut stdout = File::from(OwnedFd::from(stdout));
-        let mut buffer = [0; READ_SIZE];
-        loop {
-            // Asked first: all that it has printed can be read once it has ended.
-            status = running.try_wait()?;
-            if status.is_some() && printed.contains(&b'\n') {
-                break;
+    let Some(stdout) = running.stdout.take() else {
+        return Ok(PrintedKey::Whole(printed, running.wait()?));
+    };
+    let mut stdout = File::from(OwnedFd::from(stdout));
+    let mut buffer = [0; READ_SIZE];
+    loop {
+        // Asked first: all that it has printed can be read once it has ended.
+        let status = running.try_wait()?;
+        match status {
+            Some(status)
+                if printed.contains(&b'\n') || !unix::wait_for_input(&stdout, Duration::ZERO) =>
+            {
+                return Ok(PrintedKey::Whole(printed, status));
             }
-            let timeout = status.map_or(POLL, |_| Duration::ZERO);
-            if !unix::wait_for_input(&stdout, timeout) {
-                if status.is_some() {
-                    break;
-                }
-                continue;
+            None if !unix::wait_for_input(&stdout, POLL) => continue,
+            _ => {}
+        }
+        let count = match stdout.read(&mut buffer) {
+            Ok(0) => return Ok(PrintedKey::Whole(printed, running.wait()?)),
+            Ok(count) => count,
+            Err(error) => {
+                kill(&mut running)?;
+                return Err(error);
             }
-            let read = stdout.read(&mut buffer);
-            if let Ok(count) = read {
-                printed.extend_from_slice(&buffer[..count]);
-            }
-            if read.is_err() || printed.len() > MAX_PRINTED {
-                let _ = running.kill();
-                running.wait()?;
-                return read.map(|_| (printed, None));
-            }
-            if matches!(read, Ok(0)) {
-                break;
-            }
+        };
+        printed.extend_from_slice(&buffer[..count]);
+        if printed.len() > MAX_PRINTED {
+            kill(&mut running)?;
+            return Ok(PrintedKey::TooLong);
         }
     }
-    let status = status.map_or_else(|| running.wait(), Ok)?;
-    Ok((printed, Some(status)))
+}
+
+fn kill(running: &mut Child) -> io::Result<()> {
+    let _ = running.kill();
+    running.wait()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn the_first_line_of_a_command_that_succeeds_is_the_key() {
+        // What a command prints, how it ends, and the key or the error.
+        let table = r##"
+            sesame␊ | 0 | sesame
+            sesame | 0 | sesame
+            sesame \t␊ | 0 | sesame
+            sesame␍␊ | 0 | sesame
+            sesame␊login: me␊␊ | 0 | sesame
+            - | 0 | p: key_cmd: pass printed no key on its first line
+            ␊sesame␊ | 0 | p: key_cmd: pass printed no key on its first line
+            two words␊ | 0 | the key in what pass prints for p contains a blank, a line break or another character that no key has
+            sésame␊ | 0 | the key in what pass prints for p contains a blank, a line break or another character that no key has
+            sesame␊ | 1 | p: key_cmd: pass failed (exit status: 1)
+            sesame␊ | 130 | p: key_cmd: pass failed (exit status: 130)
+            sesame␊ | killed | p: key_cmd: pass failed (signal: 9 (SIGKILL))
+            sesame␊ | interrupted | p: key_cmd: pass failed (signal: 2 (SIGINT))
+            - | too long | p: key_cmd: pass printed more than 1000000 bytes, and was ended
+        "##;
+        for [printed, end, expected] in rows(table) {
+            let text = printed
+                .replace('␊', "\n")
+                .replace('␍', "\r")
+                .replace("\\t", "\t");
+            let whole = |status| PrintedKey::Whole(text.into_bytes(), ExitStatus::from_raw(status));
+            let output = match end {
+                "too long" => PrintedKey::TooLong,
+                "killed" => whole(libc::SIGKILL),
+                "interrupted" => whole(libc::SIGINT),
+                code => whole(code.parse::<i32>().expect(code) << 8),
+            };
+            let is_interrupted = matches!(end, "130" | "interrupted");
+            assert_eq!(output.was_interrupted(), is_interrupted, "{printed} {end}");
+            let found = match output.key("pass", "p") {
+                Ok(key) => key.expose().to_owned(),
+                Err(error) => error.message,
+            };
+            assert_eq!(found, expected, "{printed} {end}");
+        }
+    }
 }

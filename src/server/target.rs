@@ -458,8 +458,8 @@ mod tests {
         }
     }
 
-    /// The address of a server that answers everything with this body.
-    fn serve(body: &'static str) -> &'static str {
+    /// The address of a server that answers everything with this status and body.
+    fn serve(status: &'static str, body: &'static str) -> &'static str {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
@@ -468,7 +468,7 @@ mod tests {
                 let _ = connection.read(&mut [0; 4096]);
                 let length = body.len();
                 let head = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                    "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
                 );
                 let _ = connection.write_all(format!("{head}{body}").as_bytes());
             }
@@ -477,11 +477,51 @@ mod tests {
     }
 
     #[test]
+    fn a_probe_finds_a_model_a_server_that_loads_one_or_one_that_wants_a_key() {
+        // The status and the body of what answers, whether a key is set, and what is there.
+        let table = r##"
+            200 | {"data":[{"id":"m"}]} | no key | Ready("m")
+            200 | {"data":[{"id":"bge-m3"},{"id":"m"}]} | no key | Ready("m")
+            200 | {"data":[{"id":"bge-m3"}]} | no key | Absent
+            200 | {"data":[]} | no key | Absent
+            200 | <html> | no key | Absent
+            503 | {"error":{"message":"Loading model","type":"unavailable_error","code":503}} | no key | Loading
+            503 | busy | no key | Absent
+            401 | {"error":"no key"} | no key | KeyRequired("ollama wants a key: export OLLAMA_API_KEY=your-key")
+            401 | {"error":"no key"} | key | KeyRequired("check the key in OLLAMA_API_KEY")
+            403 | - | no key | KeyRequired("ollama wants a key: export OLLAMA_API_KEY=your-key")
+            403 | <html> | key | KeyRequired("check the key in OLLAMA_API_KEY")
+            404 | - | no key | Absent
+            302 | - | no key | Absent
+        "##;
+        for [status, body, key, expected] in rows(table) {
+            let key = if key == "key" { "sesame" } else { "" };
+            let variables = [
+                ("OLLAMA_HOST", serve(status, body)),
+                ("OLLAMA_API_KEY", key),
+            ];
+            let mut target = local("ollama", &variables, None);
+            target
+                .client()
+                .expect("a client without a timeout, for a busy machine");
+            target.read_timeout = Some(Duration::ZERO); // A model that is loading is not waited for.
+            let found = target.probe();
+            assert_eq!(format!("{found:?}"), expected, "{status} {body} {key}");
+        }
+        let variables = [("OLLAMA_HOST", "http://127.0.0.1:1")];
+        assert_eq!(local("ollama", &variables, None).probe(), Probe::Absent);
+    }
+
+    #[test]
     fn a_server_is_asked_at_its_other_address_where_only_that_lists_models() {
         const CLOSED: &str = "http://127.0.0.1:1";
         const LIST: &str = r#"{"data":[{"id":"m"}]}"#;
-        let (models, page, no_model) = (serve(LIST), serve("<html>"), serve(r#"{"data":[]}"#));
-        let second = serve(LIST);
+        let (models, second, page) = (
+            serve("200", LIST),
+            serve("200", LIST),
+            serve("200", "<html>"),
+        );
+        let no_model = serve("200", r#"{"data":[]}"#);
         for (usual, other, asked) in [
             (models, Some(second), models),
             (CLOSED, Some(second), second),
