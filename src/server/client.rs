@@ -9,12 +9,12 @@ mod roots;
 mod socket;
 mod tls;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderValue;
 use ureq::config::Config;
-use ureq::tls::{RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, AsSendBody};
 
 pub use self::connections::ConnectionState;
@@ -22,6 +22,7 @@ use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
 pub use self::failure::{TransportError, with_status};
 use self::proxy::NamedProxy;
 pub use self::response::Response;
+use self::roots::TrustedRoots;
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::request::Request;
@@ -36,7 +37,7 @@ const RECEIVED_AT_ONCE: usize = 80 << 10;
 /// How much of a request is sent at once, for the same reason less than 128 KiB.
 const SENT_AT_ONCE: usize = 32 << 10;
 
-/// What to do with a path of the server. A body is borrowed because it may be large, and is sent again after a failure.
+/// An HTTP method with its body. A body is borrowed because it may be large, and is sent again after a failure.
 #[derive(Debug, Clone, Copy)]
 pub enum Method<'a> {
     Get,
@@ -64,13 +65,19 @@ pub struct Timeouts {
     pub total: Option<Duration>,
 }
 
+/// A request to a path of the server. An attempt can be repeated with it.
+#[derive(Clone, Copy)]
+struct OutgoingRequest<'a> {
+    method: Method<'a>,
+    path: &'a str,
+    headers: &'a [(String, Secret)],
+    timeouts: Timeouts,
+}
+
 /// A client for one address.
 pub struct Client {
     agent: Agent,
-    /// The system may have certificates that the agent does not know.
-    may_know_more: bool,
-    /// All of the system's, once the agent has met an authority that it does not know.
-    all_roots: OnceLock<RootCerts>,
+    roots: TrustedRoots,
     connections: Connections,
     state: Arc<Mutex<ConnectionState>>,
     pub address: Address,
@@ -88,10 +95,10 @@ impl Client {
     ) -> Result<Client, Error> {
         let proxy = NamedProxy::find(address, environment)?;
         // A proxy may be asked over TLS, too.
-        let (trusted, may_know_more) = if address.is_https() || proxy.is_some() {
+        let roots = if address.is_https() || proxy.is_some() {
             roots::load(environment)?
         } else {
-            (RootCerts::WebPki, false)
+            TrustedRoots::built_in()
         };
         // This time-out costs a thread.
         let resolve_timeout = (!address.is_loopback()).then_some(CONNECT_TIMEOUT);
@@ -99,7 +106,7 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(proxy.as_ref().map(|named| named.proxy.clone()))
-            .tls_config(TlsConfig::builder().root_certs(trusted).build())
+            .tls_config(TlsConfig::builder().root_certs(roots.first.clone()).build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(resolve_timeout)
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -111,8 +118,7 @@ impl Client {
         let connections = Connections::new(&state);
         Ok(Client {
             agent: Agent::with_parts(config, connections.clone(), connections.clone()),
-            may_know_more,
-            all_roots: OnceLock::new(),
+            roots,
             connections,
             state,
             address: address.clone(),
@@ -121,7 +127,7 @@ impl Client {
         })
     }
 
-    /// The login of the proxy, which must not be shown.
+    /// The user and password of the proxy, which must not be shown.
     pub fn proxy_secrets(&self) -> &[Secret] {
         self.proxy.as_ref().map_or(&[], |named| &named.secrets)
     }
@@ -144,22 +150,25 @@ impl Client {
         secrets: &Secrets,
     ) -> Result<Response, TransportError> {
         let body = &request.body;
-        let method = match body {
-            Some(body) => Method::Post(body.as_bytes()),
-            None => Method::Get,
+        let outgoing = OutgoingRequest {
+            method: match body {
+                Some(body) => Method::Post(body.as_bytes()),
+                None => Method::Get,
+            },
+            path: &request.path,
+            headers: &request.headers,
+            timeouts: Timeouts {
+                read: self.read_timeout,
+                // An answer may take any time, but a list may not.
+                total: self.read_timeout.filter(|_| body.is_none()),
+            },
         };
-        let timeouts = Timeouts {
-            read: self.read_timeout,
-            // An answer may take any time, but a list may not.
-            total: self.read_timeout.filter(|_| body.is_none()),
-        };
-        let attempt = || self.attempt(method, &request.path, &request.headers, timeouts);
-        let mut sent = attempt();
+        let mut sent = self.attempt(outgoing);
         // A connection that had been idle is replaced once. But after a timeout the server may still be at work on the request.
         if matches!(sent, Err(ureq::Error::Io(_))) && lock(&self.state).was_idle {
-            sent = attempt();
+            sent = self.attempt(outgoing);
         }
-        self.received(sent, secrets)
+        self.receive(sent, secrets)
     }
 
     /// Sends a request with any method and its own timeouts, and returns when the headers of the response have come. Secrets
@@ -172,19 +181,39 @@ impl Client {
         timeouts: Timeouts,
         secrets: &Secrets,
     ) -> Result<Response, TransportError> {
-        let sent = self.attempt(method, path, headers, timeouts);
-        self.received(sent, secrets)
+        let sent = self.attempt(OutgoingRequest {
+            method,
+            path,
+            headers,
+            timeouts,
+        });
+        self.receive(sent, secrets)
     }
 
-    /// Sends a request once. An unknown authority ends a connection before anything is sent, so it is looked for among all
+    /// Sends a request once. An unknown CA ends a connection before anything is sent, so it is looked for among all
     /// certificates of the system.
     fn attempt(
         &self,
-        method: Method,
-        path: &str,
-        headers: &[(String, Secret)],
-        timeouts: Timeouts,
+        outgoing: OutgoingRequest,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let sent = self.send_once(outgoing);
+        let is_unknown = |error: &ureq::Error| error.to_string().contains(tls::UNKNOWN_ISSUER);
+        if sent.as_ref().is_err_and(is_unknown) && self.roots.read_all() {
+            return self.send_once(outgoing);
+        }
+        sent
+    }
+
+    fn send_once(
+        &self,
+        outgoing: OutgoingRequest,
+    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let OutgoingRequest {
+            method,
+            path,
+            headers,
+            timeouts,
+        } = outgoing;
         lock(&self.state).read_timeout = None;
         // Without this header a server may compress, and q cannot read that.
         let mut request = http::Request::builder()
@@ -193,7 +222,7 @@ impl Client {
         for (name, value) in headers {
             request = request.header(name, value.expose());
         }
-        let sent = match method {
+        match method {
             Method::Get => self.run(request.body(())?, timeouts),
             Method::Delete => self.run(request.method("DELETE").body(())?, timeouts),
             Method::Post(body) => {
@@ -202,16 +231,7 @@ impl Client {
                 content_type.or_insert(HeaderValue::from_static("application/json"));
                 self.run(request, timeouts)
             }
-        };
-        let is_unknown = |error: &ureq::Error| error.to_string().contains(tls::UNKNOWN_ISSUER);
-        if self.may_know_more
-            && self.all_roots.get().is_none()
-            && sent.as_ref().is_err_and(is_unknown)
-        {
-            self.all_roots.get_or_init(roots::load_all);
-            return self.attempt(method, path, headers, timeouts);
         }
-        sent
     }
 
     fn run(
@@ -225,7 +245,7 @@ impl Client {
             .timeout_per_read(timeouts.read)
             .timeout_per_write(timeouts.read)
             .timeout_global(timeouts.total);
-        if let Some(roots) = self.all_roots.get() {
+        if let Some(roots) = self.roots.all() {
             let trusting = TlsConfig::builder().root_certs(roots.clone()).build();
             limited = limited.tls_config(trusting);
         }
@@ -233,7 +253,7 @@ impl Client {
     }
 
     /// Returns the response once its headers have come and its status is one of success.
-    fn received(
+    fn receive(
         &self,
         sent: Result<http::Response<ureq::Body>, ureq::Error>,
         secrets: &Secrets,

@@ -1,4 +1,14 @@
 //! Servers: which provider q asks, with which key, and each request over HTTP.
+//!
+//! Whom to ask: `whom` decides that from options, settings and a conversation. Where nothing names a provider, `discover`
+//! looks for a server on this machine. `target` is the server that was chosen, with its model, its key (`key_command`) and
+//! its list of models (`models`).
+//!
+//! A question: `target` completes the request with headers, `reply_stream` sends it and hands on the reply in pieces, which
+//! `reply_reader` reads from the `body` with the parser of events (`sse`). `api_client` sends it again where `retry` says so,
+//! and describes what failed (`api_error`), with `advice`.
+//!
+//! HTTP: `client` sends one request to one address, through a proxy where the environment names one. Tool servers use it too.
 
 pub mod advice;
 pub mod api_client;
@@ -8,7 +18,6 @@ pub mod client;
 pub mod discover;
 pub mod key_command;
 pub mod models;
-
 pub mod reply_reader;
 pub mod reply_stream;
 pub mod retry;

@@ -1,6 +1,7 @@
 //! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, the data of events comes out (pure).
 
 use std::borrow::Cow;
+use std::mem;
 
 use memchr::memchr2;
 use serde::de::IgnoredAny;
@@ -12,7 +13,7 @@ pub const MAX_EVENT: usize = 16_000_000;
 /// The most bytes kept of text that is not an event.
 const MAX_STRAY: usize = 64 << 10;
 
-/// The byte order mark of UTF-8, which may stand before a text.
+/// The byte order mark of UTF-8, which may precede a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than the parser's limit.
@@ -56,22 +57,26 @@ impl SseParser {
     }
 
     /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of an event named
-    /// `error`, or the value of a field of this name, comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
+    /// `error`, or the value of a field of this name, comes inside an object, as its field `error`. Bytes that are not UTF-8
+    /// become U+FFFD, as the rules demand.
     pub fn feed(&mut self, mut bytes: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
-            let rest = &bytes[..end];
-            let is_line_feed = bytes[end] == b'\n';
+            let (rest, ending) = (&bytes[..end], bytes[end]);
+            bytes = &bytes[end + 1..];
             let is_empty = self.line.is_empty() && rest.is_empty();
-            let belongs_to_other = is_line_feed && self.after_carriage_return && is_empty;
-            if self.line.is_empty() && !belongs_to_other {
+            let follows_carriage_return =
+                mem::replace(&mut self.after_carriage_return, ending == b'\r');
+            // CR and LF together end one line, which the CR has ended already.
+            if follows_carriage_return && is_empty && ending == b'\n' {
+                continue;
+            }
+            if self.line.is_empty() {
                 // Most lines come whole, and need no copy.
                 self.read_line(rest, event)?;
-            } else if !belongs_to_other {
+            } else {
                 self.extend(rest)?;
                 self.end_line(event)?;
             }
-            self.after_carriage_return = !is_line_feed;
-            bytes = &bytes[end + 1..];
         }
         self.extend(bytes)
     }
@@ -103,7 +108,7 @@ impl SseParser {
     }
 
     fn end_line(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
-        let mut line = std::mem::take(&mut self.line);
+        let mut line = mem::take(&mut self.line);
         // A long line becomes the data without a copy.
         if self.data.is_empty()
             && line.len() > MAX_STRAY
@@ -120,7 +125,7 @@ impl SseParser {
     }
 
     fn read_line(&mut self, line: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
-        // The mark may stand before the first line. It means nothing elsewhere.
+        // The mark may precede the first line. It means nothing elsewhere.
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         if line.is_empty() {
             self.end_event(event)?;
@@ -142,7 +147,7 @@ impl SseParser {
 
     /// Dispatches the event, if it has any data.
     fn end_event(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
-        let is_error = std::mem::take(&mut self.is_error);
+        let is_error = mem::take(&mut self.is_error);
         if self.data.is_empty() {
             return Ok(());
         }
@@ -152,7 +157,7 @@ impl SseParser {
         } else {
             event(&data);
         }
-        self.data = emptied(std::mem::take(&mut self.data));
+        self.data = emptied(mem::take(&mut self.data));
         Ok(())
     }
 
@@ -174,8 +179,8 @@ fn adds_nothing(line: &[u8]) -> bool {
     matches!(name, Some(b"" | b"data" | b"event" | b"id" | b"retry"))
 }
 
-/// Bytes as text, in which U+FFFD stands for those that are not UTF-8. That takes more room, but at
-/// most this many bytes.
+/// Decodes bytes as text, in which U+FFFD replaces those that are not UTF-8. That makes it longer, but at most this many
+/// bytes.
 pub(super) fn lossy(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, TooLong> {
     // Most data is valid, and for valid data the plain check is much faster than a lossy one.
     if let Ok(text) = std::str::from_utf8(bytes) {

@@ -132,15 +132,17 @@ impl Target {
             };
             Target::unchecked(choice, Some(PROBE_TIMEOUT), 0, &self.environment).probe()
         };
-        let is_certain = |found: &Probe| matches!(found, Probe::Ready(_) | Probe::Loading);
         let usual = probe(usual);
-        if is_certain(&usual) {
+        if matches!(usual, Probe::Ready(_) | Probe::Loading) {
             return None;
         }
-        let other = probe(other);
-        // A server that wants a key may be another program's.
-        let is_better = matches!(usual, Probe::Absent) && !matches!(other, Probe::Absent);
-        (is_certain(&other) || is_better).then_some(address)
+        let is_there = match probe(other) {
+            Probe::Ready(_) | Probe::Loading => true,
+            // It may be another program's, as may one that wants a key at the usual address.
+            Probe::KeyRequired(_) => usual == Probe::Absent,
+            Probe::Absent => false,
+        };
+        is_there.then_some(address)
     }
 
     /// Asks for the list of models to find out what is at the address.
@@ -203,7 +205,7 @@ impl Target {
         self.api_client(notes)
     }
 
-    /// Fetches the key, perhaps from the command that prints it. Notes if it leaves this machine unencrypted.
+    /// Fetches the key, once, perhaps from the command that prints it.
     fn fetch_key(&self, notes: &Notes) -> Result<(), Error> {
         if self.key.get().is_some() {
             return Ok(());
@@ -218,11 +220,19 @@ impl Target {
         } else {
             key_command::fetch(&provider.key, name, &self.environment, notes)?
         };
-        let has_key = self.key.get_or_init(|| key).is_some();
-        let sends_key = has_key
+        self.key.get_or_init(|| key);
+        self.note_exposed_key(notes)
+    }
+
+    /// Notes if a key leaves this machine unencrypted.
+    fn note_exposed_key(&self, notes: &Notes) -> Result<(), Error> {
+        let provider = self.provider();
+        let address = provider.address()?;
+        let sends_key = self.key().is_some()
             || client::has_authorization(provider.headers()?)
             || address.authorization().is_some();
         if sends_key && address.is_exposed() {
+            let name = &provider.name;
             notes.note(&format!("the key of {name} goes to {address} unencrypted"));
         }
         Ok(())

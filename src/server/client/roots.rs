@@ -1,7 +1,8 @@
-//! Which authorities' certificates are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
+//! Which certificates of CAs are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use rustls_native_certs::CertificateResult;
 use ureq::tls::{Certificate, RootCerts};
@@ -13,10 +14,42 @@ use crate::whole_file::{self, ReadFailure};
 /// The most bytes of a file of certificates: a hundred times as many as a system has.
 const MAX_BUNDLE: u64 = 20_000_000;
 
-/// The certificates that a client begins with, and whether the system's directory may have more: all but this file of the
-/// system are read only if they are needed. The directory usually has each certificate once more, in a file of its own, and to
-/// read them all takes as long as the rest of a short run.
-pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
+/// The certificates that a client trusts. Those of the system's file are read first, and those of its directory only if they
+/// are needed: the directory usually has each certificate once more, in a file of its own, and to read them all takes as long
+/// as the rest of a short run.
+pub struct TrustedRoots {
+    /// Those that a client begins with.
+    pub first: RootCerts,
+    /// All of the system's, once they have been read; `None` if there are no others than the first.
+    all: Option<OnceLock<RootCerts>>,
+}
+
+impl TrustedRoots {
+    fn only(first: RootCerts) -> TrustedRoots {
+        TrustedRoots { first, all: None }
+    }
+
+    /// Mozilla's, which come with the program.
+    pub fn built_in() -> TrustedRoots {
+        TrustedRoots::only(RootCerts::WebPki)
+    }
+
+    /// All of the system's, if they have been read.
+    pub fn all(&self) -> Option<&RootCerts> {
+        self.all.as_ref()?.get()
+    }
+
+    /// Reads all of the system's. Returns whether that may have brought certificates that were not known before.
+    pub fn read_all(&self) -> bool {
+        let Some(all) = &self.all else { return false };
+        let is_new = all.get().is_none();
+        all.get_or_init(|| trusted(&rustls_native_certs::load_native_certs()));
+        is_new
+    }
+}
+
+/// Loads the certificates that a client begins with.
+pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
     let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
     named.retain(|name| environment.get(name).is_some());
     // Elsewhere the system itself decides.
@@ -24,7 +57,10 @@ pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
         let file = openssl_probe::probe().cert_file;
         let bundle = rustls_native_certs::load_certs_from_paths(file.as_deref(), None);
         if !bundle.certs.is_empty() {
-            return Ok((trusted(&bundle), true));
+            return Ok(TrustedRoots {
+                first: trusted(&bundle),
+                all: Some(OnceLock::new()),
+            });
         }
     }
     for name in &named {
@@ -33,10 +69,10 @@ pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
     }
     let found = rustls_native_certs::load_native_certs();
     if !found.certs.is_empty() {
-        return Ok((trusted(&found), false));
+        return Ok(TrustedRoots::only(trusted(&found)));
     }
     if named.is_empty() {
-        return Ok((RootCerts::WebPki, false));
+        return Ok(TrustedRoots::built_in());
     }
     let names = named.join(" or ");
     let first_error = found.errors.first().map(ToString::to_string);
@@ -69,11 +105,6 @@ fn check_readable(paths: &str, are_directories: bool) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// All certificates of the system, those that only its directory has among them.
-pub fn load_all() -> RootCerts {
-    trusted(&rustls_native_certs::load_native_certs())
 }
 
 fn trusted(found: &CertificateResult) -> RootCerts {
