@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
-use crate::server::whom::{self, Claim, Model, Whom};
+use crate::server::whom::{self, Answerer, Claim, Model};
 use crate::session;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
@@ -45,7 +45,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
         }
         (_, claim @ Claim::Keeps(_)) => {
             // A wrong choice may be right once the input is read.
-            let Ok(Whom::Server(choice)) = whom::decide(settings, claim) else {
+            let Ok(Answerer::Server(choice)) = whom::decide(settings, claim) else {
                 return Ok(None);
             };
             Ok(Target::new(choice, settings).ok())
@@ -69,11 +69,11 @@ pub fn choose(
         return discover::find_server(settings, claim, notes);
     };
     match whom::decide(settings, claim)? {
-        Whom::Server(choice) if choice.provider.name != early.provider().name => {
+        Answerer::Server(choice) if choice.provider.name != early.provider().name => {
             Target::new(choice, settings)
         }
-        Whom::Server(choice) => Ok(early.with_model(choice.model)),
-        Whom::FirstRunning => match whom::model_of(early.provider(), settings, claim) {
+        Answerer::Server(choice) => Ok(early.with_model(choice.model)),
+        Answerer::FirstRunning => match whom::model_of(early.provider(), settings, claim) {
             // This server has been asked for its list.
             Model::First => Ok(early),
             model => Ok(early.with_model(model)),

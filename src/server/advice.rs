@@ -16,7 +16,7 @@ const TOOLS_SWITCHED_OFF: &str =
 /// Advice where the answer cannot be streamed.
 const NO_STREAM: &str = "--no-stream asks for the answer in one piece";
 
-/// Advice where the provider refuses what was asked.
+/// Advice where the provider rejects the content of the question.
 const OTHER_CONTENT: &str =
     "this is about the text or the pictures, not about the key: -m or -p asks another model";
 

@@ -164,7 +164,7 @@ impl Client {
             },
         };
         let mut sent = self.attempt(outgoing);
-        // A connection that had been idle is replaced once. But after a timeout the server may still be at work on the request.
+        // A connection that had been idle is replaced once, but not after a timeout: the server may be at work on the request.
         if matches!(sent, Err(ureq::Error::Io(_))) && lock(&self.state).was_idle {
             sent = self.attempt(outgoing);
         }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
 use super::target::{PROBE_TIMEOUT, Probe, Target};
-use super::whom::{self, Choice, Claim, Model, Whom};
+use super::whom::{self, Answerer, Choice, Claim, Model};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::settings::{Cached, Key, Provider, Settings};
@@ -19,7 +19,7 @@ const SHOWN_VARIABLES: usize = 3;
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
 pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<Target, Error> {
-    if let Whom::Server(choice) = whom::decide(settings, claim)? {
+    if let Answerer::Server(choice) = whom::decide(settings, claim)? {
         return Target::new(choice, settings);
     }
     if settings.cached == Cached::Only {

@@ -29,8 +29,8 @@ const READ_SIZE: usize = 4 << 10;
 /// How often q looks whether a command has ended while its output is open.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Fetches the key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
-/// passes through.
+/// Fetches the key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard
+/// error passes through.
 pub fn fetch(
     key: &Key,
     whose: &str,

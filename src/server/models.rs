@@ -10,9 +10,9 @@ use crate::text::one_line::on_one_line;
 const NAMED_MODELS: usize = 10;
 
 /// The model to ask of a list: the first that is loaded, where the list says so, else the first. Those that cannot chat do not
-/// count, nor does `refused`.
-pub fn first_of(models: &[ListedModel], refused: Option<&str>) -> Option<String> {
-    let can_chat = |model: &&ListedModel| !model.cannot_chat && refused != Some(&*model.id);
+/// count, nor does `except`.
+pub fn first_of(models: &[ListedModel], except: Option<&str>) -> Option<String> {
+    let can_chat = |model: &&ListedModel| !model.cannot_chat && except != Some(&*model.id);
     let mut chatting = models.iter().filter(can_chat);
     let loaded = chatting.clone().find(|model| model.is_loaded);
     let first = loaded.or_else(|| chatting.next())?;

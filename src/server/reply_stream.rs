@@ -1,4 +1,4 @@
-//! One reply of a provider, which arrives piece by piece: asks, and asks again after a failure that may pass.
+//! One reply of a provider, which arrives piece by piece: sends the request, and sends it again after a failure that may pass.
 
 use super::api_client::{ApiClient, ApiError};
 use super::reply_reader::ReplyReader;
@@ -85,7 +85,7 @@ impl<'a> ReplyStream<'a> {
         if !piece.text.is_empty() {
             self.end_reasoning();
         }
-        // This removes secrets from what stands beside the text: sources and the reason why it is incomplete. The text
+        // This removes secrets from what comes with the text: sources and the reason why it is incomplete. The text
         // itself is printed as the model wrote it.
         piece.redact(&client.secrets);
         Ok(Some(piece))

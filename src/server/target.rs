@@ -40,7 +40,7 @@ pub struct Target {
     pub choice: Choice,
     /// The key, once it has been fetched; within, `None` if the server needs none.
     key: OnceLock<Option<Secret>>,
-    /// Made when it is needed: a known answer does without it.
+    /// Made when it is needed: a cached answer does without it.
     client: OnceLock<Client>,
     read_timeout: Option<Duration>,
     retries: u32,
@@ -48,7 +48,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Checks everything that can be checked before anything is sent; if the answer may be known, the address alone.
+    /// Checks everything that can be checked before anything is sent; if the answer may be cached, the address alone.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         choice.provider.address()?;
         choice.provider.headers()?;
@@ -326,13 +326,13 @@ impl Target {
         Err(failed.advise(Some(advice.to_owned())))
     }
 
-    /// Advice if the server refuses the key, or wants one; `None` if the user has given another proof of identity.
+    /// Advice if the server rejects the key, or wants one; `None` if the user has given another proof of identity.
     fn key_advice(&self) -> Result<Option<String>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
-        let has_login = address.authorization().is_some();
+        let has_credentials = address.authorization().is_some();
         if provider.key == Key::None
-            && (has_login || client::has_authorization(provider.headers()?))
+            && (has_credentials || client::has_authorization(provider.headers()?))
         {
             return Ok(None);
         }
@@ -352,11 +352,11 @@ impl Target {
         let provider = self.provider();
         let request = self.with_bearer(request)?;
         let mut headers = Vec::new();
-        // The API's own key wins over a login in the same header.
-        if let Some(login) = provider.address()?.authorization()
+        // The API's own key wins over credentials of the URL in the same header.
+        if let Some(credentials) = provider.address()?.authorization()
             && !client::has_authorization(&request.headers)
         {
-            headers.push(("authorization".to_owned(), login));
+            headers.push(("authorization".to_owned(), credentials));
         }
         headers.extend_from_slice(provider.headers()?);
         Ok(request.with_headers(&headers))
@@ -452,7 +452,7 @@ mod tests {
 
     #[test]
     fn the_key_of_a_local_server_goes_only_to_this_machine_or_over_https() {
-        // The address, whether the key goes there, and what is said where the server refuses it.
+        // The address, whether the key goes there, and what is said where the server rejects it.
         let table = r##"
             http://127.0.0.1:11434 | true | check the key in OLLAMA_API_KEY
             https://box.example | true | check the key in OLLAMA_API_KEY

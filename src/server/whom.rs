@@ -53,9 +53,9 @@ pub enum Claim<'a> {
     Suggests(&'a Conversation),
 }
 
-/// The server that answers, as far as nobody has to be asked for it.
+/// Who answers, as far as that can be told without asking a server.
 #[derive(Debug, Clone)]
-pub enum Whom {
+pub enum Answerer {
     Server(Choice),
     /// Nothing names a provider, and no key is set: the first local server that answers.
     FirstRunning,
@@ -65,7 +65,7 @@ pub enum Whom {
 ///
 /// # Errors
 /// The conversation keeps a provider that is no longer configured.
-pub fn decide(settings: &Settings, claim: Claim) -> Result<Whom, Error> {
+pub fn decide(settings: &Settings, claim: Claim) -> Result<Answerer, Error> {
     let named = settings.chosen_provider();
     let provider = match claim {
         Claim::Keeps(conversation) if settings.typed.provider.is_none() => {
@@ -74,9 +74,9 @@ pub fn decide(settings: &Settings, claim: Claim) -> Result<Whom, Error> {
         _ => named,
     };
     let Some(provider) = provider else {
-        return Ok(Whom::FirstRunning);
+        return Ok(Answerer::FirstRunning);
     };
-    Ok(Whom::Server(Choice {
+    Ok(Answerer::Server(Choice {
         model: model_of(provider, settings, claim),
         provider: Arc::clone(provider),
     }))
@@ -219,8 +219,8 @@ mod tests {
                 _ => Claim::None,
             };
             let found = match decide(&settings, claim).expect("a decision") {
-                Whom::Server(choice) => format!("{} {:?}", choice.provider.name, choice.model),
-                Whom::FirstRunning => "nobody".to_owned(),
+                Answerer::Server(choice) => format!("{} {:?}", choice.provider.name, choice.model),
+                Answerer::FirstRunning => "nobody".to_owned(),
             };
             let case = format!("{variables} | {file} | {options} | {says}");
             assert_eq!(found, expected, "{case}");

@@ -73,10 +73,10 @@ impl Connections {
     }
 
     fn open(&self, uri: &Uri, config: &Config) -> Result<HttpConnection, Error> {
-        let addrs = self.resolve(uri, config, limit(Timeout::Resolve))?;
-        let limit = limit(Timeout::Connect);
+        let addrs = self.resolve(uri, config, connect_timeout(Timeout::Resolve))?;
+        let timeout = connect_timeout(Timeout::Connect);
         let resolver = DefaultResolver::default();
-        let details = details(uri, config, addrs, limit, &resolver);
+        let details = details(uri, config, addrs, timeout, &resolver);
         let connected = self.steps.connect(&details, None)?;
         connected.ok_or(Error::ConnectionFailed)
     }
@@ -125,7 +125,7 @@ impl Connector for Connections {
     }
 }
 
-fn limit(reason: Timeout) -> NextTimeout {
+fn connect_timeout(reason: Timeout) -> NextTimeout {
     NextTimeout {
         after: CONNECT_TIMEOUT.into(),
         reason,
@@ -156,17 +156,17 @@ impl Transport for HttpConnection {
             let shorter = of_request.map_or(read_timeout, |it| read_timeout.min(it));
             timeout.per_read = Some(shorter.into());
         }
-        let mut has_come = self.transport.await_input(timeout);
-        if matches!(has_come, Err(Error::Timeout(Timeout::PerRead))) {
+        let mut has_arrived = self.transport.await_input(timeout);
+        if matches!(has_arrived, Err(Error::Timeout(Timeout::PerRead))) {
             // If q was stopped meanwhile, what has arrived counts.
             timeout.per_read = Some(DRAIN_TIMEOUT.into());
-            has_come = self.transport.await_input(timeout);
+            has_arrived = self.transport.await_input(timeout);
         }
-        let has_come = has_come?;
-        if has_come {
+        let has_arrived = has_arrived?;
+        if has_arrived {
             lock(&self.state).was_idle = false;
         }
-        Ok(has_come)
+        Ok(has_arrived)
     }
 
     /// The library asks when a response has been read, and again before the next request.

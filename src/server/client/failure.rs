@@ -15,7 +15,7 @@ use crate::provider::failure::{self, ServerError};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
 
-/// The beginning of q's own words for it, or for the name of a proxy.
+/// The beginning of q's words for a name, the server's or a proxy's, that was not resolved.
 const UNRESOLVED: &str = "a name cannot be resolved";
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
@@ -71,7 +71,7 @@ impl TransportError {
     ) -> TransportError {
         let mut said = response.read_error();
         if let Some(coding) = response.compression() {
-            said = compressed(coding);
+            said = compression_words(coding);
         }
         let mut error = failure::read_redacted(&said, secrets);
         let exact = retry::retry_after_ms(response.header("retry-after-ms"));
@@ -112,11 +112,11 @@ impl TransportError {
 
     /// Describes a response that is compressed like this.
     pub fn compressed(coding: &str) -> TransportError {
-        TransportError::advised(compressed(coding), DO_NOT_COMPRESS)
+        TransportError::advised(compression_words(coding), DO_NOT_COMPRESS)
     }
 }
 
-fn compressed(coding: &str) -> String {
+fn compression_words(coding: &str) -> String {
     format!("the response is compressed ({coding}), which q did not ask for and cannot read")
 }
 

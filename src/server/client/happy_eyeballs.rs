@@ -1,4 +1,5 @@
-//! Connects to the addresses of a name side by side, each a little after the one before it (RFC 8305).
+//! Happy Eyeballs (RFC 8305): connects to the addresses of a name, to each a little after the one before it, and takes the
+//! first connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ impl<In: Transport> Connector<In> for HappyEyeballs {
         let attempt = move |address| {
             let left = limit.after.saturating_sub(began.elapsed());
             let limit = NextTimeout {
-                // The library would take nothing for no limit.
+                // The library would take zero for no limit.
                 after: left.max(Duration::from_millis(1)).into(),
                 ..limit
             };
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_connects_wins_and_nobody_waits_for_one_that_is_silent() {
+    fn the_first_that_connects_wins_and_one_that_does_not_answer_is_not_waited_for() {
         // What becomes of each address, and which connects.
         for (fates, winner) in [
             ("s+", Some(1)),
@@ -166,7 +167,7 @@ mod tests {
             ("--", None),
         ] {
             let list = addresses(&["1.0.0.1:0", "1.0.0.1:1", "1.0.0.1:2", "1.0.0.1:3"]);
-            // Held until the end, so that what waits for them waits for ever.
+            // Held until the end, so that what waits for them waits forever.
             let silent: Arc<Mutex<Vec<Sender<()>>>> = Arc::default();
             let result = first_to_connect(&list[..fates.len()], {
                 let silent = Arc::clone(&silent);

@@ -43,7 +43,7 @@ impl TrustedRoots {
     pub fn read_all(&self) -> bool {
         let Some(all) = &self.all else { return false };
         let is_new = all.get().is_none();
-        all.get_or_init(|| trusted(&rustls_native_certs::load_native_certs()));
+        all.get_or_init(|| root_certs(&rustls_native_certs::load_native_certs()));
         is_new
     }
 }
@@ -58,7 +58,7 @@ pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
         let bundle = rustls_native_certs::load_certs_from_paths(file.as_deref(), None);
         if !bundle.certs.is_empty() {
             return Ok(TrustedRoots {
-                first: trusted(&bundle),
+                first: root_certs(&bundle),
                 all: Some(OnceLock::new()),
             });
         }
@@ -69,7 +69,7 @@ pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
     }
     let found = rustls_native_certs::load_native_certs();
     if !found.certs.is_empty() {
-        return Ok(TrustedRoots::only(trusted(&found)));
+        return Ok(TrustedRoots::only(root_certs(&found)));
     }
     if named.is_empty() {
         return Ok(TrustedRoots::built_in());
@@ -107,7 +107,7 @@ fn check_readable(paths: &str, are_directories: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn trusted(found: &CertificateResult) -> RootCerts {
+fn root_certs(found: &CertificateResult) -> RootCerts {
     let mut certificates = Vec::new();
     for der in &found.certs {
         certificates.push(Certificate::from_der(der).to_owned());

@@ -1,4 +1,4 @@
-//! A connection over TCP, which is kept alive, and on which a server is heard that answers before it has read a request.
+//! A TCP connection that is kept alive, and from which an early answer can still be read after sending has failed.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use ureq::unversioned::transport::{Buffers, LazyBuffers, NextTimeout, Transport}
 
 use crate::unix;
 
-/// How long a connection is silent before the system asks whether the other end is still there, so that routers remember it.
+/// How long no data comes before the system asks whether the other end is there, so that routers remember the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
 /// A socket with its buffers.
@@ -19,11 +19,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(60);
 pub struct Socket {
     stream: TcpStream,
     buffers: LazyBuffers,
-    /// The limits that are set for a read and a write, which takes time; at first there are none.
-    read_limit: Option<Duration>,
-    write_limit: Option<Duration>,
+    /// The timeouts that the system has for a read and a write. They are set only if they change, because that takes time.
+    read_timeout: Option<Duration>,
+    write_timeout: Option<Duration>,
     /// Why nothing more can be sent. What the server has sent before can still be read.
-    broken: Option<io::Error>,
+    send_failure: Option<io::Error>,
 }
 
 impl Socket {
@@ -37,16 +37,16 @@ impl Socket {
             Some(limit) => TcpStream::connect_timeout(&address, *limit),
             None => TcpStream::connect(address),
         };
-        let stream = connected.map_err(|error| explained(error, timeout.reason))?;
+        let stream = connected.map_err(|error| with_reason(error, timeout.reason))?;
         stream.set_nodelay(true)?;
         unix::keep_alive(&stream, KEEP_ALIVE);
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
         Ok(Socket {
             stream,
             buffers,
-            read_limit: None,
-            write_limit: None,
-            broken: None,
+            read_timeout: None,
+            write_timeout: None,
+            send_failure: None,
         })
     }
 
@@ -55,9 +55,9 @@ impl Socket {
         let began = Instant::now();
         let mut left = limit;
         loop {
-            if self.read_limit != left {
+            if self.read_timeout != left {
                 self.stream.set_read_timeout(left)?;
-                self.read_limit = left;
+                self.read_timeout = left;
             }
             match self.stream.read(self.buffers.input_append_buf()) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -78,40 +78,40 @@ impl Transport for Socket {
 
     /// A server that closes the connection may have said why, so that is read before this counts as a failure.
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        if self.broken.is_some() {
+        if self.send_failure.is_some() {
             return Ok(());
         }
         let timeout = timeout.for_write();
-        let limit = limit_of(timeout)?;
-        if self.write_limit != limit {
+        let limit = duration_of(timeout)?;
+        if self.write_timeout != limit {
             self.stream.set_write_timeout(limit)?;
-            self.write_limit = limit;
+            self.write_timeout = limit;
         }
         match self.stream.write_all(&self.buffers.output()[..amount]) {
             Ok(()) => Ok(()),
             Err(error) if is_closed(&error) => {
-                self.broken = Some(error);
+                self.send_failure = Some(error);
                 Ok(())
             }
-            Err(error) => Err(explained(error, timeout.reason)),
+            Err(error) => Err(with_reason(error, timeout.reason)),
         }
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         let timeout = timeout.for_read();
-        let limit = limit_of(timeout)?;
+        let limit = duration_of(timeout)?;
         let read = self.read(limit);
         if !matches!(read, Ok(1..))
-            && let Some(broken) = self.broken.take()
+            && let Some(send_failure) = self.send_failure.take()
         {
-            return Err(broken.into());
+            return Err(send_failure.into());
         }
-        let count = read.map_err(|error| explained(error, timeout.reason))?;
+        let count = read.map_err(|error| with_reason(error, timeout.reason))?;
         self.buffers.input_appended(count);
         Ok(count > 0)
     }
 
-    /// Nothing should have come from the server, not even the end.
+    /// Whether nothing has come from the server, not even the end.
     fn is_open(&mut self) -> bool {
         let probe = |stream: &TcpStream| {
             stream.set_nonblocking(true)?;
@@ -119,13 +119,13 @@ impl Transport for Socket {
             stream.set_nonblocking(false)?;
             seen
         };
-        let is_silent = |error: io::Error| error.kind() == ErrorKind::WouldBlock;
-        self.broken.is_none() && probe(&self.stream).is_err_and(is_silent)
+        let has_nothing = |error: io::Error| error.kind() == ErrorKind::WouldBlock;
+        self.send_failure.is_none() && probe(&self.stream).is_err_and(has_nothing)
     }
 }
 
-/// How long a call may take; `None` is forever.
-fn limit_of(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
+/// How long a call may take; `None` is no limit.
+fn duration_of(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
     match timeout.not_zero() {
         Some(limit) => Ok(Some(*limit)),
         None if timeout.after.is_not_happening() => Ok(None),
@@ -141,8 +141,8 @@ fn is_closed(error: &io::Error) -> bool {
     )
 }
 
-/// The library's error, in which a time-out has its reason.
-fn explained(error: io::Error, reason: Timeout) -> Error {
+/// Makes the library's error, in which a timeout has its reason.
+fn with_reason(error: io::Error, reason: Timeout) -> Error {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => Error::Timeout(reason),
         _ => error.into(),
@@ -187,11 +187,11 @@ mod tests {
             socket
                 .transmit_output(half.len(), minute())
                 .expect("no failure yet");
-            if socket.broken.is_some() {
+            if socket.send_failure.is_some() {
                 break;
             }
         }
-        assert!(socket.broken.is_some());
+        assert!(socket.send_failure.is_some());
         assert!(!socket.is_open());
         assert!(socket.await_input(minute()).expect("what came"));
         assert_eq!(socket.buffers.input(), b"HTTP/1.1 413 ");
