@@ -335,7 +335,7 @@ mod tests {
         DisplayOptions { wraps, styles }
     }
 
-    /// The text in these pieces, made harmless and formatted.
+    /// The text in these pieces, escaped and formatted.
     fn formatted<'a>(
         pieces: impl IntoIterator<Item = &'a str>,
         display: DisplayOptions,
@@ -353,7 +353,7 @@ mod tests {
         formatted(pieces, WRAPS, columns)
     }
 
-    /// Whether a wrapped text is this text but for line ends and indentation that were added.
+    /// Whether a wrapped text is this text but for newlines and indentation that were added.
     fn is_wrapped(wrapped: &str, text: &str) -> bool {
         let spaces = |text: &str| text.len() - text.trim_start_matches(' ').len();
         let (mut wrapped, mut text) = (wrapped, text);

@@ -59,7 +59,7 @@ impl Notes {
         }
     }
 
-    /// Prints a note of one line, unless `-q` was given. Line breaks in it become blanks.
+    /// Prints a note of one line, unless `-q` was given. Newlines in it become blanks.
     pub fn note(&self, text: &str) {
         self.note_lines([text]);
     }

@@ -1,7 +1,7 @@
 //! Shows a long text on a terminal page by page, with the user's pager.
 
 use std::io::{self, IsTerminal, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use signal_hook::consts::{SIGINT, SIGQUIT};
@@ -20,16 +20,16 @@ pub fn page<'a>(
     terminal: &Terminal,
     variable: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<(), Error> {
-    let moves = variable("TERM").is_some_and(|kind| kind != "dumb");
-    let has_screen = moves && io::stdout().is_terminal();
-    if has_screen && is_paged(&terminal.encoding.encode(text), variable("PAGER")) {
+    let can_move_cursor = variable("TERM").is_some_and(|kind| kind != "dumb");
+    let has_screen = can_move_cursor && io::stdout().is_terminal();
+    if has_screen && run_pager(&terminal.encoding.encode(text), variable("PAGER")) {
         return Ok(());
     }
     stdout::print(text, terminal)
 }
 
-/// Whether a pager has shown the text.
-fn is_paged(text: &str, pager: Option<&str>) -> bool {
+/// Shows the text with a pager. Returns whether there was one.
+fn run_pager(text: &str, pager: Option<&str>) -> bool {
     let mut command = Command::new("less");
     if let Some(pager) = pager {
         command = Command::new("sh");
@@ -43,15 +43,10 @@ fn is_paged(text: &str, pager: Option<&str>) -> bool {
     let Ok(mut process) = command.stdin(Stdio::piped()).spawn() else {
         return false;
     };
-    give(text, &mut process);
+    if let Some(mut input) = process.stdin.take() {
+        // It may end before it has read everything.
+        let _ = input.write_all(text.as_bytes());
+    }
     let status = process.wait();
     status.is_ok_and(|status| status.code() != Some(NOT_FOUND))
-}
-
-/// Gives the text to the pager, which may end before it has read everything.
-fn give(text: &str, process: &mut Child) {
-    let Some(mut input) = process.stdin.take() else {
-        return;
-    };
-    let _ = input.write_all(text.as_bytes());
 }

@@ -13,8 +13,12 @@ const TAB: usize = 8;
 /// Text that is being quoted, and may come in pieces. Empty lines are left out.
 #[derive(Default)]
 pub struct Quote {
-    /// The last line has no end yet.
-    is_open: bool,
+    /// The last line, if it has no end yet.
+    open: Option<QuotedLine>,
+}
+
+/// A line as far as it has been quoted.
+struct QuotedLine {
     /// The column of the next character.
     column: usize,
     /// The last character was a blank, or there is none on the line.
@@ -35,7 +39,9 @@ impl Quote {
         for part in piece.split_inclusive(is_line_break) {
             let text = part.trim_end_matches(is_line_break);
             if !text.is_empty() {
-                self.push(&visible(text), width, &mut quoted);
+                let begin = || QuotedLine::begin(&mut quoted);
+                let line = self.open.get_or_insert_with(begin);
+                line.push(&visible(text), width, &mut quoted);
             }
             // The LF after a CR ends an empty line, and so nothing.
             if text.len() < part.len() {
@@ -47,18 +53,24 @@ impl Quote {
 
     /// The end of the last line, if it has none yet.
     pub fn end(&mut self) -> &'static str {
-        if std::mem::take(&mut self.is_open) {
-            "\n"
-        } else {
-            ""
+        match self.open.take() {
+            Some(_) => "\n",
+            None => "",
+        }
+    }
+}
+
+impl QuotedLine {
+    fn begin(quoted: &mut String) -> QuotedLine {
+        quoted.push_str(MARK);
+        QuotedLine {
+            column: MARK.len(),
+            is_between_words: true,
         }
     }
 
     /// Adds visible text without line breaks. Lines are broken between words, as far as these are in the same piece.
     fn push(&mut self, text: &str, width: usize, quoted: &mut String) {
-        if !self.is_open {
-            self.begin(quoted);
-        }
         for word in text.split_inclusive([' ', '\t']) {
             let letters: usize = word.chars().map(columns_of).sum();
             let is_whole = letters <= width - MARK.len();
@@ -83,16 +95,9 @@ impl Quote {
         }
     }
 
-    fn begin(&mut self, quoted: &mut String) {
-        quoted.push_str(MARK);
-        self.is_open = true;
-        self.column = MARK.len();
-        self.is_between_words = true;
-    }
-
     fn break_line(&mut self, quoted: &mut String) {
         quoted.push('\n');
-        self.begin(quoted);
+        *self = QuotedLine::begin(quoted);
     }
 }
 

@@ -105,7 +105,7 @@ impl Stdout {
         self.write_parts([text, ""])
     }
 
-    /// Writes both parts at once. A text may have megabytes, so it is not copied for the sake of its last line end.
+    /// Writes both parts at once. A text may have megabytes, so it is not copied for the sake of its last newline.
     fn write_parts(&mut self, parts: [&str; 2]) -> Result<(), OutputError> {
         let mut slices = &mut parts.map(|part| IoSlice::new(part.as_bytes()))[..];
         while !slices.iter().all(|slice| slice.is_empty()) {
@@ -156,7 +156,7 @@ pub fn print_texts(
     Ok(())
 }
 
-/// Prints a text without adding a line end, unless it goes to a terminal.
+/// Prints a text without adding a newline, unless it goes to a terminal.
 pub fn print_exactly(text: &str, terminal: &Terminal) -> Result<(), Error> {
     let mut stdout = Stdout::open(terminal)?;
     unless_reader_gone(stdout.write(text))?;

@@ -36,11 +36,10 @@ impl TerminalLock {
         Some(lock)
     }
 
-    /// Waits for the lock, and stops meanwhile when asked to. Where there are no locks, q does without. A request that comes
-    /// with the lock is obeyed by whoever waits for input. The system cannot wait here: q would either stop with the lock that
-    /// it has just been given, or not at all.
+    /// Waits for the lock, and stops meanwhile when asked to. A request that comes with the lock is obeyed by whoever waits for
+    /// input. The system cannot wait here: q would either stop with the lock that it has just been given, or not at all.
     fn take(&mut self) {
-        while is_taken(&self.device) {
+        while !try_to_lock(&self.device) {
             if self.stops.have_arrived() {
                 self.stops.obey();
             }
@@ -95,12 +94,13 @@ fn device_of(stream: BorrowedFd) -> Option<File> {
     options.open(path).ok()
 }
 
-/// Locks a device, unless another q has the lock. Returns whether one has it.
-fn is_taken(device: &File) -> bool {
+/// Locks a device, unless another q has the lock. Returns whether there is nothing left to wait for: where there are no
+/// locks, q does without.
+fn try_to_lock(device: &File) -> bool {
     match device.try_lock() {
-        Ok(()) => false,
-        Err(TryLockError::WouldBlock) => true,
-        Err(TryLockError::Error(error)) => error.kind() == io::ErrorKind::Interrupted,
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock) => false,
+        Err(TryLockError::Error(error)) => error.kind() != io::ErrorKind::Interrupted,
     }
 }
 
