@@ -73,21 +73,25 @@ impl OpenLine {
 
 /// A line of q's own, wrapped. Its further lines are indented under its text, which begins at this column.
 pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
-    let mut formatter = Formatter::new(DisplayOptions {
+    let display = DisplayOptions {
         wraps: true,
         styles: false,
-    });
-    formatter.line = OpenLine::new(MarkdownReader::of_prose(begin));
+    };
+    let mut formatter = Formatter::with_line(display, MarkdownReader::of_prose(begin));
     formatter.feed(line, columns) + &formatter.finish(columns)
 }
 
 impl Formatter {
     pub fn new(display: DisplayOptions) -> Formatter {
+        Formatter::with_line(display, MarkdownReader::new(BlockContext::default()))
+    }
+
+    fn with_line(display: DisplayOptions, reader: MarkdownReader) -> Formatter {
         Formatter {
             display,
             escaper: Escaper::default(),
             columns: 0,
-            line: OpenLine::new(MarkdownReader::new(BlockContext::default())),
+            line: OpenLine::new(reader),
             output: StyledText::new(display.styles),
         }
     }
@@ -681,6 +685,30 @@ mod tests {
         assert_eq!(wrapper.feed("``\n", 10), "``\n");
         assert_eq!(wrapper.feed("one two three", 10), "one two three");
         assert_eq!(wrapper.pause(10), "");
+    }
+
+    #[test]
+    fn what_may_close_code_is_shown_at_a_pause_as_what_it_is_so_far() {
+        const END: &str = "\u{1b}[0m";
+        const CODE: &str = "\u{1b}[36m";
+        const DIM: &str = "\u{1b}[2m";
+        // The pieces of a line within code, what is shown of each after a pause, and what its end adds.
+        for (pieces, shown, end) in [
+            (&["``", "`"][..], &[(CODE, "``"), (DIM, "`")][..], ""),
+            (&["```"], &[(DIM, "```")], ""),
+            (&["``` "], &[(DIM, "``` ")], ""),
+            (&["```", "a"], &[(DIM, "```"), (CODE, "a")], ""),
+            (&["  "], &[(DIM, "  ")], ""),
+            (&["a`"], &[(CODE, "a`")], ""),
+        ] {
+            let mut formatter = Formatter::new(BOTH);
+            formatter.feed("```\n", 80);
+            for (piece, (style, text)) in pieces.iter().zip(shown) {
+                let found = formatter.feed(piece, 80) + &formatter.pause(80);
+                assert_eq!(found, format!("{style}{text}{END}"), "{pieces:?}");
+            }
+            assert_eq!(formatter.finish(80), end, "{pieces:?}");
+        }
     }
 
     #[test]

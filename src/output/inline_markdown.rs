@@ -261,6 +261,25 @@ mod tests {
     }
 
     #[test]
+    fn marks_add_their_style_to_that_of_the_line() {
+        const BOLD: &str = "\u{1b}[1m";
+        for (word, expected) in [
+            ("a", format!("{BOLD}a\u{1b}[0m")),
+            ("**a**", format!("{BOLD}**a**\u{1b}[0m")),
+            ("*a*", format!("{BOLD}\u{1b}[3m*a*\u{1b}[0m")),
+            ("`a`", format!("{BOLD}\u{1b}[36m`a`\u{1b}[0m")),
+            (
+                "a-`b`",
+                format!("{BOLD}a-\u{1b}[0m{BOLD}\u{1b}[36m`b`\u{1b}[0m"),
+            ),
+        ] {
+            let (mut inline, mut output) = (InlineMarkdown::default(), StyledText::new(true));
+            inline.push(Style::BOLD, word, Some('\n'), &mut output);
+            assert_eq!(output.take(), expected, "{word}");
+        }
+    }
+
+    #[test]
     fn what_may_be_something_else_stays_plain() {
         for line in [
             "snake_case my__init__x self.__init__() a_b_c _a a__b__",

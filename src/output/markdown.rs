@@ -4,8 +4,7 @@
 //! the line once, and decides as early as the text allows, because an answer comes in pieces. Its `end` returns the `MarkdownLine`
 //! that there is if nothing follows, and with it the context of the next line. In case of doubt a line is prose.
 
-/// The columns from one tab stop of a terminal to the next.
-const TAB: usize = 8;
+use crate::text::columns::next_tab_stop;
 
 /// Text indented this far after a blank line is code.
 const CODE_INDENT: usize = 4;
@@ -384,7 +383,7 @@ pub fn is_blank(character: char) -> bool {
 /// The column after a blank, a tab or a marker that is at this one.
 pub fn column_after(column: usize, character: char) -> usize {
     if character == '\t' {
-        column + TAB - column % TAB
+        next_tab_stop(column)
     } else {
         column + 1
     }

@@ -2,13 +2,11 @@
 
 use unicode_width::UnicodeWidthChar;
 
+use crate::text::columns::next_tab_stop;
 use crate::text::escape::is_line_break;
 
 /// Begins each line.
 const MARK: &str = "q: | ";
-
-/// The distance of tab stops.
-const TAB: usize = 8;
 
 /// Text that is being quoted, and may come in pieces. Empty lines are left out.
 #[derive(Default)]
@@ -90,7 +88,7 @@ impl QuotedLine {
 
     fn column_after(&self, character: char) -> usize {
         match character {
-            '\t' => self.column + TAB - self.column % TAB,
+            '\t' => next_tab_stop(self.column),
             _ => self.column + columns_of(character),
         }
     }
@@ -169,10 +167,10 @@ mod tests {
                 prop_assert!(line.starts_with(MARK), "{:?}", line);
                 let mut column = 0;
                 for character in line.chars() {
-                    column += if character == '\t' { TAB - column % TAB } else { columns_of(character) };
+                    column += if character == '\t' { next_tab_stop(column) - column } else { columns_of(character) };
                 }
                 // A tab or a wide character fits into every line that is wide enough for it.
-                prop_assert!(column < columns.max(MARK.len() + 1 + TAB), "{:?}", line);
+                prop_assert!(column < columns.max(MARK.len() + 1 + next_tab_stop(0)), "{:?}", line);
             }
             let text = pieces.concat();
             let letters = |text: &str| text.chars().filter(|letter| matches!(letter, 'a'..='c' | 'é' | '日')).collect::<String>();

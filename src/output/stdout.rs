@@ -39,7 +39,7 @@ impl Stdout {
     pub fn open(terminal: &Terminal) -> Result<Stdout, Error> {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
-        let descriptor = descriptor.map_err(failed)?;
+        let descriptor = descriptor.map_err(write_error)?;
         Ok(Stdout {
             file: descriptor.into(),
             is_terminal: stdout.is_terminal(),
@@ -110,14 +110,18 @@ impl Stdout {
         let mut slices = &mut parts.map(|part| IoSlice::new(part.as_bytes()))[..];
         while !slices.iter().all(|slice| slice.is_empty()) {
             match self.file.write_vectored(slices) {
-                Ok(0) => return Err(OutputError::Failed(failed(io::ErrorKind::WriteZero.into()))),
+                Ok(0) => {
+                    return Err(OutputError::Failed(write_error(
+                        io::ErrorKind::WriteZero.into(),
+                    )));
+                }
                 Ok(count) => IoSlice::advance_slices(&mut slices, count),
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => {}
                     // Another program made the pipe non-blocking, so q has to try again.
                     io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
                     io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
-                    _ => return Err(OutputError::Failed(failed(error))),
+                    _ => return Err(OutputError::Failed(write_error(error))),
                 },
             }
         }
@@ -178,7 +182,7 @@ fn columns() -> usize {
     unix::terminal_size(io::stdout()).columns
 }
 
-fn failed(error: io::Error) -> Error {
+fn write_error(error: io::Error) -> Error {
     let message = format!("cannot write to standard output: {error}");
     Error::new(ErrorKind::Output, message)
 }

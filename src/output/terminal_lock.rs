@@ -32,13 +32,13 @@ impl TerminalLock {
             device: own_device()?,
             stops: StopRequests::hold(),
         };
-        lock.take();
+        lock.acquire();
         Some(lock)
     }
 
     /// Waits for the lock, and stops meanwhile when asked to. A request that comes with the lock is obeyed by whoever waits for
     /// input. The system cannot wait here: q would either stop with the lock that it has just been given, or not at all.
-    fn take(&mut self) {
+    fn acquire(&mut self) {
         while !try_to_lock(&self.device) {
             if self.stops.have_arrived() {
                 self.stops.obey();
@@ -61,7 +61,7 @@ impl TerminalLock {
     pub fn stop(&mut self) {
         let _ = self.device.unlock();
         self.stops.obey();
-        self.take();
+        self.acquire();
     }
 }
 
