@@ -1,5 +1,5 @@
 #!/bin/sh
-# Drives the completions of completions/ in real shells, on terminals of their own: sh tests/completions.sh PATH_OF_Q
+# Drives the completions, and lines of the README, in real shells, on terminals of their own: sh tests/completions.sh PATH_OF_Q
 set -eu
 
 q=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
@@ -84,6 +84,11 @@ full      q -S "you are" --fo<TAB>            --follow
 full      q --system="it's me" --fo<TAB>      --follow
 full      q --messages 3 --fo<TAB>            --follow
 full      q -s work --fo<TAB>                 --follow
+
+full      ask --fo<TAB>                       --follow
+full      ask -p an<TAB>                      anthropic
+full      ask -s wo<TAB>                      work
+full      ask -f --js<TAB>                    --json
 
 full      q what --fo<TAB>                    nothing
 full      q what -<TAB>                       nothing
@@ -235,6 +240,9 @@ HISTFILE=
 alias sed=false awk=false find=false q='q -n'
 source "$SCRATCH/keep"
 source "$COMPLETIONS/q.bash"
+# As the manual has it.
+alias ask='q -n'
+complete -o default -F _q ask
 next() {
     IFS= read -r typed <&3
     keep "$typed" "$READLINE_LINE"
@@ -246,7 +254,7 @@ END
 
 # In one place the file is sourced, in the others it is found in $fpath.
 cat >"$scratch/.zshrc" <<'END'
-alias sed=false awk=false find=false
+alias sed=false awk=false find=false ask='q -n'
 source $SCRATCH/keep
 autoload -Uz compinit
 if [[ $PLACE == xdg ]]; then
@@ -276,6 +284,7 @@ END
 
 cat >"$scratch/each.fish" <<'END'
 set fish_complete_path $COMPLETIONS
+alias ask='q -n'
 set number 0
 for typed in (cat $SCRATCH/lines)
     set number (math $number + 1)
@@ -345,6 +354,27 @@ for shell in bash zsh fish; do
         check "$shell, $place: no complaints" "$(grep -aE '(bash|fish|zsh|_q[a-z_]*): |^\(line|[Nn]o (such|match)' "$scratch/screen" || echo none)" none
     done
 done
+
+# The lines of the README for a shell do in it what they say, whatever is there of q.
+sed -n '/^    cd .* rm -f /,/^$/s/^    //p' "$root/README.md" >"$scratch/uninstall"
+aliased=$(sed -n "s/^    \(alias q='[^']*'\).*/\1/p" "$root/README.md")
+unglobbed=$(sed -n 's/^    \(set -U fish_features [a-z-]*\).*/\1/p' "$root/README.md")
+for shell in bash 'zsh -f' 'fish --no-config'; do
+    home=$scratch/empty/home
+    mkdir -p "$home/.local/bin" "$home/.local/share/man/man1" "$home/.config/q"
+    touch "$home/.local/bin/q" "$home/.local/share/man/man1/q.1" "$home/.config/q/config.toml"
+    # shellcheck disable=SC2086 # a shell and its options
+    said=$(in_place empty $shell "$scratch/uninstall" 2>&1) || said="$said, exit status $?"
+    left=$(find "$home/.local" "$home/.config/q" -type f 2>/dev/null) || true
+    check "$shell: uninstalls q" "${said:-nothing}, ${left:-nothing}" 'nothing, nothing'
+done
+printf '%s\neval "q --dry-run -m m -p openai why does this fail?"\n' "$aliased" >"$scratch/alias.zsh"
+printf 'q --dry-run -m m -p openai why does this fail?\n' >"$scratch/ask.fish"
+asked=$(in_place empty OPENAI_API_KEY=none zsh -f "$scratch/alias.zsh" 2>&1) || true
+check 'zsh: a question mark without quotes' "$asked" '*why does this fail[?]*'
+in_place empty fish -c "$unglobbed"
+asked=$(in_place empty OPENAI_API_KEY=none fish "$scratch/ask.fish" 2>&1 </dev/null) || true
+check 'fish: a question mark without quotes' "$asked" '*why does this fail[?]\"*'
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

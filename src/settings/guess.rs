@@ -19,7 +19,7 @@ const UNIT_OF_WAITING: &str = "s";
 const PREFIX: &str = "Q_";
 
 /// Those of q's variables that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["Q_SESSION", "Q_STDIN", "Q_KEY"];
+const OTHER_VARIABLES: [&str; 4] = ["Q_SESSION", "Q_STDIN", "Q_KEY", "Q_LINE"];
 
 impl SettingRow {
     /// The value that a text stands for: the text itself if it is one, else one that may have been meant.
