@@ -55,16 +55,24 @@ fn commands(documents: &str) -> Vec<String> {
     commands
 }
 
-/// Whether q is run: not in the synopsis, nor in other shells than bash; a hook and a script for cron are tested on their own.
+/// Whether q is run: not in the synopsis, nor in other shells than bash; a hook, a script for cron and a chat are
+/// tested on their own.
 fn runs_q(line: &str) -> bool {
     let code = line.split(" #").next().unwrap_or_default();
     let starts = ["q ", "| q ", "&& q ", "; q ", "!q ", "$(q "];
     let is_run = code.starts_with("q ") || starts[1..].iter().any(|start| code.contains(start));
     is_run
         && !code.starts_with(' ')
-        && !["[OPTIONS]", "keys-fish", "keys-zsh", "Q_TIMEOUT", "$1.tail"]
-            .iter()
-            .any(|other| code.contains(other))
+        && ![
+            "[OPTIONS]",
+            "keys-fish",
+            "keys-zsh",
+            "Q_TIMEOUT",
+            "$1.tail",
+            "read -erp",
+        ]
+        .iter()
+        .any(|other| code.contains(other))
 }
 
 /// The least value that a schema allows.
