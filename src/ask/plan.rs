@@ -61,7 +61,12 @@ impl Plan<'_> {
         let reads_stdin = stdin::is_read(settings, words.is_some(), notes)?;
         let has_question = words.is_some() || reads_stdin || !arguments.attach.is_empty();
         if !has_question && !arguments.again {
-            return Err(no_question());
+            let mut error = no_question();
+            // An alias may have typed it.
+            if arguments.no_stdin && stdin::is_from_command() {
+                error.message += ", because -n leaves standard input alone";
+            }
+            return Err(error);
         }
         let selection = Selection::from_option(&arguments.tools)?;
         let output = Output::new(settings)?;

@@ -114,7 +114,7 @@ impl Field {
     /// Reads `a.b=VALUE`: the value is JSON if it is valid JSON, else text.
     pub fn parse(text: &str) -> Result<Field, String> {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(format!("“{text}” is not KEY=VALUE"));
+            return Err(format!("“{text}” is not KEY=VALUE, such as temperature=0"));
         };
         let path: Vec<String> = key.split('.').map(str::to_owned).collect();
         if path.iter().any(String::is_empty) {
