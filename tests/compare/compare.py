@@ -1,6 +1,7 @@
-"""What q and its peers do with the same scripted model: compare.py PATH-OF-Q PEERS [ROW…] prints a table in Markdown.
+"""What q and its peers do with the same scripted model: compare.py PATH-OF-Q PEERS [ROW…] prints tables in Markdown: what a short
+answer costs, and what else a program does.
 
-Each row of the table is a function here, which runs a program in a home of its own and returns what was seen. compare.sh
+Each title is a function here, which runs a program in a home of its own and returns what was seen. compare.sh
 installs the peers, and runs this where nothing but 127.0.0.1 can be reached.
 """
 
@@ -13,7 +14,7 @@ import statistics
 import sys
 
 from model import Script
-from peers import NAME, OTHER, peers
+from peers import NAME, OTHER, agents, peers
 from stage import Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -27,14 +28,11 @@ NOT_THERE = "—"  # the program has no such thing, or it cannot be measured her
 
 def request(peer):
     """bytes of the request for 2+2"""
-    def sent(words):
-        with Stage(peer, HOMES) as stage:
-            stage.ask(words, "2+2")
-            size = f"{sum(asked.size for asked in stage.model.asked):,}"
-            count = len(stage.model.asked)
-            return size if count == 1 else f"{size} in {count} requests"
-
-    return f"{sent(peer.plain)} (without `--bare`: {sent(peer.heavy)})" if peer.heavy else sent(peer.plain)
+    with Stage(peer, HOMES) as stage:
+        stage.ask(peer.plain, "2+2")
+        size = f"{sum(asked.size for asked in stage.model.asked):,}"
+        count = len(stage.model.asked)
+        return size if count == 1 else f"{size} in {count} requests"
 
 
 @functools.cache
@@ -52,7 +50,7 @@ def processor(peer):
 
 
 def wall(peer):
-    """the same, from start to exit"""
+    """from start to exit"""
     return seconds(min(done.wall for done in short_answers(peer)))
 
 
@@ -65,7 +63,7 @@ def memory(peer):
 
 
 def start(peer):
-    """`--version`, from start to exit"""
+    """start to exit of `--version`"""
     with Stage(peer, HOMES) as stage:
         return seconds(min(stage.run([*peer.program, "--version"]).wall for _ in range(RUNS)))
 
@@ -277,14 +275,16 @@ def templates(peer):
     return told(peer, r"-p, --param", r"--agent-variable")
 
 
-ROWS = [request, processor, wall, memory, start, follows, at_once, interrupted, again, other_model,
-        interactive, piped, cut, refused, full_disk, no_place, plugins, embeddings, templates]
+COSTS = [request, processor, wall, memory, start]
+ROWS = [follows, at_once, interrupted, again, other_model, interactive, piped, cut, refused, full_disk, no_place, plugins,
+        embeddings, templates]
 
 
 # What README.md says about peers, and whether that is what was seen.
 
 
 PEER = re.compile(r"\b(llm|aichat|shell_gpt|sgpt|Claude Code|codex|coding agents?)\b", re.IGNORECASE)
+AGENTS = ["claude --bare", "claude", "codex", "opencode", "copilot"]
 SENTENCES = {
     r"llm adds a second": lambda seen: near(1, amount(seen[title(processor)]["llm"]), 2),
     r"coding agents send ([\d,]+) to ([\d,]+)": lambda seen, *said: all(
@@ -294,7 +294,7 @@ SENTENCES = {
 
 def agents_send(seen):
     """The smallest and the largest request of a coding agent."""
-    cells = " ".join(seen[title(request)].get(peer, "") for peer in ("claude --bare", "codex"))
+    cells = " ".join(seen[title(request)].get(peer, "") for peer in AGENTS)
     sizes = [amount(size) for size in re.findall(r"[\d,]{4,}", cells)]
     return min(sizes), max(sizes)
 
@@ -349,23 +349,37 @@ def version(peer):
 
 def main():
     q, folder, *wanted = sys.argv[1:]
-    chosen = [row for row in ROWS if not wanted or row.__name__ in wanted]
     sys.stdout.reconfigure(line_buffering=True)
     HOMES.mkdir(parents=True, exist_ok=True)
     compared = [peer for peer in peers(os.path.abspath(q), os.path.abspath(folder)) if peer.installed]
-    versions = {peer.name: version(peer) for peer in compared}
-    print(f"{', '.join(map(' '.join, versions.items()))}, run on {datetime.date.today():%-d %B %Y} with one scripted model.\n")
-    print("| |", " | ".join(peer.name for peer in compared), "|")
-    print("|---" * (len(compared) + 1) + "|")
-    seen = {}
-    for row in chosen:
-        cells = seen[title(row)] = {peer.name: row(peer) for peer in compared}
-        print(f"| {title(row)} |", " | ".join(cells.values()), "|")
-    if chosen != ROWS:
-        return
-    wrong = list(disagreements((ROOT / "README.md").read_text(encoding="utf-8"), seen, versions))
-    print("", *wrong, f"README.md has {len(wrong)} claims about peers that are not what was seen.", sep="\n")
-    sys.exit(len(wrong) > 0)
+    asked = compared + [agent for agent in agents(os.path.abspath(folder)) if agent.installed]
+    versions = {peer.name: version(peer) for peer in asked}
+    date, load = datetime.date.today(), os.getloadavg()[0]
+    print(f"{', '.join(map(' '.join, versions.items()))}, run on {date:%-d %B %Y} with one scripted model, on a machine with "
+          f"{os.cpu_count()} cores and a load of {load:.0f}.")
+    seen = {title(row): {} for row in COSTS + ROWS}
+
+    def chosen(rows):
+        return [row for row in rows if not wanted or row.__name__ in wanted]
+
+    def look(row, peer):
+        cell = seen[title(row)][peer.name] = row(peer)
+        return cell
+
+    head("", *map(title, chosen(COSTS)))
+    for peer in asked:
+        print(f"| {peer.name} |", " | ".join(look(row, peer) for row in chosen(COSTS)), "|")
+    head("", *(peer.name for peer in compared))
+    for row in chosen(ROWS):
+        print(f"| {title(row)} |", " | ".join(look(row, peer) for peer in compared), "|")
+    if not wanted:
+        wrong = list(disagreements((ROOT / "README.md").read_text(encoding="utf-8"), seen, versions))
+        print("", *wrong, f"README.md has {len(wrong)} claims about peers that are not what was seen.", sep="\n")
+        sys.exit(len(wrong) > 0)
+
+
+def head(*titles):
+    print(f"\n| {' | '.join(titles)} |\n{'|---' * len(titles)}|")
 
 
 main()

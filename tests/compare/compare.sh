@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures q next to its peers in their newest versions, which are installed below target/compare: compare.sh PATH-OF-Q.
-# It needs Linux with unshare and ip, Python 3.11, npm, cargo, curl, jq, GNU time, and the package registries.
+# Measures q next to its peers in their newest versions, which it installs below target/compare: compare.sh PATH-OF-Q [ROW…]
+# needs Linux with unshare and ip, Python 3.11, npm, cargo, curl, jq, GNU time, and the package registries.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -33,9 +33,13 @@ if ! OPENAI_API_KEY=none HOME=$peers "$peers/shell_gpt/bin/sgpt" --version >/dev
 fi
 install claude from_npm claude @anthropic-ai/claude-code
 install codex from_npm codex @openai/codex
+install opencode from_npm opencode opencode-ai
+install copilot from_npm copilot @github/copilot
 install aichat nice cargo install aichat --locked --root "$peers/aichat"
 
 # A network and mounts of its own: nothing but 127.0.0.1 can be reached from here, and a disk can be full.
-[ "$(id -u)" = 0 ] && user= || user=--map-root-user
-exec unshare $user --net --mount sh -c 'ip link set lo up && exec python3 "$@"' sh \
-    "$root/tests/compare/compare.py" "$1" "$peers"
+q=$1
+shift
+[ "$(id -u)" = 0 ] && user='' || user=--map-root-user
+exec unshare ${user:+"$user"} --net --mount sh -c 'ip link set lo up && exec python3 "$@"' sh \
+    "$root/tests/compare/compare.py" "$q" "$peers" "$@"

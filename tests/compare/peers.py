@@ -1,4 +1,4 @@
-"""q and its peers: how each is configured for the scripted model, asked, and asked again."""
+"""q and its peers: how each is configured for the scripted model, asked, and asked again. URL is the model's address."""
 
 import dataclasses
 import pathlib
@@ -10,17 +10,17 @@ NAME = "trip"
 
 @dataclasses.dataclass(eq=False)
 class Peer:
-    """A program: the words before a question, for each way of asking that it has."""
+    """A program: the words between it and a question, for each way of asking that it has."""
 
     name: str
     program: list
     plain: list
+    line: str = ""  # a line of shell that asks $1, in place of the program and its words
     follow: list | None = None  # follows a plain question up
     chat: list | None = None  # asks in a conversation with a name, where a plain question cannot be followed up
     chat_follow: list | None = None
     unsaved: list | None = None  # the same without the option that has it saved
     other: list | None = None  # follows up with another model
-    heavy: list | None = None  # asks with all that the program usually brings
     repl: list | None = None  # starts a chat on the terminal
     helps: list = dataclasses.field(default_factory=lambda: [["--help"]])
     store: str = ""  # where conversations are kept, below the home
@@ -64,20 +64,38 @@ CURL = f"""curl --silent --no-buffer -H 'content-type: application/json' -H "aut
 URL/v1/chat/completions | sed -un 's/^data: {{/{{/p' | jq -j --unbuffered '.choices[0].delta.content // empty'"""
 
 
+CLAUDE = {"ANTHROPIC_API_KEY": "sk-any", "ANTHROPIC_BASE_URL": "URL"}
+
+COPILOT = {"COPILOT_PROVIDER_BASE_URL": "URL/v1", "COPILOT_PROVIDER_API_KEY": "sk-any", "COPILOT_MODEL": MODEL,
+           "COPILOT_OFFLINE": "true"}
+
+OPENCODE_CONFIG = f"""{{
+    "model": "scripted/{MODEL}",
+    "provider": {{"scripted": {{
+        "npm": "@ai-sdk/openai-compatible", "api": "URL/v1",
+        "options": {{"baseURL": "URL/v1", "apiKey": "sk-any"}},
+        "models": {{"{MODEL}": {{}}}}
+    }}}}
+}}"""
+
+
+def from_npm(folder, name):
+    return [f"{folder}/{name}/node_modules/.bin/{name}"]
+
+
 def peers(q, folder):
-    """All that are compared; where a peer is not installed, its program does not exist."""
+    """All that are compared in each row; where a peer is not installed, its program does not exist."""
     llm = [f"{folder}/llm/bin/llm"]
     sgpt = [f"{folder}/shell_gpt/bin/sgpt"]
     aichat = [f"{folder}/aichat/bin/aichat"]
-    claude = [f"{folder}/claude/node_modules/.bin/claude"]
-    codex = [f"{folder}/codex/node_modules/.bin/codex"]
+    claude, codex = from_npm(folder, "claude"), from_npm(folder, "codex")
     bare = ["--bare", "-p"]
     execute = ["exec", "--skip-git-repo-check"]
     return [
-        Peer("q", [q], [], ["-f"], other=["-ff", "-m", OTHER], store=".local/state/q",
+        Peer("q", [q], [], follow=["-f"], other=["-ff", "-m", OTHER], store=".local/state/q",
              environment={**OPENAI, "OPENAI_BASE_URL": "URL/v1", "Q_MODEL": MODEL}),
-        Peer("curl and jq", ["/usr/bin/curl"], [], environment=OPENAI),
-        Peer("llm", llm, [], ["-c"], other=["-c", "-m", OTHER], repl=["chat"], helps=[["--help"], ["prompt", "--help"]],
+        Peer("curl and jq", ["/usr/bin/curl"], [], line=CURL, environment=OPENAI),
+        Peer("llm", llm, [], follow=["-c"], other=["-c", "-m", OTHER], repl=["chat"], helps=[["--help"], ["prompt", "--help"]],
              store=".config/io.datasette.llm/logs.db",
              files={".config/io.datasette.llm/extra-openai-models.yaml": LLM_MODELS,
                     ".config/io.datasette.llm/default_model.txt": MODEL}, environment=OPENAI),
@@ -88,9 +106,19 @@ def peers(q, folder):
         Peer("shell_gpt", sgpt, [], chat=["--chat", NAME], chat_follow=["--chat", NAME],
              other=["--chat", NAME, "--model", OTHER], repl=["--repl", NAME], store="tmp/chat_cache",
              environment={**OPENAI, "API_BASE_URL": "URL/v1", "DEFAULT_MODEL": MODEL}),
-        Peer("claude --bare", claude, bare, [*bare, "-c"], other=[*bare, "-c", "--model", OTHER], heavy=["-p"],
-             store=".claude/projects", environment={"ANTHROPIC_API_KEY": "sk-any", "ANTHROPIC_BASE_URL": "URL"}),
-        Peer("codex", codex, execute, [*execute, "resume", "--last"],
+        Peer("claude --bare", claude, bare, follow=[*bare, "-c"], other=[*bare, "-c", "--model", OTHER],
+             store=".claude/projects", environment=CLAUDE),
+        Peer("codex", codex, execute, follow=[*execute, "resume", "--last"],
              other=[*execute, "resume", "--last", "-m", OTHER], store=".codex/sessions", environment=OPENAI,
              files={".codex/config.toml": CODEX_CONFIG}),
+    ]
+
+
+def agents(folder):
+    """Coding agents of which only the cost of a question is measured."""
+    return [
+        Peer("claude", from_npm(folder, "claude"), ["-p"], environment=CLAUDE),
+        Peer("opencode", from_npm(folder, "opencode"), ["run"], files={".config/opencode/opencode.json": OPENCODE_CONFIG},
+             environment={"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}),
+        Peer("copilot", from_npm(folder, "copilot"), ["-p"], environment=COPILOT),
     ]

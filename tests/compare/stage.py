@@ -17,7 +17,6 @@ import threading
 import time
 
 from model import Model, Script
-from peers import CURL
 
 LIMIT = 60  # seconds for one run
 NOWHERE = "http://127.0.0.1:9"  # nothing listens there
@@ -38,6 +37,8 @@ class Done:
 
 
 class Stage:
+    """A home for one program, with the model that it asks; both end with the block that it is used in."""
+
     def __init__(self, peer, folder, disk=False):
         self.peer = peer
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="home-", dir=folder))
@@ -73,8 +74,8 @@ class Stage:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def command(self, words, question):
-        if self.peer.name == "curl and jq":
-            return ["sh", "-c", CURL.replace("URL", self.model.url), "sh", question]
+        if self.peer.line:
+            return ["sh", "-c", self.peer.line.replace("URL", self.model.url), "sh", question]
         return [*self.peer.program, *words, question]
 
     def fill(self):
@@ -151,7 +152,7 @@ class Stage:
             read(terminal, 5)
             for count, line in enumerate(lines, 1):
                 os.write(terminal, line.encode() + b"\r")
-                read_until(terminal, lambda: len(self.model.questions) >= count)
+                read_until(terminal, lambda count=count: len(self.model.questions) >= count)
                 read(terminal, 2)
 
     def stored(self, text):
