@@ -308,8 +308,11 @@ def disagreements(readme, seen, versions):
             yield f"{peer} {said} is compared; today: {versions[peer]}"
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in compared.splitlines() if line.startswith("|")]
     for name, *cells in rows[2:]:
+        if name not in seen:
+            yield f"{name}: not measured"
+            continue
         for peer, cell in zip(rows[0][1:], cells):
-            today = seen.get(name, {}).get(peer, "not measured")
+            today = seen[name].get(peer, "not measured")
             if not agrees(cell, today):
                 yield f"{name}, {peer}: {cell}; today: {today}"
     for sentence in re.split(r"(?<=[.:;])\s+", f"{before} {after}"):

@@ -174,9 +174,11 @@ def exit_status(process, seconds):
 
 
 def read_until(terminal, done):
+    """What arrives on a terminal until something is done, or does not happen in time."""
     shown, late = b"", time.monotonic() + LIMIT
     while not done() and time.monotonic() < late:
         shown += read(terminal, 0.1)
+        time.sleep(0.02)  # once the other end is closed, nothing is waited for
     return shown
 
 
