@@ -7,13 +7,21 @@ use serde_json::{Value, json};
 
 use crate::settings::{Confinement, Environment, LocalProgram, expand_home};
 
-/// The files and the network that the kernel lets a program use: the key `confine` of its section, with absolute paths in
-/// which links have not been followed yet.
+/// The files and the network that the kernel lets a program use: the key `confine` of its section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bounds {
-    pub read: Vec<PathBuf>,
-    pub write: Vec<PathBuf>,
+    pub read: Vec<BoundPath>,
+    pub write: Vec<BoundPath>,
     pub network: bool,
+}
+
+/// A file or folder that a program may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundPath {
+    /// As the section has it, from the root on.
+    pub written: PathBuf,
+    /// Where its links led when q started.
+    pub real: PathBuf,
 }
 
 impl Bounds {
@@ -33,11 +41,34 @@ impl Bounds {
             }
             Ok::<_, String>(paths)
         };
-        Ok(Bounds {
+        let bounds = Bounds {
             read: resolve("read", &confinement.read)?,
             write: resolve("write", &confinement.write)?,
             network: confinement.network,
-        })
+        };
+        let mut paths = bounds.read.iter().chain(&bounds.write);
+        if let Some(path) = paths.find(|path| bounds.may_have_made(path)) {
+            return Err(format!(
+                "confine: {} is behind a link in a folder of write and leads out of it, so the program itself may have made the link; write {} if that is what you mean",
+                path.written.display(),
+                path.real.display()
+            ));
+        }
+        Ok(bounds)
+    }
+
+    /// Whether a path leads out of what the program may change by a link in there. An earlier call may have put it there, to reach
+    /// more.
+    fn may_have_made(&self, path: &BoundPath) -> bool {
+        let others = || self.write.iter().filter(|own| *own != path);
+        let is_writable = |real: &Path| others().any(|own| real.starts_with(&own.real));
+        let is_own_link = |part: &Path| {
+            let folder = part
+                .parent()
+                .and_then(|folder| fs::canonicalize(folder).ok());
+            part.is_symlink() && folder.is_some_and(|folder| is_writable(&folder))
+        };
+        !is_writable(&path.real) && path.written.ancestors().any(is_own_link)
     }
 
     /// Whether a directory is among the paths, or below one of them, once links are followed.
@@ -46,17 +77,18 @@ impl Bounds {
             return false;
         };
         let mut paths = self.read.iter().chain(&self.write);
-        paths.any(|path| fs::canonicalize(path).is_ok_and(|path| folder.starts_with(path)))
+        paths.any(|path| folder.starts_with(&path.real))
     }
 
     /// What a person reads before a call: the last part of each path, unless two have the same.
     pub fn summary(&self) -> String {
         let all = || self.read.iter().chain(&self.write);
-        let name_of = |path: &PathBuf| {
+        let name_of = |path: &Path| {
             let name = path.file_name();
-            let twins = all().filter(|other| other.file_name() == name && *other != path);
+            let mut others = all().map(|other| &*other.written);
+            let twin = others.find(|other| other.file_name() == name && *other != path);
             match name {
-                Some(name) if twins.count() == 0 => name.to_string_lossy().into_owned(),
+                Some(name) if twin.is_none() => name.to_string_lossy().into_owned(),
                 _ => path.display().to_string(),
             }
         };
@@ -68,8 +100,10 @@ impl Bounds {
         self.said(|path| path.display().to_string())
     }
 
-    fn said(&self, name_of: impl Fn(&PathBuf) -> String) -> String {
-        let names = |paths: &[PathBuf]| Vec::from_iter(paths.iter().map(&name_of)).join(", ");
+    fn said(&self, name_of: impl Fn(&Path) -> String) -> String {
+        let names = |paths: &[BoundPath]| {
+            Vec::from_iter(paths.iter().map(|path| name_of(&path.written))).join(", ")
+        };
         let mut parts = Vec::new();
         if !self.read.is_empty() {
             parts.push(format!("reads {}", names(&self.read)));
@@ -92,8 +126,12 @@ impl Bounds {
     }
 
     pub fn to_json(&self) -> Value {
-        let paths = |paths: &[PathBuf]| {
-            Vec::from_iter(paths.iter().map(|path| path.to_string_lossy().into_owned()))
+        let paths = |paths: &[BoundPath]| {
+            Vec::from_iter(
+                paths
+                    .iter()
+                    .map(|path| path.written.to_string_lossy().into_owned()),
+            )
         };
         json!({
             "read": paths(&self.read),
@@ -104,14 +142,14 @@ impl Bounds {
 }
 
 /// The full path of something that is there.
-fn resolve(written: &str, own: &Environment) -> Result<PathBuf, String> {
-    let expanded = expand_home(written, own)?;
-    let full = path::absolute(&expanded).map_err(|error| format!("{written}: {error}"))?;
-    match fs::metadata(&full) {
-        Ok(_) => Ok(full),
+fn resolve(path: &str, own: &Environment) -> Result<BoundPath, String> {
+    let expanded = expand_home(path, own)?;
+    let written = path::absolute(&expanded).map_err(|error| format!("{path}: {error}"))?;
+    match fs::canonicalize(&written) {
+        Ok(real) => Ok(BoundPath { written, real }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(format!("there is no {written}"))
+            Err(format!("there is no {path}"))
         }
-        Err(error) => Err(format!("{written}: {error}")),
+        Err(error) => Err(format!("{path}: {error}")),
     }
 }

@@ -3,7 +3,8 @@
 use std::env::consts::ARCH;
 use std::fmt::Display;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use landlock::{
@@ -11,6 +12,8 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use libc::c_long;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use seccompiler::{
@@ -173,42 +176,58 @@ fn rules(
     let reads = AccessFs::from_read(NEEDED);
     // A device that root makes would lead around all of this.
     let writes = all & !(AccessFs::IoctlDev | AccessFs::MakeChar | AccessFs::MakeBlock);
-    let mut allow = |path: &Path, access: BitFlags<AccessFs>, must_exist: bool| {
-        let Ok(file) = PathFd::new(path) else {
-            if must_exist {
-                let error = std::fs::metadata(path).err();
-                let error = error.unwrap_or_else(|| io::ErrorKind::PermissionDenied.into());
-                return Err(format!("{}: {error}", path.display()));
-            }
-            return Ok(());
-        };
-        let mut access = access;
+    let of_program = AccessFs::ReadFile | AccessFs::Execute;
+    let mut found = Vec::new();
+    for path in PROGRAMS.iter().chain(SETTINGS) {
+        found.push((path, reads));
+    }
+    for path in FACTS {
+        found.push((path, reads & !AccessFs::Execute));
+    }
+    found.push((&"/dev/null", AccessFs::ReadFile | AccessFs::WriteFile));
+    let mut allow = |path: &Path, file: BorrowedFd, access| {
+        let mut access: BitFlags<AccessFs> = access;
         if !path.is_dir() {
             access &= AccessFs::from_file(NEEDED);
         }
         let added = (&mut rules).add_rule(PathBeneath::new(file, access));
         added.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(())
+        Ok::<_, String>(())
     };
-    for path in PROGRAMS.iter().chain(SETTINGS) {
-        allow(Path::new(path), reads, false)?;
+    for (path, access) in found {
+        let path = Path::new(path);
+        if let Ok(file) = PathFd::new(path) {
+            allow(path, file.as_fd(), access)?;
+        }
     }
-    for path in FACTS {
-        allow(Path::new(path), reads & !AccessFs::Execute, false)?;
+    for (path, access) in [
+        Some((program, of_program)),
+        scratch.map(|path| (path, writes)),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let file = PathFd::new(path).map_err(|error| error.to_string())?;
+        allow(path, file.as_fd(), access)?;
     }
-    allow(
-        Path::new("/dev/null"),
-        AccessFs::ReadFile | AccessFs::WriteFile,
-        false,
-    )?;
-    allow(program, AccessFs::ReadFile | AccessFs::Execute, true)?;
-    for path in &bounds.read {
-        allow(path, reads, true)?;
-    }
-    for path in bounds.write.iter().map(PathBuf::as_path).chain(scratch) {
-        allow(path, writes, true)?;
+    for (paths, access) in [(&bounds.read, reads), (&bounds.write, writes)] {
+        for path in paths {
+            let file = open_without_links(&path.real)
+                .map_err(|reason| format!("{}: {reason}", path.written.display()))?;
+            allow(&path.real, file.as_fd(), access)?;
+        }
     }
     Ok(rules)
+}
+
+/// Opens the place of a path in which no part may be a link. It had none when q started: an earlier call may have put one there.
+fn open_without_links(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    opened.map_err(|error| match error {
+        Errno::LOOP => "a link was put there since q has started".to_owned(),
+        error => io::Error::from(error).to_string(),
+    })
 }
 
 /// What the kernel lacks of Landlock. This thread is no use after that: only a thread that has tried learns why it failed.
