@@ -364,8 +364,9 @@ class Special:
         for way, rounds in (("kill-parent", 1), ("kill-threads", 200)):
             # That thread may end before a program has started that has to look for its libraries.
             program = [f"{self.home}/bin/static"]
-            _, status = one(self.trial, self.free, [way], program)
-            self.check(f"unconfined: {way}", status == -signal.SIGKILL, status)
+            # The numbers of the threads are a guess, which is wrong where other processes start meanwhile.
+            was_killed = any(one(self.trial, self.free, [way], program)[1] == -signal.SIGKILL for _ in range(20))
+            self.check(f"unconfined: {way}", was_killed)
             ended = [one(self.trial, self.held, [way], program)[1] for _ in range(rounds)]
             self.check(f"confined: {way}, {rounds} times", not any(ended), [status for status in ended if status])
             self.count += 1
