@@ -61,7 +61,7 @@ _q() {
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish skill keys-bash keys-zsh keys-fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -r --role -w --web -e --effort -o --option -S --system -a --attach --schema --is -t --tools --yes --messages -n --no-stdin --no-save --cached --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --result --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -r --role -w --web -e --effort -o --option -S --system -a --attach --schema --lines --is -t --tools --yes --messages -n --no-stdin --no-save --cached --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --result --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

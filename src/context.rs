@@ -72,12 +72,12 @@ impl Context {
     pub fn answers(&self, values: &Values) -> Option<AnswerCache> {
         if let Some(path) = &values.answers {
             return Some(AnswerCache {
-                folder: path.into(),
+                directory: path.into(),
                 sharing: Sharing::Shared,
             });
         }
         Some(AnswerCache {
-            folder: self.cache.as_ref()?.join("answers"),
+            directory: self.cache.as_ref()?.join("answers"),
             sharing: Sharing::Private,
         })
     }

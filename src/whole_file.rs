@@ -118,6 +118,14 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
     Ok(bytes)
 }
 
+/// The first bytes of a regular file, at most this many, and its size as the system reports it.
+pub fn read_beginning(path: &Path, count: u64) -> Result<(Vec<u8>, u64), ReadFailure> {
+    let (file, metadata) = open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(count).read_to_end(&mut bytes)?;
+    Ok((bytes, metadata.len()))
+}
+
 /// Whether a regular file has these bytes and no others. It is compared part by part, so it takes no room.
 pub fn has(path: &Path, mut bytes: &[u8]) -> bool {
     let Ok((file, _)) = open_regular(path) else {

@@ -143,7 +143,7 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if let Some(answers) = context.answers(&context.values())
         && answers.size().files > 0
     {
-        let place = answers.folder.display();
+        let place = answers.directory.display();
         let note = format!("known answers are left in {place}");
         context.notes.note(&note);
     }

@@ -171,7 +171,7 @@ impl Report {
 
     fn add_answers(&mut self, context: &Context, settings: &Settings) {
         if let Some(answers) = context.answers(&settings.values) {
-            let path = answers.folder.display().to_string();
+            let path = answers.directory.display().to_string();
             let CacheSize { files, bytes } = answers.size();
             let size = bytes.div_ceil(1_000);
             self.line(&format!("known answers  {path} ({files}, {size} kB)"));

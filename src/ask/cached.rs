@@ -4,14 +4,14 @@ use serde_json::json;
 
 use super::dialogue::Dialogue;
 use super::run::Run;
-use crate::answers::{self, CacheEntry, CachedAnswer};
+use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts, WholeRequest};
 use crate::context::{Context, NO_HOME};
 use crate::error::Error;
 use crate::message::Sources;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply};
 use crate::session::timestamp::Timestamp;
-use crate::settings::Cached;
+use crate::settings::{Cached, History};
 use crate::text::fence;
 
 impl Run<'_> {
@@ -33,12 +33,31 @@ impl Run<'_> {
         let body = self.request(dialogue)?.body.unwrap_or_default();
         let model = &dialogue.model;
         let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
-        let key = answers::key(&base_url, provider.api.name, model, body);
-        let mut question = String::new();
+        let mut words = "";
         if !self.question.input_alone {
-            question = fence::split_input(&self.question.text).1.to_owned();
+            words = fence::split_input(&self.question.text).1;
         }
-        Ok(Some(answers.file(&key, question, model.clone())))
+        let dialect = provider.api.name;
+        let parts = RequestParts::new(&WholeRequest {
+            base_url: &base_url,
+            dialect,
+            system: &self.system,
+            question: &self.question,
+            words,
+            earlier: &dialogue.window.messages,
+            is_flattened: self.settings.values.history == History::Prompt,
+            body: &body,
+            set_by_user: &[&provider.options[..], &self.settings.options].concat(),
+            schema: self.output.shape().map(|shape| &shape.schema),
+        });
+        let key = answers::key(&base_url, dialect, model, body);
+        let subject = AnswerSubject {
+            question: words.to_owned(),
+            provider: provider.name.clone(),
+            asked: model.clone(),
+            parts,
+        };
+        Ok(Some(answers.file(&key, subject)))
     }
 
     /// The cached answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
@@ -57,8 +76,14 @@ impl Run<'_> {
         } else if self.settings.cached == Cached::Only {
             let message =
                 format!("the answer is not known, and cached = only asks no server: {path}");
-            let error = Error::nothing(message);
-            return Err(error.advise("Q_CACHED=on asks, and keeps the answer there"));
+            let mut error = Error::nothing(message);
+            if let Some(difference) = file.nearest() {
+                error = error.advise(difference);
+            }
+            return Err(error.advise_also("Q_CACHED=on asks, and keeps the answer there"));
+        } else {
+            let none = || "no answer to this question is cached".to_owned();
+            self.notes.detail(|| file.nearest().unwrap_or_else(none));
         }
         Ok(cached)
     }
@@ -116,11 +141,12 @@ impl Run<'_> {
         }
         Some(CachedAnswer {
             version: answers::VERSION,
-            question: file.question.clone(),
+            question: file.subject.question.clone(),
+            parts: Some(file.subject.parts.clone()),
             answer: answer.text.clone(),
             provider: self.target.provider().name.clone(),
             model: dialogue.model.clone(),
-            asked: file.asked.clone(),
+            asked: file.subject.asked.clone(),
             finish: reply.end.finish().map_or("stop", Finish::word).to_owned(),
             usage: json!(answer.usage),
             sources: json!(answer.sources.list),

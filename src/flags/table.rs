@@ -430,7 +430,7 @@ pub const FLAGS: &[Flag] = &[
         help: "show request details, timing and token usage",
         doc: "Report on standard error the provider, the model and the URL, the index, role and length of each message, \
               each retry, the reasoning that the server sends, the time taken and the usage; with -t also the servers and \
-              how long their calls took, and with --cached the file of the cached answer.",
+              how long their calls took, and with --cached the file of the cached answer, or what differs from the nearest one.",
     },
     Flag {
         names: "--dry-run",

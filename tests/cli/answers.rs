@@ -111,7 +111,16 @@ fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
         .env("Q_CACHED", "only")
         .env("Q_PROVIDER", "openai")
         .run();
-    only.exit(1).stderr_contains("the answer is not known");
+    only.exit(1)
+        .stderr_contains("the answer is not known")
+        .stderr_lacks("the same question");
+    let other = |folder: &str| {
+        let q = sandbox.q(&["-n", "-p", "openai", "-m", "other", "hi"]);
+        q.env("Q_CACHED", "only").env("Q_ANSWERS", folder).run()
+    };
+    let named = folder.to_str().expect("UTF-8");
+    other(named).exit(1).stderr_contains("the same question");
+    other("").exit(1).stderr_lacks("the same question");
     let reason = format!(
         "the known answer {} is not used: it belongs to another user",
         path.display()

@@ -37,6 +37,8 @@ fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
             &["-f", "two"],
             &["-fj", "two"],
             &["-f", "--no-stream", "two"],
+            &["-f", "--is", "two"],
+            &["-fj", "--is", "two"],
             &["--models"],
         ] {
             let _case = case((signal, args));
@@ -68,6 +70,29 @@ fn a_signal_after_the_first_word_saves_what_has_come_and_ends_q() {
             assert_eq!(interrupted(&sandbox.current()), [before.len() + 1]);
             assert_eq!(sandbox.archived().len(), archived);
         }
+    }
+}
+
+#[test]
+fn a_signal_while_a_verdict_arrives_is_neither_a_yes_nor_a_no() {
+    let half = "{\"reason\":\"so\",\"verdict\":\"no\"";
+    let doubt = |text: &str| openai_event(json!({"reasoning_content": text}), None);
+    for signal in SIGNALS {
+        let _case = case(signal);
+        let gate = Gate::new();
+        let begun = Reply::sse([[word(half), doubt("Is it?\n")].concat()]);
+        let begun = begun.wait_for(&gate).piece(doubt("I doubt it.\n"));
+        let server = Server::always(begun.hang());
+        let sandbox = Sandbox::new().server_env(&server);
+        let mut running = sandbox.shell("exec q -n -v --is 'it is late' 2>&1").spawn();
+        running.read_stdout_until("Is it?\n");
+        gate.open();
+        // What came before this is recorded.
+        running.read_stdout_until("I doubt it.\n");
+        running.signal(signal);
+        running.wait().killed_by(signal);
+        sandbox.expect_texts("current.json", &["Is this true? it is late", half]);
+        assert_eq!(interrupted(&sandbox.current()), [1]);
     }
 }
 

@@ -1,0 +1,143 @@
+//! A cached answer and its file, which is read and replaced whole.
+
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::request_parts::{self, RequestParts};
+use crate::session::timestamp::Timestamp;
+use crate::text::json;
+use crate::unix;
+use crate::whole_file::{self, MAX_FILE, PRIVATE, ReadFailure, SHARED};
+
+/// The version of the files.
+pub const VERSION: u64 = 1;
+
+/// Ends the names of the files.
+pub(super) const ENDING: &str = ".json";
+
+/// Whose answers a directory may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The user's alone: it is in the cache.
+    Private,
+    /// Those of others, too: the user has named it, perhaps in a repository.
+    Shared,
+}
+
+impl Sharing {
+    /// The mode of the directory.
+    fn mode(self) -> u32 {
+        match self {
+            Sharing::Private => PRIVATE,
+            Sharing::Shared => SHARED,
+        }
+    }
+
+    /// Whether another user has written a file, where only the user should.
+    fn keeps_out(self, path: &Path) -> bool {
+        let is_own = |file: Metadata| file.uid() == unix::effective_user();
+        self == Sharing::Private && !fs::metadata(path).is_ok_and(is_own)
+    }
+}
+
+/// The place of one answer: its path, and what the file there must be about.
+pub struct CacheEntry {
+    pub path: PathBuf,
+    pub(super) sharing: Sharing,
+    pub subject: AnswerSubject,
+}
+
+/// What an answer is about.
+pub struct AnswerSubject {
+    /// The words of the question, without its input and files.
+    pub question: String,
+    /// The provider and the model that are asked.
+    pub provider: String,
+    pub asked: String,
+    pub parts: RequestParts,
+}
+
+/// An answer that ended well, as a file has it.
+#[derive(Serialize, Deserialize)]
+pub struct CachedAnswer {
+    pub version: u64,
+    /// See [`AnswerSubject::question`].
+    pub question: String,
+    /// What the request had besides. Files of q 0.4 lack it.
+    #[serde(
+        default,
+        deserialize_with = "request_parts::readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub parts: Option<RequestParts>,
+    pub answer: String,
+    /// The provider and the model that gave it.
+    pub provider: String,
+    pub model: String,
+    /// The model that was asked; a provider may replace one that it no longer has.
+    pub asked: String,
+    /// The provider's word for how it ended.
+    pub finish: String,
+    #[serde(default)]
+    pub usage: Value,
+    #[serde(default)]
+    pub sources: Value,
+    pub created: Timestamp,
+}
+
+impl CachedAnswer {
+    /// Reads a file. A torn or foreign one, or one of another user where only the user's count, cannot be used.
+    pub(super) fn read(path: &Path, sharing: Sharing) -> Result<CachedAnswer, ReadFailure> {
+        let bytes = whole_file::read(path, MAX_FILE)?;
+        if sharing.keeps_out(path) {
+            let reason = "it belongs to another user".to_owned();
+            return Err(ReadFailure::Unusable(reason));
+        }
+        json::parse_bytes(&bytes)
+            .map_err(|error| ReadFailure::Unusable(format!("it cannot be parsed ({error})")))
+    }
+
+    /// Whether it is an answer to a question with these words, which may have come with something else.
+    pub(super) fn answers(&self, question: &str) -> bool {
+        let is_empty = self.answer.trim().is_empty();
+        self.version == VERSION && self.question == question && !is_empty
+    }
+}
+
+impl CacheEntry {
+    /// Reads the answer; `None` if there is no file.
+    ///
+    /// # Errors
+    ///
+    /// Says why the file cannot be used. To a question that is as good as no file.
+    pub fn read(&self) -> Result<Option<CachedAnswer>, String> {
+        let reason = match CachedAnswer::read(&self.path, self.sharing) {
+            Ok(cached) if self.accepts(&cached) => return Ok(Some(cached)),
+            Ok(_) => "it does not answer this question".to_owned(),
+            Err(ReadFailure::System(error)) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(failure) => failure.to_string(),
+        };
+        let path = self.path.display();
+        Err(format!("the cached answer {path} is not used: {reason}"))
+    }
+
+    /// Whether this is the answer of this file. Somebody may have put another one in its place.
+    fn accepts(&self, cached: &CachedAnswer) -> bool {
+        cached.answers(&self.subject.question) && cached.asked == self.subject.asked
+    }
+
+    /// Writes the answer in the place of the file.
+    pub fn write(&self, cached: &CachedAnswer) -> io::Result<()> {
+        // In lines, so that a change can be reviewed.
+        let mut bytes = serde_json::to_vec_pretty(cached)?;
+        bytes.push(b'\n');
+        whole_file::replace(&self.path, &bytes, self.sharing.mode())
+    }
+}
