@@ -420,7 +420,7 @@ mod tests {
             {"additionalProperties":{"type":"number"},"properties":{"b":{"type":"string"}}} | {"b":"7","c":"7"} | a.c is not of type number
             {"additionalProperties":{"type":"number"},"patternProperties":{"^b":{}}} | {"b":"7"} |
             {"additionalProperties":false,"properties":{}} | {"b":"7"} |
-            {"anyOf":[{"type":"object","additionalProperties":{"type":"number"}},{"type":"null"}]} | {"b":"7"} | a fits no alternative
+            {"anyOf":[{"type":"object","additionalProperties":{"type":"number"}},{"type":"null"}]} | {"b":"7"} | a matches no alternative
             {"type":"number"}          | "7"     | a is not of type number
             {"type":"integer"}         | 5.5     | a is not of type integer
             {"type":"integer"}         | 5.0     |
@@ -454,10 +454,10 @@ mod tests {
             {"prefixItems":[{},{"type":"string"}]} | [7,7,7] | a.1 is not of type string
             {"items":[{"type":"string"}]} | [7]  |
             {"anyOf":NULLABLE} | null |
-            {"anyOf":NULLABLE} | "x" | a fits no alternative
+            {"anyOf":NULLABLE} | "x" | a matches no alternative
             {"oneOf":PETS}             | {"kind":"dog","age":7} |
             {"oneOf":PETS}             | {"kind":"cat","age":7} |
-            {"oneOf":PETS} | {"kind":"dog","age":"x"} | a fits no alternative
+            {"oneOf":PETS} | {"kind":"dog","age":"x"} | a matches no alternative
             {"allOf":[{"type":"integer"},{"enum":[1,2]}]} | 2 |
             {"allOf":[{"type":"integer"},{"enum":[1,2]}]} | 3 | a is not one of 1, 2
             {"minimum":5,"pattern":"x","not":{},"additionalProperties":false} | {"b":1} |"#,
@@ -490,7 +490,7 @@ mod tests {
             {"$ref":"#/$defs/a%7E1b"}                  | {}        | pet.n is missing
             {"$ref":"#/$defs/Cat"}                     | {}        |
             {"$ref":"https://example.com/pet"}         | {}        |
-            {"anyOf":[{"$ref":"#/$defs/Pet"}]}         | {}        | pet fits no alternative
+            {"anyOf":[{"$ref":"#/$defs/Pet"}]}         | {}        | pet matches no alternative
             PET                                        | []        | pet is not of type object
             {"required":["n"]}                         | []        | pet is not of type object
             {"type":"array","required":["n"]}          | []        |
@@ -583,7 +583,7 @@ mod tests {
             (
                 r#"{"properties":{"n":{"anyOf":ALL}},"type":"object"}"#,
                 &nested(100, "7"),
-                "n fits no alternative",
+                "n matches no alternative",
             ),
             (
                 r#"{"anyOf":[{"properties":{"n":{"anyOf":ALL}},"required":["n"]},{"type":"null"}]}"#,
@@ -593,7 +593,7 @@ mod tests {
             (
                 r#"{"anyOf":[{"properties":{"n":{"anyOf":ALL}},"required":["n"]},{"type":"null"}]}"#,
                 &nested(100, "{}"),
-                "it fits no alternative",
+                "it matches no alternative",
             ),
             (r#"{"anyOf":ALL,"type":"integer"}"#, "7", ""),
         ] {
@@ -610,12 +610,12 @@ mod tests {
         for [schema, value, fault] in rows(
             r##"
             {"anyOf":[{"$ref":"#"},{"type":"string"}]} | "x" |
-            {"anyOf":[{"$ref":"#"},{"type":"string"}]} | 7   | it fits no alternative
-            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"}]}}} | 7 | it fits no alternative
+            {"anyOf":[{"$ref":"#"},{"type":"string"}]} | 7   | it matches no alternative
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"}]}}} | 7 | it matches no alternative
             {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}} | null |
             {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}} | "x" |
             {"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"}],"required":["n"]}}} | {"n":1} |
-            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"}],"required":["n"]}}} | {} | it fits no alternative
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"}],"required":["n"]}}} | {} | it matches no alternative
             {"anyOf":[{"$ref":"#"}]} | 7 |
             {"$ref":"#","allOf":[{"$ref":"#"}]} | 7 | "##,
         ) {

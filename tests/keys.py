@@ -44,7 +44,7 @@ KEPT = {
     "a continued line": (block("ls \\\n  -l"), SEVERAL),
     "two blocks as one line": (block("ls # \\") + "then\n" + block("df"), SEVERAL),
     "two languages": (block("ls") + "or\n```py\nx\n```\n", "q: the answer has code blocks in different languages (sh, python)"),
-    "a block in a block": (block("cat <<E\n```py\nx\n```\nE"), "q: it is not certain where a code block of the answer ends"),
+    "a block in a block": (block("cat <<E\n```py\nx\n```\nE"), "q: cannot tell where a code block of the answer ends"),
     "two lines": (block("cd src\nmake"), SEVERAL),
     "nothing": (block("")[:-5] + "```\n", "q: there is no code block in the answer"),
     "no code": ("I cannot do that.", "q: there is no code block in the answer"),

@@ -56,7 +56,7 @@ fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
     let ConversationRef::Number(number) = which else {
         return Ok(());
     };
-    let message = format!("{action} takes no number, because the numbers of the list move");
+    let message = format!("{action} does not accept %N, because list numbers change");
     let error = Error::usage(message);
     let found = store::find(context.directory()?, which, Purpose::Look);
     Err(match found {
@@ -144,7 +144,7 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         && answers.size().files > 0
     {
         let place = answers.directory.display();
-        let note = format!("known answers are left in {place}");
+        let note = format!("cached answers were not deleted: {place}");
         context.notes.note(&note);
     }
     Ok(())
@@ -165,7 +165,7 @@ fn check_terminal(stream: &str, is_terminal: bool) -> Result<(), Error> {
     let error = format!(
         "--clear --all asks first, but standard {stream} is not a terminal; nothing was deleted"
     );
-    Err(Error::usage(error).advise("--yes deletes all conversations without asking"))
+    Err(Error::usage(error).advise("use --yes to delete all conversations without asking"))
 }
 
 /// Asks for confirmation on the terminal.

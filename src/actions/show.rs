@@ -204,7 +204,7 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::NoResult, message));
     }
     if runs.iter().any(|run| run.changed) {
-        let message = "this is not all that the tool gave, or not as it gave it: q cuts long results, hides keys, and replaces what is not UTF-8";
+        let message = "this is not the tool's exact output: q truncates long results, redacts keys and replaces invalid UTF-8";
         return Err(Error::new(ErrorKind::Incomplete, message));
     }
     Ok(())

@@ -111,7 +111,7 @@ impl Report {
         let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
         let asks = match &asked.provider {
             Some(provider) => format!("asks {provider}, model {model} ({why})"),
-            None => format!("asks nobody: {why}"),
+            None => format!("no provider: {why}"),
         };
         let version = env!("CARGO_PKG_VERSION");
         let path = context.configuration.display().to_string();
@@ -143,7 +143,7 @@ impl Report {
         }
         if let Some(error) = error {
             report.line(&format!("  wrong: {error}"));
-            report.line("  no question is asked until that is corrected; these are the defaults:");
+            report.line("  q asks nothing until this is fixed; these are the defaults:");
         }
         report
     }

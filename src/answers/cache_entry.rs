@@ -118,7 +118,7 @@ impl CacheEntry {
     pub fn read(&self) -> Result<Option<CachedAnswer>, String> {
         let reason = match CachedAnswer::read(&self.path, self.sharing) {
             Ok(cached) if self.accepts(&cached) => return Ok(Some(cached)),
-            Ok(_) => "it does not answer this question".to_owned(),
+            Ok(_) => "it is for another question".to_owned(),
             Err(ReadFailure::System(error)) if error.kind() == ErrorKind::NotFound => {
                 return Ok(None);
             }

@@ -25,7 +25,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(answers) = context.answers(&self.settings.values) else {
-            let error = format!("{NO_HOME}, so there are no known answers");
+            let error = format!("{NO_HOME}, so there are no cached answers");
             return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
         let provider = self.target.provider();
@@ -71,16 +71,15 @@ impl Run<'_> {
         });
         let path = file.path.display();
         if cached.is_some() {
-            let detail = || format!("the answer is known: {path}");
+            let detail = || format!("cached answer: {path}");
             self.notes.detail(detail);
         } else if self.settings.cached == Cached::Only {
-            let message =
-                format!("the answer is not known, and cached = only asks no server: {path}");
+            let message = format!("no cached answer, and cached = only sends no requests: {path}");
             let mut error = Error::nothing(message);
             if let Some(difference) = file.nearest() {
                 error = error.advise(difference);
             }
-            return Err(error.advise_also("Q_CACHED=on asks, and keeps the answer there"));
+            return Err(error.advise_also("use Q_CACHED=on to ask and cache the answer"));
         } else {
             let none = || "no answer to this question is cached".to_owned();
             self.notes.detail(|| file.nearest().unwrap_or_else(none));
@@ -120,7 +119,7 @@ impl Run<'_> {
             return;
         };
         if let Err(error) = file.write(&cached) {
-            let note = format!("the answer is not kept: {error}");
+            let note = format!("the answer was not cached: {error}");
             self.notes.note(&note);
         }
     }

@@ -254,7 +254,7 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
 fn failed_search_lines(reasons: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for reason in reasons {
-        let mut line = "a search of the web failed".to_owned();
+        let mut line = "a web search failed".to_owned();
         if !reason.is_empty() {
             line += &format!(": {}", on_one_line(reason));
         }

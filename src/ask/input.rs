@@ -119,9 +119,7 @@ impl InputReader {
         }
         match &unreadable[..] {
             [] => {}
-            [reason] => self
-                .notes
-                .note(&format!("cannot read {reason}; it is left out")),
+            [reason] => self.notes.note(&format!("cannot read {reason}; skipped")),
             [first, ..] => self.notes.note(&format!(
                 "cannot read {} files ({first}); they are left out",
                 unreadable.len()
@@ -131,7 +129,7 @@ impl InputReader {
             [] => {}
             [reason] => self.notes.note(&format!("{reason}; it is left out")),
             reasons => self.notes.note(&format!(
-                "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; they are left out",
+                "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped",
                 reasons.len()
             )),
         }
@@ -247,7 +245,7 @@ impl InputReader {
         if stdin::may_wait(path) && !spinner.is_active() {
             let notes = self.notes.clone();
             if !source.is_attached {
-                note.push_str("; -n or Q_STDIN=none leaves it alone");
+                note.push_str("; use -n or Q_STDIN=none to not read it");
             }
             // Without a thread only the note is missing.
             let _ = threads::start(move || {
@@ -337,7 +335,7 @@ impl InputReader {
         if media_type(&bytes).is_some() || bytes.contains(&0) {
             let error = source.binary();
             if file_format::is_utf_16(&bytes) {
-                return Err(error.advise("-a - sends it, as it is text in UTF-16"));
+                return Err(error.advise("send it with -a -, because it is text in UTF-16"));
             }
             return Err(error);
         }
@@ -372,7 +370,7 @@ fn nothing_named(name: &OsStr, ignored: usize, all_ignored: bool) -> Error {
     if is_directory {
         return error;
     }
-    error.advise("* and ? stand for characters of a name, [ab] for one of them, ** for directories")
+    error.advise("* and ? match within a name, [ab] one of these characters, ** any directories")
 }
 
 /// Waits until the reads end, or until none has come within the limit. Returns whether none has come.
@@ -412,10 +410,11 @@ impl InputSource {
         if self.is_attached {
             let error = format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF");
             return Error::new(ErrorKind::Binary, error)
-                .advise("-a takes only these; another image can be converted to PNG");
+                .advise("-a takes only these; convert other images to PNG");
         }
-        Error::new(ErrorKind::Binary, format!("{name} is binary"))
-            .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
+        Error::new(ErrorKind::Binary, format!("{name} is binary")).advise(
+            "if it is an image or a PDF, send it with -a -; to not read standard input, use -n",
+        )
     }
 }
 

@@ -216,7 +216,7 @@ impl FileSearch {
 
     fn note_irregular(&self, path: &Path, notes: &Notes) {
         let path = on_one_line(&self.shown(path).to_string_lossy());
-        notes.note(&format!("{path} is not a regular file; it is left out"));
+        notes.note(&format!("{path} is not a regular file; skipped"));
     }
 
     /// Notes a directory that cannot be listed, or a link that leads nowhere. A link back to a directory above has nothing new.
@@ -233,7 +233,7 @@ impl FileSearch {
         // The error of the walk says the path in words of its own.
         if let Err(reason) = path.read_dir() {
             let path = on_one_line(&self.shown(path).to_string_lossy());
-            notes.note(&format!("cannot list {path}: {reason}; it is left out"));
+            notes.note(&format!("cannot list {path}: {reason}; skipped"));
         }
     }
 }

@@ -153,12 +153,12 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
     let is_only = settings.values.cached == Cached::Only;
     let name = if is_only { "cached = only" } else { "--cached" };
     if is_only && arguments.again {
-        let message = format!("--again asks anew, and {name} asks no server");
+        let message = format!("--again sends a new request, which {name} forbids");
         return Err(Error::usage(message));
     }
     if settings.wants_results() && (is_only || arguments.cached) {
         let message = format!(
-            "{name} cannot be used with -t or -w: no request shows what tools and searches will return"
+            "{name} cannot be used with -t or -w: a cached answer cannot cover what tools and searches return"
         );
         return Err(Error::usage(message));
     }

@@ -148,11 +148,11 @@ impl Run<'_> {
                     return false;
                 }
                 notes.note(&format!(
-                    "{provider} refuses the effort {effort}, so q asks without it{levels}"
+                    "{provider} does not accept the effort {effort}; retrying without it{levels}"
                 ));
             }
             Extra::Store => notes.note(&format!(
-                "{provider} refuses the field store, so it may keep this request"
+                "{provider} does not accept store = false, so it may keep this request"
             )),
             Extra::Attachments if !self.record.leave_out_images() => return false,
             // Its other name is refused, too.
@@ -166,7 +166,7 @@ impl Run<'_> {
             | Extra::System
             | Extra::Form => {}
         }
-        notes.detail(|| format!("{error}; asking again without what it refuses"));
+        notes.detail(|| format!("{error}; retrying without what it rejects"));
         dialogue.left_out.push(extra);
         true
     }

@@ -27,7 +27,7 @@ pub fn is_read(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
         Some("none") => true,
         Some(other) => {
             return Err(Error::settings(format!(
-                "Q_STDIN: the only value is none, not “{other}”"
+                "Q_STDIN must be none, not “{other}”"
             )));
         }
     };
@@ -44,7 +44,7 @@ pub fn is_read(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
     // One of the files may be standard input.
     if unix::stdin_has_bytes() && !arguments.attach.iter().any(|file| is_named(file)) {
         notes.note(
-            "Q_STDIN=none leaves standard input alone, where bytes are waiting; -a - reads them",
+            "standard input has data, which is not read because of Q_STDIN=none; use -a - to read it",
         );
     }
     Ok(false)

@@ -105,7 +105,7 @@ impl<'a> Tools<'a> {
             _ => return Ok(None),
         };
         let reason = if self.settings.cached != Cached::Off {
-            "no answer that needs them can be known".to_owned()
+            "answers that use tools are not cached".to_owned()
         } else if let Some(file) = &place.file_elsewhere {
             let mut names = on_one_line(&names.join(","));
             if let Some((end, _)) = names.char_indices().nth(MAX_NAMES) {

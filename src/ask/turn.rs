@@ -58,7 +58,7 @@ impl Run<'_> {
         dialogue.window.report_left_out(self.notes);
         if let Some(file) = file {
             let path = file.path.display();
-            let detail = || format!("the answer is looked for in {path}");
+            let detail = || format!("looking for a cached answer: {path}");
             self.notes.detail(detail);
         }
         print(&self.body_to_show(dialogue)?, self.notes.terminal())

@@ -174,8 +174,10 @@ impl Window {
     pub fn report_hand_over(&self, to: &str, notes: &Notes) {
         match self.messages.len() {
             0 => {}
-            1 => notes.note(&format!("1 message of this conversation goes to {to}")),
-            count => notes.note(&format!("{count} messages of this conversation go to {to}")),
+            1 => notes.note(&format!("sending 1 message of this conversation to {to}")),
+            count => notes.note(&format!(
+                "sending {count} messages of this conversation to {to}"
+            )),
         }
     }
 

@@ -140,7 +140,7 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
         if flag.mode().is_none() && !flag.is_for(mode) {
             let action = name_of(mode);
             let name = flag.name();
-            return Err(Error::usage(format!("{action} cannot use {name}")));
+            return Err(Error::usage(format!("{action} does not accept {name}")));
         }
     }
     refuse_forms(arguments)?;
@@ -287,7 +287,7 @@ fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
 
 fn unknown(argument: &Arg) -> Error {
     let typed = as_typed(argument);
-    let error = Error::usage(format!("there is no option {typed}"));
+    let error = Error::usage(format!("unknown option {typed}"));
     match nearest_option(typed.trim_start_matches('-')) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
         None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),

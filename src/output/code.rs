@@ -68,7 +68,7 @@ impl Display for NoCode {
         match self {
             NoCode::NoBlock => formatter.write_str("there is no code block in the answer"),
             NoCode::Unclear => formatter.write_str(
-                "it is not certain which lines of the answer are code: a line of text ends in backticks",
+                "cannot tell which lines of the answer are code: a line of text ends in backticks",
             ),
             NoCode::Languages(one, other) => {
                 let (one, other) = (shown(one.as_deref()), shown(other.as_deref()));
@@ -78,10 +78,10 @@ impl Display for NoCode {
                 )
             }
             NoCode::Nested => formatter.write_str(
-                "it is not certain where a code block of the answer ends: a line within it opens another block",
+                "cannot tell where a code block of the answer ends: a line within it opens another block",
             ),
             NoCode::Html => formatter.write_str(
-                "it is not certain which lines of the answer are code: a code block begins within HTML, such as a comment",
+                "cannot tell which lines of the answer are code: a code block begins within HTML, such as a comment",
             ),
         }
     }

@@ -77,7 +77,7 @@ impl Notes {
     /// Notes that bytes of a text have been replaced.
     pub fn note_replaced(&self, source: &str) {
         self.note(&format!(
-            "{source} is not all UTF-8: its other bytes are sent as U+FFFD"
+            "{source} is not valid UTF-8: invalid bytes are sent as U+FFFD"
         ));
     }
 

@@ -18,7 +18,7 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
         list = lists.data.or(lists.models).unwrap_or(list);
     }
     if !list.get().starts_with('[') && list.get() != "null" {
-        let reason = "the list of models is no list";
+        let reason = "the list of models is not a list";
         return Err(ReplyError::Malformed(reason.to_owned()));
     }
     let entries: List<Object<ModelEntry>> = serde_json::from_str(list.get())?;

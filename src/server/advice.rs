@@ -7,36 +7,36 @@ use crate::provider::request::Extra;
 use crate::provider::table;
 
 /// Advice where a model cannot call tools.
-const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
+const NO_TOOLS: &str = "choose another model with -m\nask without tools: -t none";
 
 /// Advice where the server was started without what tools need.
 const TOOLS_SWITCHED_OFF: &str =
-    "start the server with the option that it names\n-t none asks without tools";
+    "start the server with the option that it names\nask without tools: -t none";
 
 /// Advice where the answer cannot be streamed.
-const NO_STREAM: &str = "--no-stream asks for the answer in one piece";
+const NO_STREAM: &str = "ask for the answer in one piece: --no-stream";
 
 /// Advice where the provider rejects the content of the question.
 const OTHER_CONTENT: &str =
-    "this is about the text or the pictures, not about the key: -m or -p asks another model";
+    "this is about the text or the pictures, not about the key: ask another model with -m or -p";
 
 /// Advice where the provider does not serve a place.
 const OTHER_PLACE: &str =
-    "this is about the country or the network, not about the key: -p asks another provider";
+    "this is about the country or the network, not about the key: ask another provider with -p";
 
 /// Advice where a request has too many tools.
-const FEWER_TOOLS: &str = "-t 'NAME__list_*', or only = [...] in [tools.NAME], offers fewer tools";
+const FEWER_TOOLS: &str =
+    "offer fewer tools with -t 'NAME__list_*', or only = [...] in [tools.NAME]";
 
 /// Advice where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
 /// Advice where the model does not read the files, or where they are too large.
-const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: -m chooses another one\n\
-    in a follow-up, --messages 0 leaves out earlier images and PDFs";
+const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: choose another one with -m\n\
+    in a follow-up, omit earlier images and PDFs with --messages 0";
 
 /// Advice where the request is too large.
-const LESS_INPUT: &str =
-    "less input makes the request smaller, and so does --messages 0 in a follow-up";
+const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
 
 /// An error that a provider reported, as far as the advice depends on it.
 pub struct Rejection<'a> {
@@ -58,14 +58,14 @@ impl Rejection<'_> {
             Meaning::WrongKey => return key_advice.map(str::to_owned),
             Meaning::NoAccess => {
                 format!(
-                    "this is about the model, not about the key: -m chooses another one; {list} lists them"
+                    "this is about the model, not about the key: choose another one with -m; {list} lists them"
                 )
             }
             Meaning::RefusesContent => OTHER_CONTENT.to_owned(),
             Meaning::RefusesPlace => OTHER_PLACE.to_owned(),
             Meaning::CannotChat => format!("choose another model with -m; {list} lists its models"),
             Meaning::Loading => {
-                "the model is still loading; the setting timeout (Q_TIMEOUT) says how long q waits"
+                "the model is still loading; raise the timeout setting (Q_TIMEOUT) to wait longer"
                     .to_owned()
             }
             Meaning::RefusesTools => NO_TOOLS.to_owned(),
@@ -117,7 +117,7 @@ mod tests {
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
-        let other_model = "this is about the model, not about the key: -m chooses another one; q --models -p p lists them";
+        let other_model = "this is about the model, not about the key: choose another one with -m; q --models -p p lists them";
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
             "hint" => (Some(OTHER_FILES), false),

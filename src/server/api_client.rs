@@ -145,7 +145,7 @@ impl ApiClient<'_> {
     /// Why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> ApiError {
         if let Some(Finish::Limit(_)) = reply.end.finish() {
-            let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
+            let advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
             return self
                 .failed("the token limit was reached before the first word")
                 .advise(Some(advice.to_owned()));

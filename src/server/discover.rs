@@ -40,7 +40,7 @@ pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<T
 
 /// The error if the provider or the model is not named, and nobody may be asked.
 pub fn unknown_without_asking(what: &str, names: &str) -> Error {
-    let message = format!("cached = only asks no server, and no {what} is named");
+    let message = format!("cached = only sends no requests, and no {what} is named");
     Error::settings(message).advise(format!("{names} names one"))
 }
 

@@ -159,8 +159,8 @@ mod tests {
             sesame␊login: me␊␊ | 0 | sesame
             - | 0 | p: key_cmd: pass printed no key on its first line
             ␊sesame␊ | 0 | p: key_cmd: pass printed no key on its first line
-            two words␊ | 0 | the key in what pass prints for p contains a blank, a line break or another character that no key has
-            sésame␊ | 0 | the key in what pass prints for p contains a blank, a line break or another character that no key has
+            two words␊ | 0 | the key in what pass prints for p contains whitespace or another character that is not allowed in a key
+            sésame␊ | 0 | the key in what pass prints for p contains whitespace or another character that is not allowed in a key
             sesame␊ | 1 | p: key_cmd: pass failed (exit status: 1)
             sesame␊ | 130 | p: key_cmd: pass failed (exit status: 130)
             sesame␊ | killed | p: key_cmd: pass failed (signal: 9 (SIGKILL))

@@ -193,8 +193,8 @@ impl Target {
         let mut others = table::searching();
         others.retain(|other| other != name);
         Err(Error::usage(message).advise(format!(
-            "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
-             -t lets the model call a tool of yours that searches",
+            "choose one that can with -p: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
+             or let the model call a tool of yours that searches (-t)",
             others.join(", ")
         )))
     }

@@ -236,7 +236,7 @@ impl StateDirectory {
             let metadata = metadata(directory)?;
             let place = directory.display();
             if metadata.is_none() && directory.is_symlink() {
-                let reason = format!("{place} is a link to something that does not exist");
+                let reason = format!("{place} is a dangling symbolic link");
                 return Err(io::Error::other(reason));
             }
             let is_own = |found: Metadata| found.uid() == unix::effective_user();

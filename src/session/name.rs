@@ -86,7 +86,7 @@ impl ConversationRef {
     pub fn for_copy(value: &OsStr) -> Result<ConversationRef, Error> {
         let reason = match ConversationRef::parse(value) {
             Ok(which) if !which.is_generated() => return Ok(which),
-            Ok(_) => format!("“{}” is not a name that users may give", value.display()),
+            Ok(_) => format!("“{}” is a name that only q gives", value.display()),
             Err(reason) => reason,
         };
         Err(Error::usage(format!("--copy: {reason}")))

@@ -164,15 +164,14 @@ impl Saver {
     fn make_current(&self, link: &Path, path: &Path, id: &str) -> Result<(), String> {
         let directory = &self.handle.directory;
         let left = disk::set_link(directory, link, path).map_err(|error| {
-            format!("{error}; -f does not continue this conversation, but q -s {id} does")
+            format!("{error}; to continue this conversation, use q -s {id} instead of -f")
         })?;
         if let Some(left) = left
             && !self.rules.keeps()
             && is_removed_when_left(directory.kind(&left), &disk::read(&left))
         {
-            edit::remove_left(directory, &left).map_err(|error| {
-                format!("the conversation before this one is still there: {error}")
-            })?;
+            edit::remove_left(directory, &left)
+                .map_err(|error| format!("could not remove the previous conversation: {error}"))?;
         }
         Ok(())
     }
@@ -187,7 +186,7 @@ impl Saver {
         let place = path.display();
         Ok(Saved {
             note: Some(format!(
-                "{reason}: this exchange is saved on its own, in {place}"
+                "{reason}; saved as a separate conversation: {place}"
             )),
             option: format!(" -s {id}"),
             id: Some(id),

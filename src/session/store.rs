@@ -128,7 +128,7 @@ impl Handle {
         let asks = self.purpose == Purpose::Ask;
         let failure = match disk::read(&self.path) {
             Ok(None) if asks && self.path.is_symlink() && !self.which.is_current() => {
-                ReadFailure::Unusable("it is a link that leads nowhere".to_owned())
+                ReadFailure::Unusable("it is a dangling symbolic link".to_owned())
             }
             Ok(found) => return Ok(found),
             Err(failure) => failure,
@@ -148,8 +148,9 @@ impl Handle {
         }
         let mut usage = Error::new(ErrorKind::Session, reason);
         if asks {
-            usage = usage
-                .advise("it was left as it is; -s with another name starts another conversation");
+            usage = usage.advise(
+                "the file was not changed; use -s with another name to start another conversation",
+            );
         }
         Err(usage)
     }

@@ -248,7 +248,7 @@ fn options(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let mut options = Vec::new();
     for_each(value, |entry| {
         if !value::is_json(entry.value) {
-            return Err("must be a value that JSON has".into());
+            return Err("must be a value that JSON can hold".into());
         }
         let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
         let option = format!("{}={json}", entry.key);

@@ -98,7 +98,7 @@ pub fn check_key(key: &Secret, source: &str) -> Result<(), Error> {
         return Ok(());
     }
     let error = Error::settings(format!(
-        "the key in {source} contains a blank, a line break or another character that no key has"
+        "the key in {source} contains whitespace or another character that is not allowed in a key"
     ));
     Err(error.advise("it must be the key alone, without “Bearer” before it or anything after it"))
 }

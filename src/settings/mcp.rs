@@ -316,14 +316,14 @@ impl SectionReader<'_> {
                 argv.push(self.fill(&word)?.text);
             }
             return if argv.first().is_none_or(String::is_empty) {
-                command.wrong("names no command")
+                command.wrong("must name a program")
             } else {
                 Ok(argv)
             };
         }
         let whole = self.fill(command)?.text;
         if whole.trim().is_empty() {
-            return command.wrong("names no command");
+            return command.wrong("must name a program");
         }
         let is_program = !whole.contains(char::is_whitespace) || (self.is_file)(&whole);
         if is_program {
@@ -475,19 +475,19 @@ mod tests {
             servers.s: must have either a command or a url | {}
             servers.s: must have either a command or a url | {"command": "x", "url": "https://x"}
             servers.s.command: must be text | {"command": {"a": 1}}
-            servers.s.command: names no command | {"command": " "}
-            servers.s.command: names no command | {"command": []}
-            servers.s.command: “./x” is a relative path; write the full path | {"command": "./x"}
+            servers.s.command: must name a program | {"command": " "}
+            servers.s.command: must name a program | {"command": []}
+            servers.s.command: “./x” is a relative path; write an absolute one | {"command": "./x"}
             servers.s.args: must be a list | {"command": "x", "args": "y"}
             servers.s.args[1]: must be text | {"command": "x", "args": ["y", {}]}
             servers.s.args[0]: the variable NO is not set | {"command": "x", "args": ["${NO}"]}
             servers.s.env: must be an object | {"command": "x", "env": ["A=key"]}
             servers.s.env.A: must be text | {"command": "x", "env": {"A": ["key"]}}
             servers.s.env."a.b": the variable NO is not set | {"command": "x", "env": {"a.b": "${env:NO}"}}
-            servers.s.cwd: “x” is a relative path; write the full path, or "." | {"command": "x", "cwd": "x"}
+            servers.s.cwd: “x” is a relative path; write an absolute one, or "." | {"command": "x", "cwd": "x"}
             servers.s.url: is not a URL | {"url": "x"}
             servers.s.headers: must be an object | {"url": "https://x", "headers": "Bearer key"}
-            servers.s.headers."a b": no header can have this name or this value | {"url": "https://x", "headers": {"a b": "key"}}
+            servers.s.headers."a b": is not a valid name or value of a header | {"url": "https://x", "headers": {"a b": "key"}}
         "#;
         for line in table.trim().lines() {
             let (expected, section) = line.trim().split_once(" | ").expect("two cells");

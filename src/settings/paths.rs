@@ -7,7 +7,9 @@ pub fn check_path(path: &str) -> Result<(), String> {
     if path.starts_with('/') || path.starts_with("~/") {
         return Ok(());
     }
-    Err(format!("“{path}” is a relative path; write the full path"))
+    Err(format!(
+        "“{path}” is a relative path; write an absolute one"
+    ))
 }
 
 /// Refuses a program with a relative path. One without a slash is looked up in PATH.

@@ -23,7 +23,7 @@ pub const NO_TOOLS: &str = "none";
 pub const READS: &str = "@reads";
 
 /// Why a key of another kind of section is refused.
-const MISFIT: &str = "does not go with the other keys of this section";
+const MISFIT: &str = "cannot be combined with the other keys of this section";
 
 /// A tool server: a section `[tools.NAME]`, or one in the file that the setting `mcp` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl ToolServer {
             Ok(())
         })?;
         if commands.is_empty() {
-            return Err("has neither a command nor a url, nor a table with a run".into());
+            return Err("needs command, url, or a table with run".into());
         }
         self.about = about.map(|command| LocalProgram { command, ..shared });
         Ok(commands)
@@ -319,7 +319,7 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            db.command: names no command | command = []
+            db.command: must name a program | command = []
             must be a list | command = "uvx"
             relative path | command = ["./server"]
             relative path | command = ["a/b"]
@@ -410,15 +410,15 @@ mod tests {
             db.a: does not go with | command = ["x"]␊[a]␊run = ["x"]
             db.env.run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
             db.a: has no run | [a]
-            db.a.run: names no command | [a]␊run = []
-            run: names no command | [a]␊run = [""]
+            db.a.run: must name a program | [a]␊run = []
+            run: must name a program | [a]␊run = [""]
             run: must be a list | [a]␊run = "x"
             run: “./x” is a relative path | [a]␊run = ["./x"]
             db.a.run: the program cannot be | [a]␊run = ["{x}"]
             db.a.input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
             db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
-            db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
+            db.about_run: must name a program | about_run = []␊[a]␊run = ["x"]
             db.about_run: does not go with | command = ["x"]␊about_run = ["x"]
             read: there is no setting “read” | [a]␊run = ["x"]␊read = true
             db.a.allow: this key belongs in a section such as [tools.shop] | [a]␊run = ["x"]␊allow = []

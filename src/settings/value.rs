@@ -188,7 +188,7 @@ pub fn strings(value: &DeValue) -> Result<Vec<String>, String> {
 pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
     let words = strings(value)?;
     if words.first().is_none_or(String::is_empty) {
-        return Err("names no command".to_owned());
+        return Err("must name a program".to_owned());
     }
     Ok(words)
 }
@@ -242,5 +242,5 @@ pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
     if has_name && !sets_length && http::HeaderValue::from_str(value.expose()).is_ok() {
         return Ok(());
     }
-    Err("no header can have this name or this value".to_owned())
+    Err("is not a valid name or value of a header".to_owned())
 }

@@ -39,11 +39,10 @@ impl Display for Misfit {
         match self {
             Misfit::Differs(reason) => write!(
                 formatter,
-                "the answer does not have the shape that --schema asks for: {reason}"
+                "the answer does not match the schema: {reason}"
             ),
             Misfit::Undecided => formatter.write_str(
-                "the answer cannot be compared with the schema of --schema: its references and alternatives lead to too many \
-                 comparisons",
+                "the answer cannot be checked against the schema: its references and alternatives need too many comparisons",
             ),
         }
     }
@@ -407,7 +406,7 @@ impl<'a> Comparison<'a> {
         let lists = self.check_all_but_alternatives(part, schemas)?;
         for list in lists {
             if !self.fits_alternative(part, list)? {
-                return Err(differs(format!("{} fits no alternative", part.name())));
+                return Err(differs(format!("{} matches no alternative", part.name())));
             }
         }
         Ok(())

@@ -62,7 +62,7 @@ impl Display for ItemFault {
         match self {
             ItemFault::Misfit(number, Misfit::Differs(reason)) => write!(
                 formatter,
-                "item {number} does not have the shape that --schema asks for: {reason}"
+                "item {number} does not match the schema: {reason}"
             ),
             ItemFault::Misfit(_, undecided) => undecided.fmt(formatter),
             ItemFault::NotJson(count) => {
@@ -263,10 +263,10 @@ mod tests {
             r#"
             {"items":[{"name":"Ann"},{"name":"Bob","age":7}]} | {"name":"Ann"} {"name":"Bob","age":7}
             {"items":[{"name":"Ann"},{"nam                    | {"name":"Ann"}
-            {"items":[{"name":"Ann"},{"name":"Bob","age":"7"},{"name":"Cid"}]} | {"name":"Ann"} ! item 2 does not have the shape that --schema asks for: age is not of type integer
-            {"items":[{"name":"Ann"},{"age":7}]}  | {"name":"Ann"} ! item 2 does not have the shape that --schema asks for: name is missing
+            {"items":[{"name":"Ann"},{"name":"Bob","age":"7"},{"name":"Cid"}]} | {"name":"Ann"} ! item 2 does not match the schema: age is not of type integer
+            {"items":[{"name":"Ann"},{"age":7}]}  | {"name":"Ann"} ! item 2 does not match the schema: name is missing
             {"items":[7                                       | -
-            {"items":[7,                                      | ! item 1 does not have the shape that --schema asks for: it is not of type object
+            {"items":[7,                                      | ! item 1 does not match the schema: it is not of type object
             {"items":[{"name":"Ann"}],"items":[]}             | {"name":"Ann"} ! the answer has “items” twice
             {"items":null,"it\u0065ms":[{"name":"Ann"}]}      | ! the answer has “items” twice
             {"items":[{"name":"Ann"} {"name":"Bob"}]}         | {"name":"Ann"} ! what follows item 1 is not JSON
@@ -290,8 +290,8 @@ mod tests {
         let tuple = r#"{"type":"array","prefixItems":[{"type":"string"}],"items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}"#;
         for [answer, outcome] in rows(
             r#"
-            ["a",1,null,2.0,"b"] | "a" 1 null 2.0 ! item 5 does not have the shape that --schema asks for: it fits no alternative
-            [1]                  | ! item 1 does not have the shape that --schema asks for: it is not of type string"#,
+            ["a",1,null,2.0,"b"] | "a" 1 null 2.0 ! item 5 does not match the schema: it matches no alternative
+            [1]                  | ! item 1 does not match the schema: it is not of type string"#,
         ) {
             assert_eq!(read((tuple, ""), answer), outcome, "{answer}");
         }

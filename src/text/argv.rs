@@ -96,12 +96,12 @@ impl Argv {
             };
             if index == 0 {
                 return Err(ArgvError::run(
-                    "the program cannot be an argument".to_owned(),
+                    "the program cannot be a placeholder".to_owned(),
                 ));
             }
             if text.starts_with('-') && !text[..*start].contains('=') {
                 return Err(ArgvError::run(format!(
-                    "“{text}” is an option, in which an argument may only come after “=”"
+                    "“{text}” is an option: a placeholder in it must follow “=”"
                 )));
             }
         }
@@ -122,13 +122,13 @@ impl Argv {
                 let is_whole = *text == whole && self.stdin.as_ref() != Some(text);
                 if *kind == FieldKind::List && !is_whole {
                     return Err(ArgvError::input(format!(
-                        "the list “{name}” must be a whole element of run"
+                        "the list “{name}” must be an argument of its own in run"
                     )));
                 }
             }
             if !is_used {
                 return Err(ArgvError::input(format!(
-                    "nothing uses “{name}”, which would be {whole} in run or stdin"
+                    "“{name}” is never used: add {whole} to run or stdin"
                 )));
             }
         }
@@ -148,7 +148,7 @@ impl Argv {
             {
                 if *is_optional && *value == whole(name) {
                     return Err(ArgvError::run(format!(
-                        "“{value}”, which may be missing, cannot stand after “{option}”, which may take what follows as its value; write them as one element, such as “--{name}={value}”, or change their order"
+                        "“{value}”, which may be missing, cannot follow “{option}”, which would take the next argument as its value; write one argument, such as “--{name}={value}”, or change their order"
                     )));
                 }
             }

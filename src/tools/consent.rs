@@ -19,7 +19,7 @@ use crate::unix;
 const TERMINAL: &str = "/dev/tty";
 
 /// Says to the model that a call does not run because it cannot be asked about.
-const NOBODY: &str = "The call was refused: nobody can be asked whether it may run.";
+const NOBODY: &str = "The call was refused: there is no terminal to ask on.";
 
 /// What the user has agreed to in this run.
 pub struct Consent {

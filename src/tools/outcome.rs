@@ -187,7 +187,7 @@ impl Failure {
     pub fn noise() -> Failure {
         Failure {
             has_ended_server: true,
-            ..Failure::new("writes without an end what answers nothing, so it was ended")
+            ..Failure::new("keeps writing what answers nothing, so it was ended")
         }
     }
 

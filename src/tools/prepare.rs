@@ -238,7 +238,7 @@ fn find_program(
         let advice = if name.contains('/') {
             format!("correct its path in [tools.{section}]")
         } else {
-            "install it\nor write its full path".to_owned()
+            "install it\nor write its absolute path".to_owned()
         };
         let missing = format!("tools.{section}: there is no program {name}");
         Error::settings(missing).advise(advice)

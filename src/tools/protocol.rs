@@ -142,7 +142,7 @@ impl Protocol {
         let mut known = KNOWN_VERSIONS.into_iter();
         let Some(revision) = known.find(|known| *version == *known) else {
             return Err(format!(
-                "speaks version {version} of the protocol, but does not say what it has"
+                "speaks version {version} of the protocol, but does not answer server/discover"
             ));
         };
         self.revision = revision.to_owned();
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(unknown_version(&stateless), None);
         let silent = Protocol::default().agree(Ok(stateless));
         let expected =
-            "speaks version \"2026-07-28\" of the protocol, but does not say what it has";
+            "speaks version \"2026-07-28\" of the protocol, but does not answer server/discover";
         assert_eq!(silent, Err(expected.to_owned()));
         let refused = Protocol::default().agree(Err("no (-1)".to_owned()));
         let expected = "refused to start a conversation: no (-1)";

@@ -219,8 +219,8 @@ mod tests {
             closed its output | exec >/dev/null; cat; sleep 1; echo late >&2
             refused to start a conversation: no initialize (-32601) | read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end
             speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | read -r line; echo '{"id":1,"result":{"protocolVersion":"2027-07-28"}}'; read -r end
-            writes without an end what answers nothing, so it was ended | yes "$(printf '%0999d' 0)"
-            writes without an end what answers nothing, so it was ended | yes ''
+            keeps writing what answers nothing, so it was ended | yes "$(printf '%0999d' 0)"
+            keeps writing what answers nothing, so it was ended | yes ''
             offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r end
             refused to list its tools: no (-1) | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-1,"message":"no"}}'; read -r end"#;
         for [expected, script] in rows(table) {

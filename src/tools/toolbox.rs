@@ -230,7 +230,7 @@ impl Toolbox {
         for RefusedTool { name, argument } in &refused {
             let argument = on_one_line(argument);
             notes.note(&format!(
-                "{name} is left out: {provider} refuses tools with an argument named “{argument}”"
+                "{name} is omitted: {provider} rejects tools with an argument named “{argument}”"
             ));
             self.offers.retain(|offer| offer.shown.name != *name);
         }

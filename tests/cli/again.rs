@@ -51,7 +51,7 @@ fn an_answer_to_a_question_that_is_no_longer_the_last_is_saved_on_its_own() {
         sandbox.q(meanwhile).run().success();
         gate.open();
         let note =
-            "the conversation has changed in the meantime: this exchange is saved on its own, in ";
+            "the conversation has changed in the meantime; saved as a separate conversation: ";
         let outcome = running.wait();
         outcome.exit(0).stdout("again\n").stderr_contains(note);
         sandbox.expect_texts("current.json", kept);

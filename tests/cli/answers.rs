@@ -122,7 +122,7 @@ fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
     other(named).exit(1).stderr_contains("the same question");
     other("").exit(1).stderr_lacks("the same question");
     let reason = format!(
-        "the known answer {} is not used: it belongs to another user",
+        "ignoring the cached answer {}: it belongs to another user",
         path.display()
     );
     // The new answer takes its place.

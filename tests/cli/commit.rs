@@ -163,7 +163,7 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_saved_on_its_own() {
         let _case = case(number);
         let (outcome, sandbox) = overtaken(meanwhile);
         let own = sandbox.only_archived();
-        let note = "q: the conversation was cleared or replaced in the meantime: this exchange is saved on its own, in ";
+        let note = "q: the conversation was cleared or replaced in the meantime; saved as a separate conversation: ";
         outcome.exit(0).stdout("late\n").stderr_contains(note);
         outcome.stderr_contains(&own).stderr_has_lines(1);
         sandbox.expect_texts(&own, &["slow", "late"]);
@@ -205,7 +205,7 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     ];
     for running in runs.map(|q| q.env("LD_PRELOAD", &clock).spawn()) {
         let outcome = running.wait();
-        let note = "q: another q holds the lock: this exchange is saved on its own, in ";
+        let note = "q: another q holds the lock; saved as a separate conversation: ";
         outcome.exit(0).stdout("answer\n");
         outcome.stderr_contains(note).stderr_contains("session_");
         let has_waited = outcome.elapsed() * FASTER >= Duration::from_secs(5);
@@ -298,7 +298,7 @@ fn a_lock_that_the_system_never_answers_costs_five_seconds_and_no_answer() {
         let before = sandbox.read_bytes("current.json");
         let q = sandbox.q(args).env("LD_PRELOAD", &preloaded);
         let outcome = q.env("LAYER", "hang").run();
-        let note = format!("q: {why}: this exchange is saved on its own, in ");
+        let note = format!("q: {why}; saved as a separate conversation: ");
         outcome.exit(0).stdout("answer\n").stderr_contains(&note);
         outcome.stderr_has_lines(1);
         sandbox.expect_bytes("current.json", &before);
@@ -373,7 +373,7 @@ fn a_lock_that_fails_says_why_and_one_that_is_interrupted_is_tried_again() {
         }
         let place = sandbox.sessions().display().to_string();
         outcome.stderr_contains(&note.replace("<sessions>", &place));
-        outcome.stderr_contains(": this exchange is saved on its own, in ");
+        outcome.stderr_contains("; saved as a separate conversation: ");
         sandbox.expect_texts(ARCHIVED, &["one", "1"]);
     }
 }

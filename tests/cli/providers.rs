@@ -132,7 +132,7 @@ fn a_model_that_is_loading_for_longer_than_the_timeout_is_a_failure_with_advice(
     let outcome = sandbox.q(&["-m", "m", "hi"]).run();
     outcome.exit(1).stderr_contains_all(&[
         "q: llamacpp: 503 Service Unavailable: Loading model",
-        "q: the model is still loading; the setting timeout (Q_TIMEOUT) says how long q waits",
+        "q: the model is still loading; raise the timeout setting (Q_TIMEOUT) to wait longer",
     ]);
     let asked = server.requests().len();
     assert!((2..=3).contains(&asked), "{asked} requests");

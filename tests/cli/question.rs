@@ -52,7 +52,7 @@ fn after_ten_seconds_without_input_one_note_says_what_q_waits_for() {
         return;
     };
     let (input, mut typing) = io::pipe().unwrap();
-    let note = "q: waiting for standard input; -n or Q_STDIN=none leaves it alone\n";
+    let note = "q: waiting for standard input; use -n or Q_STDIN=none to not read it\n";
     let q = sandbox.q(&["why"]).stdin_from(input);
     let q = q.env("LD_PRELOAD", clock);
     expect_note_after_ten_seconds(q, note, move || {

@@ -437,7 +437,9 @@ fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_reported() {
     let q = q(&sandbox, format!("https://{UNKNOWN_HOST}/v1"), &["hi"]);
     let outcome = q.env("ALL_PROXY", format!("socks5://{}", proxy.address));
     let outcome = outcome.env("Q_RETRIES", "0").run();
-    outcome.exit(1).stderr_contains("a name cannot be resolved");
+    outcome
+        .exit(1)
+        .stderr_contains("could not resolve the host");
     assert_eq!(proxy.targets(), [""; 0]);
 }
 

@@ -97,7 +97,7 @@ fn a_file_that_cannot_be_replaced_leaves_the_exchange_on_its_own() {
     let q = sandbox.shell("exec unshare -m sh -c \"$0\"").arg(script);
     let outcome = q.run();
     outcome.exit(0).stdout("answer\n");
-    outcome.stderr_contains(": this exchange is saved on its own, in ");
+    outcome.stderr_contains("; saved as a separate conversation: ");
     before.expect_unchanged();
     sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
 }
@@ -134,7 +134,7 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
     let before = sandbox.read_bytes(ARCHIVED);
     let outcome = refusing(&sandbox, "?flock:error=ENOLCK", &["-f", "two"]);
     outcome.exit(0).stdout("answer\n");
-    outcome.stderr_contains(": this exchange is saved on its own, in ");
+    outcome.stderr_contains("; saved as a separate conversation: ");
     sandbox.expect_bytes("current.json", before);
     sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
 }

@@ -16,7 +16,7 @@ use crate::secret::{self, Secrets};
 use crate::server::retry;
 
 /// The beginning of q's words for a name, the server's or a proxy's, that was not resolved.
-const UNRESOLVED: &str = "a name cannot be resolved";
+const UNRESOLVED: &str = "could not resolve the host";
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
@@ -125,8 +125,8 @@ fn refused_by_proxy(reason: &str) -> TransportError {
     let (_, status) = reason.rsplit_once('/').unwrap_or_default();
     if status == "407" {
         return TransportError::advised(
-            "the proxy wants a login (407)",
-            "put it before the host in the variable: http://user:password@proxy.example:3128",
+            "the proxy requires a user name and a password (407)",
+            "put them before the host in the variable: http://user:password@proxy.example:3128",
         );
     }
     let cause = match status {

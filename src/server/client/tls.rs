@@ -21,11 +21,11 @@ pub fn explain(reason: &str) -> (String, Option<String>) {
         return (message, Some(advice));
     }
     let advice = if reason.contains(UNKNOWN_ISSUER) {
-        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"
+        "if the certificate is your company's or your own, name its CA certificate in SSL_CERT_FILE"
     } else if reason.contains("CaUsedAsEndEntity") {
-        "its certificate is an authority's; a self-signed one needs basicConstraints=CA:FALSE"
+        "the server sent a CA certificate; a self-signed server certificate needs basicConstraints=CA:FALSE"
     } else if reason.contains("InvalidContentType") {
-        "if the server has no TLS, its address begins with http://"
+        "if the server has no TLS, begin its URL with http://"
     } else {
         return (format!("TLS: {reason}"), None);
     };
