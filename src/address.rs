@@ -338,12 +338,14 @@ mod tests {
             https://[::1]/x@y | https://[::1]/x@y
             https://h/x | https://h/x?to=me@elsewhere
             https://h/x | https://h/x#a@b
+            https://h | https://h?to=me@elsewhere
             https://h | https://h?to=//me@elsewhere
             https://h/x@y | https://secret@h/x@y
             https://h/x@y | https://me:secret@h/x@y?key=secret@z
             https://h:1/x | https://me:secret@word@h:1/x
             https://h/x | https://me:secret/word@h/x
             https://h/x | https://me:secret?word@h/x
+            https://h/x | https://me:[redacted]/secret@h/x
             ftp://h/x | ftp://me:secret@h/x
             http://box:1/x@y | /x@y?key=secret
             http://box:1/x//h@y | /x//h@y

@@ -144,7 +144,8 @@ fn is_cut_login(authority: &str) -> bool {
         return false;
     };
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-    !is_port && !authority.contains('@') && !authority.ends_with(']')
+    let is_ipv6 = authority.starts_with('[');
+    !is_port && !is_ipv6 && !authority.contains('@')
 }
 
 /// The secrets of the address of a proxy, which needs no scheme.

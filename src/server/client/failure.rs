@@ -81,7 +81,9 @@ impl TransportError {
         let mut location = None;
         let target = response.header("location");
         if status.is_redirection() && !target.is_empty() {
-            location = Some(secret::redact(&address.redirect_target(target), secrets));
+            // First, so that no part of a secret is left where the URL is cut.
+            let shown = secret::redact(target, secrets);
+            location = Some(address.redirect_target(&shown));
         }
         TransportError {
             status: Some(status.as_u16()),
