@@ -61,12 +61,7 @@ impl Plan<'_> {
         let reads_stdin = stdin::is_read(settings, words.is_some(), notes)?;
         let has_question = words.is_some() || reads_stdin || !arguments.attach.is_empty();
         if !has_question && !arguments.again {
-            let mut error = no_question();
-            // An alias may have typed it.
-            if arguments.no_stdin && stdin::is_from_command() {
-                error.message += ", because -n leaves standard input alone";
-            }
-            return Err(error);
+            return Err(no_question(arguments));
         }
         let selection = Selection::from_option(&arguments.tools)?;
         let output = Output::new(settings)?;
@@ -166,8 +161,15 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
 }
 
 /// The error where neither words nor input have a question.
-pub fn no_question() -> Error {
+pub fn no_question(arguments: &Arguments) -> Error {
+    let mut message = "there is no question".to_owned();
+    // An alias may have typed -n.
+    if arguments.no_stdin && stdin::is_from_command() {
+        message += ", because -n leaves standard input alone";
+    } else if let Some(taken) = &arguments.taken_word {
+        message += &format!(", because {taken}");
+    }
     let synopsis = manual::SYNOPSIS;
     let advice = format!("usage:\n{synopsis}q -h lists the options");
-    Error::usage("there is no question").advise(advice)
+    Error::usage(message).advise(advice)
 }

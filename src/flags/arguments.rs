@@ -68,6 +68,9 @@ pub struct Arguments {
     pub attach: Vec<OsString>,
     /// The words follow `-a` and its file, without `--` between them.
     pub words_follow_attach: bool,
+    /// What the last argument is instead of a word, such as “trip” is the NAME of --session. `None` if it is not an option's
+    /// value that stands alone.
+    pub taken_word: Option<String>,
     /// JSON, a path or the short form.
     pub schema: Option<String>,
     /// Each item of the list that the schema asks for is printed on a line of its own, as soon as it has come.

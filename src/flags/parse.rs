@@ -8,10 +8,13 @@ use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
 use crate::text::habits::{self, WordPlace};
-use crate::text::one_line::quoted;
+use crate::text::one_line::{beginning, on_one_line, quoted};
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
+
+/// The most characters of an argument in an error about it.
+const MAX_WORD: usize = 40;
 
 /// Reads the arguments after the program's name: options, then words.
 pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
@@ -44,10 +47,21 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
         apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
     }
+    arguments.taken_word = taken_word(typed, &arguments, used.last());
     let follows = used.iter().filter(|flag| flag.name() == "--follow");
     arguments.follow_anyway = follows.count() > 1;
     check(&arguments, &used)?;
     Ok(arguments)
+}
+
+/// Says of which option the last argument is the value, where somebody may have meant it as the question.
+fn taken_word(typed: &[OsString], arguments: &Arguments, last: Option<&&Flag>) -> Option<String> {
+    // A file that is attached is a question.
+    let flag = last.filter(|flag| flag.name() != "--attach" && arguments.words.is_empty())?;
+    let value = flag.value()?.name;
+    let word = typed.last().filter(|word| !looks_like_option(word))?;
+    let word = beginning(&on_one_line(&word.to_string_lossy()), MAX_WORD);
+    Some(format!("“{word}” is the {value} of {}", flag.name()))
 }
 
 /// Whether `--json` is among the options, for the error of a command line that cannot be read. An option that q does not know
