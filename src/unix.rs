@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::sockopt;
-use rustix::process::{self, Pid, WaitOptions};
+use rustix::process::{self, Pid, WaitId, WaitIdOptions, WaitOptions};
 use rustix::{stdio, termios};
 use signal_hook::low_level;
 
@@ -173,6 +173,12 @@ pub fn signal_group(leader: u32, signal: Signal) {
 /// Whether a process group has a process left that this user may signal.
 pub fn is_group_left(leader: u32) -> bool {
     group_of(leader).is_some_and(|group| process::test_kill_process_group(group).is_ok())
+}
+
+/// Whether a child has ended. It is not reaped, so no other process gets its id.
+pub fn has_ended(child: u32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    group_of(child).is_none_or(|id| !matches!(process::waitid(WaitId::Pid(id), options), Ok(None)))
 }
 
 /// Makes the program the leader of a new session without a terminal, and of a new process group. SIGINT ends it, even if q was

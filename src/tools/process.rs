@@ -394,15 +394,20 @@ impl Process {
         }
     }
 
-    /// Whether the process itself has ended, whatever is left of its group.
-    pub fn has_ended(&mut self) -> bool {
-        !matches!(self.leader.try_wait(), Ok(None))
+    /// Whether the process itself has ended, whatever is left of its group. Its id stays taken, so that no signal to the group
+    /// can reach another one.
+    pub fn has_ended(&self) -> bool {
+        unix::has_ended(self.id)
     }
 
     /// Ends the process and its group. Returns how the process ended, if it did so by itself within this time.
     pub fn end_after(&mut self, timeout: Duration) -> Option<ExitStatus> {
-        wait_until(timeout, || self.has_ended());
-        let status = self.leader.try_wait().ok().flatten();
+        let mut status = None;
+        if wait_until(timeout, || self.has_ended()) {
+            // Reaps it under the lock of the groups.
+            self.is_gone();
+            status = self.leader.try_wait().ok().flatten();
+        }
         self.run_steps(if status.is_some() {
             LEFTOVERS
         } else {
@@ -595,6 +600,17 @@ mod tests {
     fn a_line_without_an_end_is_not_read_for_ever() {
         let mut from = BufReader::with_capacity(1 << 20, io::repeat(b'x'));
         assert_eq!(read_line(&mut from, 4), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_id_of_a_process_stays_taken_until_its_group_is_forgotten() {
+        let (mut process, _lines) = shell("exit 3", &Groups::default());
+        assert!(wait_until(Duration::from_secs(120), || process.has_ended()));
+        assert!(unix::is_group_left(process.id), "it is not reaped");
+        let status = process.end_after(Duration::ZERO).expect("a status");
+        assert_eq!(status.code(), Some(3));
+        assert!(process.groups.is_empty());
     }
 
     #[test]
