@@ -21,7 +21,7 @@ use crate::text::one_line::beginning;
 const MAX_TITLE: usize = 60;
 
 /// Why there is no place for q's files.
-pub const NO_HOME: &str = "there is no home folder";
+pub const NO_HOME: &str = "there is no home directory";
 
 /// The values that stay the same for the entire run.
 pub struct Context {
@@ -30,7 +30,7 @@ pub struct Context {
     pub configuration: PathBuf,
     /// `None` without a home.
     pub directory: Option<StateDirectory>,
-    /// The folder `q` for what can be had again; `None` without a home.
+    /// The directory `q` for what can be had again; `None` without a home.
     pub cache: Option<PathBuf>,
     /// An error if `Q_SESSION` names none, which matters only to what needs a conversation.
     pub which: Result<ConversationRef, Error>,
@@ -52,7 +52,7 @@ impl Context {
         }
         if settings.is_out_of_reach {
             self.notes.note(&format!(
-                "{} cannot be read by this user, so it counts as missing; XDG_CONFIG_HOME names another folder",
+                "{} cannot be read by this user, so it counts as missing; XDG_CONFIG_HOME names another directory",
                 settings.file.display()
             ));
         }
@@ -68,7 +68,7 @@ impl Context {
         }
     }
 
-    /// Where cached answers are; `None` without a folder for them.
+    /// Where cached answers are; `None` without a directory for them.
     pub fn answers(&self, values: &Values) -> Option<AnswerCache> {
         if let Some(path) = &values.answers {
             return Some(AnswerCache {

@@ -138,8 +138,8 @@ fn run(
         which,
         environment,
         configuration: configuration(),
-        cache: own_folder("XDG_CACHE_HOME", ".cache"),
-        directory: StateDirectory::find(folder_of("XDG_STATE_HOME")),
+        cache: own_directory("XDG_CACHE_HOME", ".cache"),
+        directory: StateDirectory::find(directory_of("XDG_STATE_HOME")),
         interrupts: Interrupts::new(notes.spinner()),
         notes,
     };
@@ -198,25 +198,25 @@ fn version() -> String {
     }
 }
 
-/// The configuration file. Without a home it has an empty path, because a relative one would be in the current folder.
+/// The configuration file. Without a home it has an empty path, because a relative one would be in the current directory.
 fn configuration() -> PathBuf {
-    let folder = own_folder("XDG_CONFIG_HOME", ".config");
-    folder
-        .map(|folder| folder.join("config.toml"))
+    let directory = own_directory("XDG_CONFIG_HOME", ".config");
+    directory
+        .map(|directory| directory.join("config.toml"))
         .unwrap_or_default()
 }
 
-/// The folder `q` below the one that a variable names, else below one of the home, on every platform. `None` without a home.
-fn own_folder(variable: &str, name: &str) -> Option<PathBuf> {
-    let folder = folder_of(variable).or_else(|| {
-        let folders = directories::BaseDirs::new()?;
-        absolute(folders.home_dir().join(name))
+/// The directory `q` below the one that a variable names, else below one of the home, on every platform. `None` without a home.
+fn own_directory(variable: &str, name: &str) -> Option<PathBuf> {
+    let directory = directory_of(variable).or_else(|| {
+        let directories = directories::BaseDirs::new()?;
+        absolute(directories.home_dir().join(name))
     });
-    Some(folder?.join("q"))
+    Some(directory?.join("q"))
 }
 
-/// The folder that a variable names. The XDG base directory specification demands that a relative one is ignored.
-fn folder_of(variable: &str) -> Option<PathBuf> {
+/// The directory that a variable names. The XDG base directory specification demands that a relative one is ignored.
+fn directory_of(variable: &str) -> Option<PathBuf> {
     absolute(std::env::var_os(variable)?.into())
 }
 

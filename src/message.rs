@@ -480,7 +480,7 @@ pub mod tests {
 
     use super::*;
 
-    /// The rows of a table, with bars between its columns. A dash stands for nothing, ␊ for a line end where the test
+    /// The rows of a table, with bars between its columns. A dash stands for nothing, ␊ for a newline where the test
     /// replaces it.
     pub fn rows<const COLUMNS: usize>(table: &str) -> Vec<[&str; COLUMNS]> {
         let mut rows = Vec::new();

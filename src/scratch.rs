@@ -34,12 +34,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a directory in this folder, which is made, too.
-    pub fn create(folder: &Path) -> io::Result<Scratch> {
-        make_directory(folder, PRIVATE)?;
+    /// Makes a directory in this directory, which is made, too.
+    pub fn create(directory: &Path) -> io::Result<Scratch> {
+        make_directory(directory, PRIVATE)?;
         for _ in 0..ATTEMPTS {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!("{}-{number}", process::id()));
+            let path = directory.join(format!("{}-{number}", process::id()));
             match DirBuilder::new().mode(PRIVATE).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
@@ -72,9 +72,9 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the directories in a folder that no running q has locked.
-pub fn sweep(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else {
+/// Removes the directories in a directory that no running q has locked.
+pub fn sweep(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else {
         return;
     };
     for entry in entries.flatten() {
@@ -105,12 +105,12 @@ fn is_at(directory: &File, path: &Path) -> bool {
 
 /// Finds a directory that cannot be read perhaps.
 #[cfg(target_os = "linux")]
-const FOUND: OFlags = FOLDER.union(OFlags::PATH);
+const FOUND: OFlags = DIRECTORY.union(OFlags::PATH);
 #[cfg(not(target_os = "linux"))]
-const FOUND: OFlags = FOLDER;
+const FOUND: OFlags = DIRECTORY;
 
 /// Opens a directory, and never what a link leads to.
-const FOLDER: OFlags = OFlags::DIRECTORY
+const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
@@ -119,7 +119,7 @@ fn readable(found: &OwnedFd) -> Result<OwnedFd, Errno> {
     // The number leads to the directory itself, whatever has its name now.
     let own = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
     let _ = fs::set_permissions(own, fs::Permissions::from_mode(PRIVATE));
-    openat(found, c".", FOLDER | OFlags::RDONLY, Mode::empty())
+    openat(found, c".", DIRECTORY | OFlags::RDONLY, Mode::empty())
 }
 
 /// Removes a directory with all that is in it, as far as this time allows. What cannot be removed stays.
@@ -146,7 +146,7 @@ fn remove_entries(directory: &File, deadline: Instant) -> io::Result<bool> {
         }
         had_any = true;
         has_removed_any |= unlinkat(directory, name, AtFlags::empty()).is_ok()
-            || remove_folder(directory, name, deadline).is_ok();
+            || remove_directory(directory, name, deadline).is_ok();
     }
     if had_any && !has_removed_any {
         return Err(io::ErrorKind::DirectoryNotEmpty.into());
@@ -155,24 +155,24 @@ fn remove_entries(directory: &File, deadline: Instant) -> io::Result<bool> {
 }
 
 /// Removes a directory in another one, after removing its files and moving its directories up.
-fn remove_folder(parent: &File, name: &CStr, deadline: Instant) -> io::Result<()> {
+fn remove_directory(parent: &File, name: &CStr, deadline: Instant) -> io::Result<()> {
     let found = openat(parent, name, FOUND, Mode::empty())?;
-    let folder = readable(&found)?;
-    for entry in entries_of(&folder)? {
+    let directory = readable(&found)?;
+    for entry in entries_of(&directory)? {
         let entry = entry?;
         let entry = entry.as_c_str();
         if Instant::now() > deadline {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        if unlinkat(&folder, entry, AtFlags::empty()).is_ok() {
+        if unlinkat(&directory, entry, AtFlags::empty()).is_ok() {
             continue;
         }
-        let inner = openat(&folder, entry, FOUND, Mode::empty())?;
+        let inner = openat(&directory, entry, FOUND, Mode::empty())?;
         // A directory that cannot be written cannot move either.
         let _ = readable(&inner);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let new_name = format!(".q-{}-{number}", process::id());
-        renameat(&folder, entry, parent, new_name)?;
+        renameat(&directory, entry, parent, new_name)?;
     }
     unlinkat(parent, name, AtFlags::REMOVEDIR)?;
     Ok(())

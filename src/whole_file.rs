@@ -155,7 +155,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 pub fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(mode).create(directory);
-    made.or_cannot("make the folder", directory)
+    made.or_cannot("make the directory", directory)
 }
 
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.

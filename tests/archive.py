@@ -1,4 +1,4 @@
-"""Makes the archive of a program: archive.py PROGRAM FOLDER.tar.gz SECONDS. The same files and time give the same bytes."""
+"""Makes the archive of a program: archive.py PROGRAM DIRECTORY.tar.gz SECONDS. The same files and time give the same bytes."""
 
 import gzip
 import io
@@ -29,11 +29,11 @@ def main():
     files = {f"{top}/bin/q": program}
     for name, source in FILES.items():
         files[f"{top}/{name}"] = ROOT / source
-    folders = {str(folder) for name in files for folder in pathlib.PurePath(name).parents} - {"."}
+    directories = {str(directory) for name in files for directory in pathlib.PurePath(name).parents} - {"."}
 
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name in sorted(folders):
+        for name in sorted(directories):
             tar.addfile(member(name, tarfile.DIRTYPE, 0o755, seconds))
         for name, source in sorted(files.items()):
             content = source.read_bytes()

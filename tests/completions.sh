@@ -188,7 +188,7 @@ seed = 1
 END
 }
 
-# Each place is a folder with a home, and with the folder "here" that the shells run in.
+# Each place is a directory with a home, and with the directory "here" that the shells run in.
 for place in full empty missing xdg relative files; do
     mkdir -p "$scratch/$place/home" "$scratch/$place/here"
 done

@@ -71,12 +71,12 @@ with() {
 as_root=
 [ "$(id -u)" = 0 ] || as_root='unshare --user --map-root-user'
 
-# in_root FOLDER HOME COMMAND…: where there is nothing but the files of the folder.
+# in_root DIRECTORY HOME COMMAND…: where there is nothing but the files of the directory.
 in_root() {
-    folder=$1 home=$2
+    directory=$1 home=$2
     shift 2
     # shellcheck disable=SC2086 # several words, or none
-    with "$home" $as_root chroot "$folder" "$@"
+    with "$home" $as_root chroot "$directory" "$@"
 }
 
 # answers WHERE HOME COMMAND…: that q answers and follows up, and has both in the conversation that it keeps below this home.
@@ -125,7 +125,7 @@ fi
 
 cross=$(sh tests/venv.sh cross 'a compiler for other systems' --no-deps)
 tools=$root/target/try/cargo-deb
-PATH=$PATH:$tools/bin # cargo would warn of a folder that is not in it
+PATH=$PATH:$tools/bin # cargo would warn of a directory that is not in it
 cargo install --quiet cargo-deb --version 3.8.0 --locked --no-default-features --root "$tools"
 for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl; do
     rustup target add "$target"

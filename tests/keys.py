@@ -131,28 +131,28 @@ UNDO = {"bash": "C-_", "zsh": "C-_", "fish": "C-z"}
 
 
 class Terminal:
-    """A shell on a screen of 70 by 16, in a folder of its own."""
+    """A shell on a screen of 70 by 16, in a directory of its own."""
 
     def __init__(self, shell, q, server, columns=70, program="q", **variables):
         self.shell, self.server = shell, server
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"q-keys-{shell}-"))
-        (self.folder / "bin").mkdir()
-        (self.folder / "bin" / program).symlink_to(q)
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"q-keys-{shell}-"))
+        (self.directory / "bin").mkdir()
+        (self.directory / "bin" / program).symlink_to(q)
         for name, text in SETUP.items():
-            (self.folder / {"zsh": ".zshrc"}.get(name, f"setup.{name}")).write_text(text)
+            (self.directory / {"zsh": ".zshrc"}.get(name, f"setup.{name}")).write_text(text)
         self.environment = {
-            "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HOME": str(self.folder), "ZDOTDIR": str(self.folder),
+            "PATH": f"{self.directory}/bin:{os.environ['PATH']}", "HOME": str(self.directory), "ZDOTDIR": str(self.directory),
             "TERM": "tmux", "LC_ALL": "C.UTF-8", "ROOT": str(ROOT), "PROGRAM": program, "Q_PROVIDER": "llamacpp", "Q_MODEL": "m",
             "LLAMACPP_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1", "Q_RETRIES": "0", **variables,
         }
         command = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in self.environment.items())])
-        self.tmux("new-session", "-d", "-x", str(columns), "-y", "16", "-c", self.folder, f"{command} {START[shell]}")
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", "16", "-c", self.directory, f"{command} {START[shell]}")
         self.tmux("set-option", "-g", "remain-on-exit", "on")
         atexit.register(self.close)
         self.see(lambda screen: "> " in screen.replace(">\n", "> \n"))
 
     def tmux(self, *arguments):
-        command = ["tmux", "-S", self.folder / "tmux", "-f", "/dev/null", *arguments]
+        command = ["tmux", "-S", self.directory / "tmux", "-f", "/dev/null", *arguments]
         return subprocess.run(command, stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True).stdout
 
     def until(self, found, what):
@@ -185,7 +185,7 @@ class Terminal:
     def line(self):
         """Takes the line that stands at the prompt, and leaves an empty screen."""
         self.press("C-l", "C-x", "l")
-        file = self.folder / "line"
+        file = self.directory / "line"
         self.until(file.exists, "the line is not written")
         line = file.read_text().rstrip("\n")
         file.unlink()
@@ -197,7 +197,7 @@ class Terminal:
 
     def close(self):
         self.tmux("kill-server")
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.directory)
 
 
 def the_key(shell, q, server):
@@ -215,7 +215,7 @@ def the_key(shell, q, server):
         terminal.is_line(wish)
 
     # While the answer is on its way; then the command comes in place of the wish, and undo brings that back.
-    wish = "slowly find the largest files that are somewhere below this folder, please"
+    wish = "slowly find the largest files that are somewhere below this directory, please"
     terminal.ask(wish)
     terminal.see(f"> {wish} {WAITING}")
     server.released.set()
@@ -252,13 +252,13 @@ def the_key(shell, q, server):
     terminal.is_line(about)
 
     # Nothing has run, until the user says so.
-    files = {path.name for path in terminal.folder.iterdir()}
+    files = {path.name for path in terminal.directory.iterdir()}
     assert "ran" not in files, files
-    assert not (terminal.folder / ".local/state/q/sessions").exists()
+    assert not (terminal.directory / ".local/state/q/sessions").exists()
     terminal.ask("make a file")
     terminal.see("> touch ran")
     terminal.press("Enter")
-    terminal.until((terminal.folder / "ran").exists, "Enter does not run the command")
+    terminal.until((terminal.directory / "ran").exists, "Enter does not run the command")
 
 
 def another_key(shell, q, server):
@@ -276,7 +276,7 @@ def another_key(shell, q, server):
 def questions_in_completions(shell, q, server):
     terminal = Terminal(shell, q, server, columns=120)
     for question in ["why: \"a\" 'b' $(touch ran) \\n %F{red}", "one\ntwo\t\x1b[31mred\x9b\u202eevil `touch ran`"]:
-        subprocess.run([q, "-n", question], env=terminal.environment, cwd=terminal.folder, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([q, "-n", question], env=terminal.environment, cwd=terminal.directory, stdout=subprocess.DEVNULL, check=True)
     terminal.type("q -s session_")
     # The first completes what is common.
     terminal.press(*["Tab"] * {"bash": 3, "zsh": 2, "fish": 1}[shell])
@@ -287,7 +287,7 @@ def questions_in_completions(shell, q, server):
         screen = terminal.see("why: \"a\" 'b' $(touch ran) \\n %F{red}")
         screen = terminal.see("one two ^[[31mred<9B><U+202E>evil `touch ran`")
         assert "\u202e" not in screen, screen
-    assert not (terminal.folder / "ran").exists()
+    assert not (terminal.directory / "ran").exists()
 
 
 def main():

@@ -1,5 +1,5 @@
-"""Checks that src/ imports only downwards: a folder, or a file beside the folders, from floors below its own; a file of
-a folder never from its parent, nor from a file that imports it. Each file begins with its duty, and one whose duty says
+"""Checks that src/ imports only downwards: a directory, or a file beside the directories, from floors below its own; a file of
+a directory never from its parent, nor from a file that imports it. Each file begins with its duty, and one whose duty says
 “(pure)” opens nothing.
 """
 

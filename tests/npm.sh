@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the path of a folder that has the npm packages of a file of tests/, installed below target/ on first use:
-# npm.sh FOLDER installs tests/FOLDER/packages.txt.
+# Prints the path of a directory that has the npm packages of a file of tests/, installed below target/ on first use:
+# npm.sh DIRECTORY installs tests/DIRECTORY/packages.txt.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)

@@ -34,7 +34,7 @@ pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     print_done(&done, &report, &question, arguments, context)
 }
 
-/// Prints the report of a change. If that fails, the error says that the change was made all the same.
+/// Prints the report of a change. If that fails, the error says that the change was made anyway.
 fn print_done(
     done: &str,
     report: &Value,

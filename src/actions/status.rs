@@ -174,7 +174,7 @@ impl Report {
             let path = answers.directory.display().to_string();
             let CacheSize { files, bytes } = answers.size();
             let size = bytes.div_ceil(1_000);
-            self.line(&format!("known answers  {path} ({files}, {size} kB)"));
+            self.line(&format!("cached answers {path} ({files}, {size} kB)"));
             self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});
         }
     }

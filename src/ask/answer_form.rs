@@ -211,7 +211,9 @@ fn is_path(spec: &str) -> bool {
 }
 
 fn is_shell_pipe(spec: &str) -> bool {
-    SHELL_PIPES.iter().any(|folder| spec.starts_with(folder))
+    SHELL_PIPES
+        .iter()
+        .any(|directory| spec.starts_with(directory))
 }
 
 /// Reads the shape that `--schema` asks for.

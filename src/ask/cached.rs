@@ -88,7 +88,7 @@ impl Run<'_> {
     }
 
     /// Prints a cached answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
-    /// the folder must not choose the next one.
+    /// the directory must not choose the next one.
     pub fn print_cached(&self, cached: CachedAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
         dialogue.cached_from = Some(cached.model);
         let reply = Reply::of_cached(cached.answer.len(), &cached.finish);

@@ -193,7 +193,7 @@ impl InputReader {
         })
     }
 
-    /// Puts standard input in its place among the files. White space alone counts as no input, here too.
+    /// Puts standard input in its place among the files. Whitespace alone counts as no input, here too.
     fn read_stdin_as_file(&mut self, place: usize) -> Result<(), Error> {
         let source = InputSource::stdin(true);
         let bytes = self.read_all_of_stdin(&source)?;

@@ -57,7 +57,7 @@ pub fn named_files(name: &OsStr, notes: &Notes) -> Result<Option<NamedFiles>, Er
         (FileSearch::below(path), format!("take all of {shown}"))
     } else {
         match name.to_str() {
-            // A link that leads nowhere is a file, too.
+            // A dangling link is a file, too.
             Some(text) if is_pattern(text) && path.symlink_metadata().is_err() => {
                 let what = format!("use the pattern {shown}");
                 let search = FileSearch::from_pattern(text);
@@ -219,7 +219,7 @@ impl FileSearch {
         notes.note(&format!("{path} is not a regular file; skipped"));
     }
 
-    /// Notes a directory that cannot be listed, or a link that leads nowhere. A link back to a directory above has nothing new.
+    /// Notes a directory that cannot be listed, or a dangling link. A link back to a directory above has nothing new.
     fn note_error(&self, error: &ignore::Error, notes: &Notes) {
         let Some(path) = path_of(error) else {
             return;

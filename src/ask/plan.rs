@@ -142,7 +142,7 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     )))
 }
 
-/// Refuses what known answers cannot serve: tools and searches, and `--again` where only they count.
+/// Refuses what cached answers cannot serve: tools and searches, and `--again` where only they count.
 fn check_cached(settings: &Settings) -> Result<(), Error> {
     let arguments = &settings.typed;
     let is_only = settings.values.cached == Cached::Only;

@@ -92,7 +92,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether nothing but white space has come.
+    /// Whether nothing but whitespace has come.
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty() && !self.budget.is_exhausted()
     }

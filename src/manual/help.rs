@@ -2,7 +2,7 @@
 
 use crate::flags::{FLAGS, Flag, OptionGroup};
 
-/// How q is called: a form and its meaning on each line. The last line has a line end, too.
+/// How q is called: a form and its meaning on each line. The last line has a newline, too.
 pub const SYNOPSIS: &str = "\
 q [OPTIONS] QUESTION...              ask a question
 q [OPTIONS] -f QUESTION...           ask a follow-up question

@@ -1,6 +1,6 @@
 //! Texts with places to fill, and text broken into lines (pure).
 
-/// Fills the places of a template: each `@NAME@` becomes the text of its name, without white space at its end.
+/// Fills the places of a template: each `@NAME@` becomes the text of its name, without whitespace at its end.
 pub fn fill(template: &str, places: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in places {

@@ -14,7 +14,7 @@ use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::Secrets;
 
-/// What the waiting sign says while reasoning comes.
+/// What the spinner says while reasoning comes.
 const THINKING: &str = "thinking";
 
 /// The part of a reply that has arrived since the piece before.

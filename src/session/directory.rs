@@ -210,7 +210,7 @@ impl StateDirectory {
             {
                 continue;
             }
-            // It may have been removed in the meantime, or be a link that leads nowhere.
+            // It may have been removed in the meantime, or be a dangling link.
             let Some(metadata) = metadata(&path)? else {
                 continue;
             };

@@ -13,7 +13,7 @@ use super::timestamp::Timestamp;
 use crate::text::search::Word;
 use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, ReadFailure, Temporary, rename_new};
 
-/// Reads what is at a path. A link that leads nowhere is nothing.
+/// Reads what is at a path. A dangling link is nothing.
 pub fn read(path: &Path) -> Found {
     read_again(path, None)
 }

@@ -178,7 +178,7 @@ pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, String> {
         return canonicalize(&directory.join(target));
     }
     let directory = fs::canonicalize(directory)
-        .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
+        .map_err(|error| format!("{}: its directory cannot be used: {error}", path.display()))?;
     Ok(directory.join(path.file_name().unwrap_or_default()))
 }
 

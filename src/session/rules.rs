@@ -45,7 +45,7 @@ pub enum Swept {
     Never,
     /// Once it was not used for longer than `keep`.
     AfterKeep,
-    /// Once it is a day old, unless conversations are kept for ever.
+    /// Once it is a day old, unless conversations are kept forever.
     AfterADay,
 }
 
@@ -263,7 +263,7 @@ pub fn is_removed_when_left(kind: FileKind, found: &Found) -> bool {
 pub struct Rules {
     /// The most exchanges that the conversation keeps; at least 1.
     pub pairs: usize,
-    /// How long a conversation that is not current is kept; `None` means for ever, and zero not at all.
+    /// How long a conversation that is not current is kept; `None` means forever, and zero not at all.
     pub keep: Option<Duration>,
     /// The longest idle time of a conversation that is continued; `None` means no limit.
     pub expire: Option<Duration>,

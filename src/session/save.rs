@@ -27,7 +27,7 @@ pub struct Saver {
     /// The tools that come with this exchange and stay with the conversation; an empty list removes the earlier ones.
     pub tools: Option<Vec<String>>,
     pub rules: Rules,
-    /// The folder of what can be had again, where killed runs may have left temporary directories.
+    /// The directory of what can be had again, where killed runs may have left temporary directories.
     pub cache: Option<PathBuf>,
 }
 

@@ -123,7 +123,7 @@ fn with_number(directory: &StateDirectory, number: usize) -> Result<PathBuf, Err
 }
 
 impl Handle {
-    /// Opens the conversation; `None` if there is none. A link that leads nowhere is none, but nothing can be written there.
+    /// Opens the conversation; `None` if there is none. A dangling link is none, but nothing can be written there.
     pub fn open(&self) -> Result<Option<Conversation>, Error> {
         let asks = self.purpose == Purpose::Ask;
         let failure = match disk::read(&self.path) {

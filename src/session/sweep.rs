@@ -25,7 +25,7 @@ const AT_ONCE: usize = 100;
 /// How long to wait for the lock before the rest is left for the next day.
 const SWEEP_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Sweeps at most once a day, also the temporary directories in `cache`. If the settings keep conversations for ever, it removes
+/// Sweeps at most once a day, also the temporary directories in `cache`. If the settings keep conversations forever, it removes
 /// none of their files, also not what killed runs have left.
 pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, cache: Option<&Path>) {
     let now = SystemTime::now();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toml::de::DeValue;
 
-use super::paths::check_folder;
+use super::paths::check_directory;
 use super::sections::{section, unknown_key};
 use super::value::{ConfigError, strings, switch};
 use crate::text::habits::WordPlace;
@@ -11,9 +11,9 @@ use crate::text::habits::WordPlace;
 /// The key `confine` of a section. Paths are as they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confinement {
-    /// Files and folders that it may read and run.
+    /// Files and directories that it may read and run.
     pub read: Vec<String>,
-    /// Files and folders that it may change, too.
+    /// Files and directories that it may change, too.
     pub write: Vec<String>,
     /// It may reach the network.
     pub network: bool,
@@ -43,7 +43,7 @@ impl Confinement {
 fn paths(value: &DeValue) -> Result<Vec<String>, String> {
     let paths = strings(value)?;
     for path in &paths {
-        check_folder(path)?;
+        check_directory(path)?;
     }
     Ok(paths)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::origin::Environment;
-use super::paths::{check_folder, check_program};
+use super::paths::{check_directory, check_program};
 use super::program::LocalProgram;
 use super::tools::{NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 use super::value;
@@ -301,9 +301,9 @@ impl SectionReader<'_> {
             }
         }
         if let Some(cwd) = section.get("cwd") {
-            let folder = self.fill(&cwd)?.text;
-            check_folder(&folder).map_err(|reason| cwd.explain(reason))?;
-            program.cwd = Some(folder);
+            let directory = self.fill(&cwd)?.text;
+            check_directory(&directory).map_err(|reason| cwd.explain(reason))?;
+            program.cwd = Some(directory);
         }
         Ok(program)
     }

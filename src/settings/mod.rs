@@ -362,7 +362,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         Ok(text) => text,
         Err(error) => {
             return match error.kind() {
-                // If the home is not a folder, there is no configuration either.
+                // If the home is not a directory, there is no configuration either.
                 ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(nothing),
                 ErrorKind::PermissionDenied if !is_own(path) => Ok(file::File {
                     is_out_of_reach: true,
@@ -422,8 +422,8 @@ mod tests {
 
     #[test]
     fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("config.toml");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("config.toml");
         for (file, keep, days, wraps) in [
             ("wrap = false", "3d", 3, false),
             ("keep = ", "3d", 3, true),

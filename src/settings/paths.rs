@@ -20,15 +20,15 @@ pub fn check_program(program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the folder that a program is started in: a path, the home folder `~`, or `.`, which is where q is started.
-pub fn check_folder(folder: &str) -> Result<(), String> {
-    if folder == "." || folder == "~" {
+/// Checks the directory that a program is started in: a path, the home directory `~`, or `.`, which is where q is started.
+pub fn check_directory(directory: &str) -> Result<(), String> {
+    if directory == "." || directory == "~" {
         return Ok(());
     }
-    check_path(folder).map_err(|reason| format!("{reason}, or \".\""))
+    check_path(directory).map_err(|reason| format!("{reason}, or \".\""))
 }
 
-/// The path with the home folder in place of a leading `~`.
+/// The path with the home directory in place of a leading `~`.
 pub fn expand_home(path: &str, environment: &Environment) -> Result<String, String> {
     let below = path
         .strip_prefix('~')
@@ -38,7 +38,7 @@ pub fn expand_home(path: &str, environment: &Environment) -> Result<String, Stri
     };
     match environment.get("HOME") {
         Some(home) if home.starts_with('/') => Ok(format!("{home}{below}")),
-        _ => Err(format!("{path} needs HOME, which names no folder")),
+        _ => Err(format!("{path} needs HOME, which names no directory")),
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_absolute_or_in_the_home_folder() {
+    fn a_path_is_absolute_or_in_the_home_directory() {
         let environment = Environment::new(&[("HOME", "/home/me")]);
         for (path, expected) in [
             ("/a", "/a"),
@@ -57,19 +57,19 @@ mod tests {
         ] {
             assert_eq!(check_path(path), Ok(()), "{path}");
             assert_eq!(check_program(path), Ok(()), "{path}");
-            assert_eq!(check_folder(path), Ok(()), "{path}");
+            assert_eq!(check_directory(path), Ok(()), "{path}");
             let found = expand_home(path, &environment);
             assert_eq!(found.as_deref(), Ok(expected), "{path}");
         }
         for path in ["a/b", "./a", "../a", "~me/a", ".~/a"] {
             assert!(check_path(path).is_err(), "{path}");
             assert!(check_program(path).is_err(), "{path}");
-            assert!(check_folder(path).is_err(), "{path}");
+            assert!(check_directory(path).is_err(), "{path}");
         }
         // Without a slash, a program is looked up, and nothing else is a path.
         assert_eq!(check_program("~a"), Ok(()));
         assert!(check_path("a").is_err());
-        assert_eq!(check_folder("."), Ok(()));
+        assert_eq!(check_directory("."), Ok(()));
         for (path, expected) in [("~", "/home/me"), ("~a", "~a"), ("a", "a")] {
             let found = expand_home(path, &environment);
             assert_eq!(found.as_deref(), Ok(expected), "{path}");

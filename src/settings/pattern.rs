@@ -5,7 +5,7 @@ use glob::Pattern;
 /// Whether a pattern matches the entire name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut with_stars = Pattern::escape(pattern).replace("[*]", "*");
-    // The library takes two stars for folders.
+    // The library takes two stars for directories.
     while with_stars.contains("**") {
         with_stars = with_stars.replace("**", "*");
     }

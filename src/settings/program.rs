@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::confinement::Confinement;
 use super::origin::Environment;
-use super::paths::check_folder;
+use super::paths::check_directory;
 use super::pattern;
 use super::sections::unknown_key;
 use super::value::{self, ConfigError};
@@ -45,7 +45,7 @@ pub struct LocalProgram {
     pub is_shared: bool,
     /// Patterns for more variables to pass on from q's own environment.
     pub env_from: Vec<String>,
-    /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
+    /// `None` is the home directory, which `~/` stands for, too; `.` is the directory that q was started in.
     pub cwd: Option<String>,
     /// What the kernel lets it do; `None` if that is everything that the user may do.
     pub confine: Option<Confinement>,
@@ -67,9 +67,9 @@ impl LocalProgram {
             "env_from" => self.env_from.extend(value::strings(value)?),
             "confine" => self.confine = Some(Confinement::parse(value)?),
             "cwd" => {
-                let folder = value::string(value)?;
-                check_folder(&folder)?;
-                self.cwd = Some(folder);
+                let directory = value::string(value)?;
+                check_directory(&directory)?;
+                self.cwd = Some(directory);
             }
             _ => return Err(unknown_key(WordPlace::Server, key)),
         }

@@ -66,7 +66,7 @@ pub fn apply(
 }
 
 /// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name. `read_beside`
-/// reads a file whose path may start from the folder of the configuration file.
+/// reads a file whose path may start from the directory of the configuration file.
 fn system_prompt(
     role: &RoleSection,
     prompt: Option<PathBuf>,
@@ -132,8 +132,8 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     for section in sections {
         names.push(section.name.clone());
     }
-    if let Some(folder) = file.parent()
-        && let Ok(entries) = fs_err::read_dir(folder.join("roles"))
+    if let Some(directory) = file.parent()
+        && let Ok(entries) = fs_err::read_dir(directory.join("roles"))
     {
         for entry in entries.flatten() {
             if let Some(name) = entry.path().file_stem().and_then(OsStr::to_str)
@@ -151,10 +151,10 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
 
 /// The file that is the system prompt of a role, if there is one.
 fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
-    let folder = file.parent()?.join("roles");
+    let directory = file.parent()?.join("roles");
     let paths = [
-        folder.join(format!("{name}.md")),
-        folder.join(name).join("system.md"),
+        directory.join(format!("{name}.md")),
+        directory.join(name).join("system.md"),
     ];
     paths.into_iter().find(|path| path.is_file())
 }

@@ -89,7 +89,7 @@ pub enum SettingKind {
     Whole(RangeInclusive<usize>, fn(&mut Values, usize)),
     /// A number from 1, or the word `all` for no limit.
     Limit(fn(&mut Values, usize)),
-    /// A full path, or one in the home folder (`~/`).
+    /// An absolute path, or one in the home directory (`~/`).
     Path(fn(&mut Values, String)),
     /// A duration, or `0` alone.
     Span(fn(&mut Values, Option<Duration>)),
@@ -297,7 +297,7 @@ impl SettingRow {
         format!("Q_{}", self.key.to_ascii_uppercase())
     }
 
-    /// The text of a value with the home folder in place of `~`, where that is a path.
+    /// The text of a value with the home directory in place of `~`, where that is a path.
     pub fn expand(&self, text: &str, environment: &Environment) -> Result<String, String> {
         match self.kind {
             Path(_) => expand_home(text, environment),

@@ -120,7 +120,7 @@ impl ItemReader {
         Ok(None)
     }
 
-    /// The items of the complete answer that have not been read, as lines without the last line end. `json` is the part of it
+    /// The items of the complete answer that have not been read, as lines without the last newline. `json` is the part of it
     /// that fits the schema.
     pub fn remaining(&mut self, json: &str) -> Result<String, ItemFault> {
         self.restart();
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// JSON of any kind, with white space between its values.
+    /// JSON of any kind, with whitespace between its values.
     fn value() -> impl Strategy<Value = String> {
         let scalar = prop_oneof![
             Just("null".to_owned()),

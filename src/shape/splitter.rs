@@ -25,7 +25,7 @@ pub struct ListSplitter {
     has_field: bool,
 }
 
-/// What comes next, except for white space.
+/// What comes next, except for whitespace.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     /// The JSON, or the mark of a code fence.

@@ -178,7 +178,7 @@ impl Argv {
         short_form::schema_of(&self.inputs)
     }
 
-    /// The command with these arguments. An element whose argument is missing is left out. `resolve` gives the full path for
+    /// The command with these arguments. An element whose argument is missing is left out. `resolve` gives the absolute path for
     /// an argument of type `path`. An error says to the model why the arguments are refused.
     pub fn fill(
         &self,

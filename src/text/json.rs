@@ -67,7 +67,7 @@ pub fn is_object(json: &str) -> bool {
     is_valid && json.trim_ascii_start().starts_with('{')
 }
 
-/// JSON without white space between its values.
+/// JSON without whitespace between its values.
 pub fn compact(json: &str) -> String {
     into_compact(json.to_owned())
 }

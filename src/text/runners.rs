@@ -118,7 +118,7 @@ const MANY_IN_ONE: &[&str] = &["busybox", "toybox"];
 /// Whether a program runs code that somebody gives it, with these arguments.
 fn runs_code(program: &str, arguments: &[String]) -> bool {
     let name = name_of(program);
-    // The configuration of git can name programs, and so can its folder of programs.
+    // The configuration of git can name programs, and so can its directory of programs.
     let is_configured = |argument: &String| {
         let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
         options.any(|option| argument.starts_with(option))
@@ -126,7 +126,7 @@ fn runs_code(program: &str, arguments: &[String]) -> bool {
     RUNNERS.contains(&name) || (name == "git" && arguments.iter().any(is_configured))
 }
 
-/// The name of a program without its folder, and without digits and dots at its end.
+/// The name of a program without its directory, and without digits and dots at its end.
 fn name_of(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or_default();
     name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.')

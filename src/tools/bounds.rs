@@ -15,7 +15,7 @@ pub struct Bounds {
     pub network: bool,
 }
 
-/// A file or folder that a program may reach.
+/// A file or directory that a program may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundPath {
     /// As the section has it, from the root on.
@@ -49,7 +49,7 @@ impl Bounds {
         let mut paths = bounds.read.iter().chain(&bounds.write);
         if let Some(path) = paths.find(|path| bounds.may_have_made(path)) {
             return Err(format!(
-                "confine: {} is behind a link in a folder of write and leads out of it, so the program itself may have made the link; write {} if that is what you mean",
+                "confine: {} is behind a link in a directory of write and leads out of it, so the program itself may have made the link; write {} if that is what you mean",
                 path.written.display(),
                 path.real.display()
             ));
@@ -63,21 +63,21 @@ impl Bounds {
         let others = || self.write.iter().filter(|own| *own != path);
         let is_writable = |real: &Path| others().any(|own| real.starts_with(&own.real));
         let is_own_link = |part: &Path| {
-            let folder = part
+            let directory = part
                 .parent()
-                .and_then(|folder| fs::canonicalize(folder).ok());
-            part.is_symlink() && folder.is_some_and(|folder| is_writable(&folder))
+                .and_then(|directory| fs::canonicalize(directory).ok());
+            part.is_symlink() && directory.is_some_and(|directory| is_writable(&directory))
         };
         !is_writable(&path.real) && path.written.ancestors().any(is_own_link)
     }
 
     /// Whether a directory is among the paths, or below one of them, once links are followed.
-    pub fn has_folder(&self, folder: &Path) -> bool {
-        let Ok(folder) = fs::canonicalize(folder) else {
+    pub fn has_directory(&self, directory: &Path) -> bool {
+        let Ok(directory) = fs::canonicalize(directory) else {
             return false;
         };
         let mut paths = self.read.iter().chain(&self.write);
-        paths.any(|path| folder.starts_with(&path.real))
+        paths.any(|path| directory.starts_with(&path.real))
     }
 
     /// What a person reads before a call: the last part of each path, unless two have the same.
@@ -95,7 +95,7 @@ impl Bounds {
         self.said(name_of)
     }
 
-    /// The same with full paths.
+    /// The same with absolute paths.
     pub fn full_summary(&self) -> String {
         self.said(|path| path.display().to_string())
     }
@@ -141,7 +141,7 @@ impl Bounds {
     }
 }
 
-/// The full path of something that is there.
+/// The absolute path of something that is there.
 fn resolve(path: &str, own: &Environment) -> Result<BoundPath, String> {
     let expanded = expand_home(path, own)?;
     let written = path::absolute(&expanded).map_err(|error| format!("{path}: {error}"))?;

@@ -92,24 +92,25 @@ impl Commands {
             return Err(format!("There is no command {tool}."));
         };
         let resolve = |path: &str| {
-            let folder = &program.folder;
+            let directory = &program.directory;
             // The model must not learn whether there is such a file elsewhere.
-            resolve(path, folder).ok_or_else(|| format!("names nothing below {}", folder.display()))
+            resolve(path, directory)
+                .ok_or_else(|| format!("names nothing below {}", directory.display()))
         };
         let filled = command.argv.fill(arguments, resolve)?;
         Ok((command, program, filled))
     }
 }
 
-/// The full path of a file in a directory or below it, where every link has been followed.
-fn resolve(path: &str, folder: &Path) -> Option<String> {
+/// The absolute path of a file in a directory or below it, where every link has been followed.
+fn resolve(path: &str, directory: &Path) -> Option<String> {
     // An empty path would be the directory itself.
     if path.is_empty() {
         return None;
     }
-    let file = fs::canonicalize(folder.join(path)).ok()?;
-    let folder = fs::canonicalize(folder).ok()?;
-    if !file.starts_with(folder) {
+    let file = fs::canonicalize(directory.join(path)).ok()?;
+    let directory = fs::canonicalize(directory).ok()?;
+    if !file.starts_with(directory) {
         return None;
     }
     file.into_os_string().into_string().ok()
@@ -321,7 +322,7 @@ mod tests {
             file: argv[0].clone().into(),
             command: Vec::new(),
             environment,
-            folder: "/".into(),
+            directory: "/".into(),
             confined: None,
         };
         execute(&program, &argv, stdin, Some(timeout), groups).expect("a command")

@@ -28,7 +28,7 @@ const OWN_FOLDERS: &[(&str, &str)] = &[
 pub struct Confined {
     pub bounds: Bounds,
     /// Its temporary directory is made in it.
-    pub scratch_folder: PathBuf,
+    pub scratch_directory: PathBuf,
     /// It starts in its temporary directory.
     pub starts_in_scratch: bool,
 }
@@ -49,13 +49,13 @@ impl Confined {
         program: PathBuf,
         variables: &[(String, OsString)],
     ) -> io::Result<(Child, Scratch)> {
-        let scratch = Scratch::create(&self.scratch_folder)?;
+        let scratch = Scratch::create(&self.scratch_directory)?;
         for (name, below) in OWN_FOLDERS {
             if !variables.iter().any(|(set, _)| set == name) {
                 // Without a slash at its end.
-                let mut folder = scratch.path.clone();
-                folder.extend(below.split('/').filter(|part| !part.is_empty()));
-                command.env(name, folder);
+                let mut directory = scratch.path.clone();
+                directory.extend(below.split('/').filter(|part| !part.is_empty()));
+                command.env(name, directory);
             }
         }
         if self.starts_in_scratch {

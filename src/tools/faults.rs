@@ -53,7 +53,7 @@ pub fn without_files(name: &str, command: &Command) -> Option<Error> {
         return None;
     }
     Some(Error::settings(format!(
-        "tools.{name}: a path in input is below cwd, so set cwd to a folder of confine.read or confine.write"
+        "tools.{name}: a path in input is below cwd, so set cwd to a directory of confine.read or confine.write"
     )))
 }
 
@@ -101,8 +101,8 @@ pub fn bounds(
     }
     let bounds = found.map_err(|reason| wrong(&reason))?;
     if let Some(cwd) = &local.cwd {
-        let folder = expand_home(cwd, own).map_err(|reason| wrong(&reason))?;
-        if !bounds.has_folder(Path::new(&folder)) {
+        let directory = expand_home(cwd, own).map_err(|reason| wrong(&reason))?;
+        if !bounds.has_directory(Path::new(&directory)) {
             return Err(wrong(&format!(
                 "cwd = {cwd:?} is neither below a path of confine.read nor of confine.write"
             )));
@@ -170,20 +170,22 @@ fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     })
 }
 
-/// The file of a program: by its full path, or by its name in the PATH that it will have itself. Relative directories of PATH do
+/// The file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories of PATH do
 /// not count, because they would depend on where q is started.
 pub fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
-    let folders = if name.contains('/') {
+    let directories = if name.contains('/') {
         vec![PathBuf::new()]
     } else {
         let mut variables = variables.iter();
         let path = variables.find(|(variable, _)| variable == "PATH");
         let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
         env::split_paths(path)
-            .filter(|folder| folder.is_absolute())
+            .filter(|directory| directory.is_absolute())
             .collect()
     };
-    let mut files = folders.into_iter().map(|folder| folder.join(name));
+    let mut files = directories
+        .into_iter()
+        .map(|directory| directory.join(name));
     files.find(|file| file.is_absolute() && is_program(file))
 }
 

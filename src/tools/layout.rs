@@ -286,7 +286,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_a_model_writes_moves_nothing_else_on_any_terminal(
-            // Any characters, line ends and blanks, and those that are shown or look as if they could be.
+            // Any characters, newlines and blanks, and those that are shown or look as if they could be.
             text in prop::collection::vec(
                 prop_oneof![
                     any::<char>(),

@@ -134,14 +134,14 @@ impl Preparation<'_> {
         let file = find_program(name, &command[0], &environment)?;
         let bounds = faults::bounds(name, local, own)?;
         let cwd = local.cwd.as_deref().unwrap_or("~");
-        let folder = expand_home(cwd, own).map_err(|reason| {
+        let directory = expand_home(cwd, own).map_err(|reason| {
             Error::settings(format!("tools.{name}: {reason}; set HOME or cwd"))
         })?;
         // The model reads its name if a path leads out of it.
-        let folder = path::absolute(folder).ok();
-        let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        let directory = path::absolute(directory).ok();
+        let Some(directory) = directory.filter(|directory| directory.is_dir()) else {
             return Err(Error::settings(format!(
-                "tools.{name}: {cwd} is not a folder, so nothing can start there"
+                "tools.{name}: {cwd} is not a directory, so nothing can start there"
             )));
         };
         let mut confined = None;
@@ -149,12 +149,12 @@ impl Preparation<'_> {
             keep_variables(&mut environment, &local.env);
             let Some(cache) = self.cache else {
                 return Err(Error::settings(format!(
-                    "tools.{name}: there is no home folder, so there is no place for its temporary directory"
+                    "tools.{name}: there is no home directory, so there is no place for its temporary directory"
                 )));
             };
             confined = Some(Confined {
                 bounds,
-                scratch_folder: cache.join("tmp"),
+                scratch_directory: cache.join("tmp"),
                 starts_in_scratch: local.cwd.is_none(),
             });
         }
@@ -166,7 +166,7 @@ impl Preparation<'_> {
             file,
             command,
             environment,
-            folder,
+            directory,
             confined,
         })
     }

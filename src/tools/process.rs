@@ -268,7 +268,7 @@ pub struct Program {
     pub command: Vec<String>,
     /// Its environment; it gets no other variables.
     pub environment: Vec<(String, OsString)>,
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// `None` if it may do all that the user may do.
     pub confined: Option<Confined>,
 }
@@ -339,7 +339,7 @@ impl Process {
         // Its name as it is configured, but with the home directory in place of `~`: a Python of its own looks next to it.
         command.arg0(program.command.first().unwrap_or(&argv[0]));
         command.args(&argv[1..]);
-        command.current_dir(&program.folder);
+        command.current_dir(&program.directory);
         command.env_clear();
         command.envs(program.environment.iter().cloned());
         command.stdin(stdin);
@@ -538,7 +538,7 @@ mod tests {
             file: "/bin/sh".into(),
             command,
             environment,
-            folder: "/".into(),
+            directory: "/".into(),
             confined: None,
         };
         let (sender, lines) = mpsc::channel();
@@ -701,7 +701,7 @@ mod tests {
             file: "/bin/sh".into(),
             command,
             environment,
-            folder: "/".into(),
+            directory: "/".into(),
             confined: None,
         };
         let (sender, lines) = mpsc::channel();
@@ -770,7 +770,7 @@ mod tests {
             file: "/bin/sleep".into(),
             command: ["sleep", "1000"].map(str::to_owned).to_vec(),
             environment: Vec::new(),
-            folder: "/".into(),
+            directory: "/".into(),
             confined: None,
         };
         let spawned = Process::spawn(&program, &program.command, Stdio::null(), COMMAND, &groups);

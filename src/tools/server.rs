@@ -148,7 +148,7 @@ mod tests {
             file: "/bin/sh".into(),
             command,
             environment,
-            folder: "/".into(),
+            directory: "/".into(),
             confined: None,
         }
     }

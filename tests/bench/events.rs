@@ -106,7 +106,7 @@ fn total(stream: &Stream, events: usize, program: &Path, home: &Path) -> f64 {
     let section =
         format!("[providers.responses]\napi = \"responses\"\nbase_url = \"http://{address}/v1\"\n");
     let configured = home.join("dialects");
-    std::fs::create_dir_all(configured.join("q")).expect("a folder");
+    std::fs::create_dir_all(configured.join("q")).expect("a directory");
     std::fs::write(configured.join("q/config.toml"), section).expect("a file");
     let mut command = Command::new(program);
     command.args([

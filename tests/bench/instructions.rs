@@ -10,8 +10,8 @@ pub fn count(command: &mut Command) -> Option<u64> {
 
 /// The same for a command that writes to `stdout`, which may be a terminal.
 pub fn count_writing_to(stdout: Stdio, command: &mut Command) -> Option<u64> {
-    let folder = tempfile::tempdir().ok()?;
-    let file = folder.path().join("counts");
+    let directory = tempfile::tempdir().ok()?;
+    let file = directory.path().join("counts");
     let mut counted = Command::new("valgrind");
     counted.arg("--tool=callgrind").arg("--quiet");
     counted.arg(format!("--callgrind-out-file={}", file.display()));

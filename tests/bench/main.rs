@@ -57,7 +57,7 @@ const LARGE: usize = 9_000_000;
 const SEARCHED: usize = 1_000;
 const USUAL: usize = 20_000;
 
-/// How many conversations a folder may have, few and many, and the bytes of a small one.
+/// How many conversations a directory may have, few and many, and the bytes of a small one.
 const FEW: usize = 10;
 const MANY: usize = 100_000;
 const SMALL: usize = 2_900;
@@ -125,8 +125,8 @@ fn main() {
     let memory = Path::new("/dev/shm");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let fast = if memory.is_dir() { memory } else { target };
-    let state = tempfile::tempdir_in(fast).expect("a folder");
-    let disk = tempfile::tempdir_in(target).expect("a folder");
+    let state = tempfile::tempdir_in(fast).expect("a directory");
+    let disk = tempfile::tempdir_in(target).expect("a directory");
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(STATIC);
     let (short, long) = (Server::start(SHORT, None), Server::start(LONG, None));
     let bench = Bench {
@@ -287,7 +287,7 @@ impl Bench {
             contestant("version", || with(quiet(Q), ["--version"])),
         ];
         let results = compare(&contestants, 200);
-        let what = "a known answer, `--no-save`";
+        let what = "a cached answer, `--no-save`";
         results.times(what, "known", "`q --version`", "version", "1.5");
     }
 
@@ -403,7 +403,7 @@ impl Bench {
     fn instructions_of_follow_up(&self, name: &str) {
         let added = |program: &Path| {
             let count = |bytes: usize| {
-                let state = tempfile::tempdir_in(&self.state).expect("a folder");
+                let state = tempfile::tempdir_in(&self.state).expect("a directory");
                 self.converse(state.path(), "bench", "", bytes);
                 let asked = ["-s", "bench", "question"];
                 let mut command = self.program(program, &self.short, state.path(), &asked);
@@ -467,7 +467,7 @@ impl Bench {
     }
 
     fn many_conversations(&self) {
-        let folders = [("few", FEW), ("many", MANY)].map(|(name, count)| {
+        let directories = [("few", FEW), ("many", MANY)].map(|(name, count)| {
             let state = self.state.join(name);
             for number in 0..count {
                 let (minute, milliseconds) = (number / 60_000, number % 60_000);
@@ -476,7 +476,7 @@ impl Bench {
             }
             state
         });
-        let [few, many] = &folders;
+        let [few, many] = &directories;
         let terminal = drained_terminal();
         let listed = || {
             let mut command = self.q(&self.short, many, &["--list"]);
@@ -509,10 +509,10 @@ impl Bench {
         results.more("an image of 3.75 MB", "image", "without", "plain", "");
     }
 
-    /// Writes a configuration with tool servers, and returns its folder.
+    /// Writes a configuration with tool servers, and returns its directory.
     fn configure_tools(&self) -> PathBuf {
-        let folder = self.state.join("configured");
-        std::fs::create_dir_all(folder.join("q")).expect("a folder");
+        let directory = self.state.join("configured");
+        std::fs::create_dir_all(directory.join("q")).expect("a directory");
         let section = |(name, pause): (&str, u64)| {
             let program = std::env::current_exe().expect("a program");
             let stamp = self.stamp(name);
@@ -528,8 +528,8 @@ impl Bench {
             ("slow", 3000),
         ];
         let sections = sections.map(section);
-        std::fs::write(folder.join("q/config.toml"), sections.concat()).expect("a file");
-        folder
+        std::fs::write(directory.join("q/config.toml"), sections.concat()).expect("a file");
+        directory
     }
 
     /// Where a tool server writes down when it listed its tools.
@@ -540,7 +540,7 @@ impl Bench {
     /// Without -t a configured server must cost nothing; with it, little beside what the servers take themselves.
     fn tools(&self) {
         let (plain, configured) = (self.state.join("plain"), self.configure_tools());
-        std::fs::create_dir_all(plain.join("q")).expect("a folder");
+        std::fs::create_dir_all(plain.join("q")).expect("a directory");
         // Both have a file to read.
         std::fs::write(plain.join("q/config.toml"), "messages = 10\n").expect("a file");
         let q = |configuration: &Path, arguments: &[&str]| {
@@ -589,10 +589,10 @@ impl Bench {
         self.request_after(what, &self.configure_tools(), gap);
     }
 
-    /// Writes a configuration with a command that may run, and returns its folder.
+    /// Writes a configuration with a command that may run, and returns its directory.
     fn configure_command(&self) -> PathBuf {
         let configured = self.state.join("command");
-        std::fs::create_dir_all(configured.join("q")).expect("a folder");
+        std::fs::create_dir_all(configured.join("q")).expect("a directory");
         let section = "[tools.now.true]\nrun = [\"true\"]\nreads = true\n";
         std::fs::write(configured.join("q/config.toml"), section).expect("a file");
         configured
@@ -748,7 +748,7 @@ impl Bench {
     /// Writes a conversation of this name that has about so many bytes, with this word in every message.
     fn converse(&self, state: &Path, name: &str, word: &str, bytes: usize) {
         let sessions = state.join("q/sessions");
-        std::fs::create_dir_all(&sessions).expect("a folder");
+        std::fs::create_dir_all(&sessions).expect("a directory");
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
         let time = "2026-11-21T10:00:00.000Z";
         // Piece by piece: the system would count the memory of this process as that of its children.

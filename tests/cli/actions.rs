@@ -78,7 +78,7 @@ fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
     for args in [
         &["--undo"][..],
         &["--undo", "-j"],
-        // A backup of a file elsewhere gets its name in the folder.
+        // A backup of a file elsewhere gets its name in the directory.
         &["--undo", "-s", "talk.json"],
         &["--copy", "branch"],
         &["--clear"],

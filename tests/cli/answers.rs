@@ -1,4 +1,4 @@
-//! Known answers where there are many q at once, kills, or another user. The rest is in the transcripts.
+//! Cached answers where there are many q at once, kills, or another user. The rest is in the transcripts.
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
@@ -14,17 +14,17 @@ fn long(number: usize) -> String {
     "x".repeat(500_000) + &format!(" end{number}")
 }
 
-/// A sandbox with a folder for answers, whose server numbers them.
+/// A sandbox with a directory for answers, whose server numbers them.
 fn numbered() -> (Server, Sandbox) {
     let server = Server::start(|request, number| openai_reply(request, &long(number)));
     let sandbox = Sandbox::new().server_env(&server);
-    let folder = sandbox.root().join("known");
-    (server, sandbox.env("Q_ANSWERS", folder))
+    let directory = sandbox.root().join("known");
+    (server, sandbox.env("Q_ANSWERS", directory))
 }
 
-/// The names in the folder for answers.
+/// The names in the directory for answers.
 fn names(sandbox: &Sandbox) -> Vec<String> {
-    let entries = fs::read_dir(sandbox.root().join("known")).expect("the folder");
+    let entries = fs::read_dir(sandbox.root().join("known")).expect("the directory");
     let name = |entry: std::io::Result<fs::DirEntry>| {
         let name = entry.expect("an entry").file_name();
         name.into_string().expect("UTF-8")
@@ -59,7 +59,7 @@ fn of_twenty_at_once_each_prints_one_whole_answer_and_one_is_kept() {
 #[test]
 fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
     let (server, sandbox) = numbered();
-    fs::create_dir(sandbox.root().join("known")).expect("a folder");
+    fs::create_dir(sandbox.root().join("known")).expect("a directory");
     for number in 0..10 {
         let _case = case(number);
         let question = number.to_string();
@@ -88,14 +88,14 @@ fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
 }
 
 #[test]
-fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
+fn an_answer_of_another_user_is_used_only_in_a_directory_that_the_user_names() {
     let server =
         Server::start(|request, number| openai_reply(request, &format!("answer {number}")));
     let sandbox = Sandbox::new().server_env(&server);
     let args = ["--cached", "--no-save", "-n", "hi"];
     sandbox.q(&args).run().exit(0).stdout("answer 0\n");
-    let folder = sandbox.home().join(".cache/q/answers");
-    let mut entries = fs::read_dir(&folder).expect("the folder");
+    let directory = sandbox.home().join(".cache/q/answers");
+    let mut entries = fs::read_dir(&directory).expect("the directory");
     let path = entries.next().expect("an answer").expect("an entry").path();
     let elsewhere = sandbox.home().join("elsewhere");
     fs::copy(&path, &elsewhere).expect("a copy");
@@ -104,7 +104,7 @@ fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
             return skip("only root can give a file away");
         }
     }
-    let named = sandbox.q(&args).env("Q_ANSWERS", &folder).run();
+    let named = sandbox.q(&args).env("Q_ANSWERS", &directory).run();
     named.success().stdout("answer 0\n");
     let only = sandbox
         .q(&args)
@@ -114,11 +114,11 @@ fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
     only.exit(1)
         .stderr_contains("the answer is not known")
         .stderr_lacks("the same question");
-    let other = |folder: &str| {
+    let other = |directory: &str| {
         let q = sandbox.q(&["-n", "-p", "openai", "-m", "other", "hi"]);
-        q.env("Q_CACHED", "only").env("Q_ANSWERS", folder).run()
+        q.env("Q_CACHED", "only").env("Q_ANSWERS", directory).run()
     };
-    let named = folder.to_str().expect("UTF-8");
+    let named = directory.to_str().expect("UTF-8");
     other(named).exit(1).stderr_contains("the same question");
     other("").exit(1).stderr_lacks("the same question");
     let reason = format!(

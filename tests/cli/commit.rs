@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::dialect::{held_back, openai_reply, word};
 use crate::fixtures::{
     ARCHIVED, EARLIER, FASTER, HOUR, ID, ahead, case, fast_clock, hold_the_lock, id_of, idle_for,
-    lacks, layer, lock_folder, prompt, snapshot, stored, texts,
+    lacks, layer, lock_directory, prompt, snapshot, stored, texts,
 };
 use crate::sandbox::{Outcome, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -187,11 +187,11 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     let slot = "current-tty1.json";
     sandbox.write_session(slot, &idle_for(HOUR, &["one", "1"]));
     let lock = hold_the_lock(&sandbox);
-    // A file elsewhere has its folder locked.
+    // A file elsewhere has its directory locked.
     let elsewhere = Sandbox::new().server_env(&server);
     elsewhere.write_home("talk.json", idle_for(HOUR, &["one", "1"]).to_string());
     let home = snapshot(elsewhere.home());
-    let folder = lock_folder(&elsewhere.home());
+    let directory = lock_directory(&elsewhere.home());
     let library = Sandbox::new();
     let Some(clock) = fast_clock(&library) else {
         return;
@@ -211,7 +211,7 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
         let has_waited = outcome.elapsed() * FASTER >= Duration::from_secs(5);
         outcome.check(has_waited, "expected the timeout of five seconds");
     }
-    drop((lock, folder));
+    drop((lock, directory));
     home.expect_unchanged();
     elsewhere.expect_texts(&elsewhere.only_archived(), &["two", "answer"]);
     sandbox.expect_bytes("current.json", before);

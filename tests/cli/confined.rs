@@ -75,12 +75,12 @@ fn whoever_is_asked_reads_to_what_a_command_is_confined() {
         let sandbox = Sandbox::new();
         for file in ["shop.db", "out/x", "a\u{202e}b/x"] {
             let file = sandbox.home().join(file);
-            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
             fs::write(file, "").expect("a file");
         }
         if confine.contains("..") {
             fs::remove_file(sandbox.home().join("shop.db")).expect("a file");
-            fs::create_dir(sandbox.home().join("shop.db")).expect("a folder");
+            fs::create_dir(sandbox.home().join("shop.db")).expect("a directory");
         }
         sandbox.config(&format!(
             "[tools.c.x]\nrun = [\"touch\", \"{{f}}\"]\nconfine = {confine}"
@@ -232,7 +232,7 @@ fn a_temporary_directory_is_removed_whatever_is_in_it() {
                   mkfifo pipe; mkdir -p ../ro/x; mkdir -m 500 ../ro/r; echo made";
     let sandbox = with_script(script, "confine = { write = [\"~/out\"] }");
     let out = sandbox.home().join("out");
-    fs::create_dir(&out).expect("a folder");
+    fs::create_dir(&out).expect("a directory");
     fs::write(out.join("kept"), "kept").expect("a file");
     let config = fs::read_to_string(sandbox.config_file()).expect("a configuration");
     sandbox.config(&format!("{config}env = {{ OUT = {out:?} }}\n"));
@@ -262,7 +262,7 @@ fn a_temporary_directory_goes_with_q_and_by_the_sweep_if_q_was_killed() {
         });
         let swept = sandbox.state().join("q/swept");
         let sweep = || {
-            fs::create_dir_all(sandbox.state().join("q")).expect("a folder");
+            fs::create_dir_all(sandbox.state().join("q")).expect("a directory");
             fs::write(&swept, "").expect("a file");
             let old = std::time::SystemTime::now() - std::time::Duration::from_secs(90_000);
             let file = fs::File::options()
@@ -293,7 +293,7 @@ fn a_confined_server_works_and_its_directory_is_removed() {
     }
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     let log = sandbox.home().join("log");
-    fs::create_dir(&log).expect("a folder");
+    fs::create_dir(&log).expect("a directory");
     let log = log.join("db.log").display().to_string();
     let section = toolserver::section_with_log(
         "db",

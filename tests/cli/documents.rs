@@ -49,7 +49,7 @@ fn the_manual_goes_through_a_pager_on_a_terminal_alone() {
         let sandbox = sandbox.env("LC_ALL", "C.UTF-8");
         let bin = sandbox.home().join("bin");
         let mut path = bin.display().to_string();
-        std::fs::create_dir(&bin).expect("a folder");
+        std::fs::create_dir(&bin).expect("a directory");
         sandbox.write_home("bin/less", "#!/bin/sh\nsed 's/^/paged /'\n");
         if has_less {
             set_mode(&bin.join("less"), 0o755);

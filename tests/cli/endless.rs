@@ -537,14 +537,14 @@ fn a_file_without_an_end_takes_little_memory_and_a_pipe_is_not_waited_for() {
         ] {
             let _case = case((target, place, arguments));
             let server = Server::start(|request, _| (DIALECTS[0].reply)(request, "the answer"));
-            let answers = tempfile::tempdir().expect("a folder");
+            let answers = tempfile::tempdir().expect("a directory");
             let mut sandbox = Sandbox::new()
                 .server_env(&server)
                 .env("Q_ANSWERS", answers.path());
             let config = sandbox.config_file();
-            let config = config.parent().expect("a folder").to_owned();
-            let (folder, name) = place.split_once('/').unwrap_or((place, ""));
-            let mut path = match folder {
+            let config = config.parent().expect("a directory").to_owned();
+            let (directory, name) = place.split_once('/').unwrap_or((place, ""));
+            let mut path = match directory {
                 "sessions" => sandbox.sessions().join(name),
                 "config" => config.join(name),
                 _ => sandbox.home().join(name),
@@ -553,21 +553,23 @@ fn a_file_without_an_end_takes_little_memory_and_a_pipe_is_not_waited_for() {
                 "x.json" => sandbox.config(&format!("mcp = {path:?}\n")),
                 "x.pem" => sandbox = sandbox.env("SSL_CERT_FILE", &path),
                 "certificates/12345678.0" => {
-                    sandbox = sandbox.env("SSL_CERT_DIR", path.parent().expect("a folder"));
+                    sandbox = sandbox.env("SSL_CERT_DIR", path.parent().expect("a directory"));
                 }
                 _ => (),
             }
             if name.ends_with(".pem") || name.ends_with(".0") {
                 sandbox = sandbox.env("OPENAI_BASE_URL", "https://127.0.0.1:1/v1");
             }
-            if folder == "answers" {
+            if directory == "answers" {
                 sandbox.q(&["--cached", "hi"]).run().success();
-                let entry = std::fs::read_dir(answers.path()).expect("a folder").next();
+                let entry = std::fs::read_dir(answers.path())
+                    .expect("a directory")
+                    .next();
                 path = entry.expect("an answer").expect("an answer").path();
                 std::fs::remove_file(&path).expect("an answer");
             }
-            let parent = path.parent().expect("a folder");
-            std::fs::create_dir_all(parent).expect("a folder");
+            let parent = path.parent().expect("a directory");
+            std::fs::create_dir_all(parent).expect("a directory");
             let mut target = std::path::PathBuf::from(target);
             if target.is_relative() {
                 target = sandbox.root().join("pipe");

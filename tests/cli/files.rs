@@ -25,12 +25,12 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     let archived = "q/sessions/session_20260102030405678.json";
-    let folder = "q/sessions/.tmp-q-";
+    let directory = "q/sessions/.tmp-q-";
     for (args, name, temporary) in [
-        (&["-f", "more"][..], archived, folder),
-        (&["--again"], archived, folder),
-        (&["--undo"], archived, folder),
-        (&["-s", "work", "more"], "q/sessions/work.json", folder),
+        (&["-f", "more"][..], archived, directory),
+        (&["--again"], archived, directory),
+        (&["--undo"], archived, directory),
+        (&["-s", "work", "more"], "q/sessions/work.json", directory),
         (
             &["-s", "talk.json", "more"],
             "home/talk.json",
@@ -126,7 +126,7 @@ fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
 }
 
 #[test]
-fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
+fn a_call_opens_no_other_conversation_and_never_scans_the_directory() {
     let (_server, sandbox) = numbered();
     if lacks("strace", "strace -o /dev/null true") {
         return;
@@ -145,7 +145,7 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     for slot in ["current.json", "current-tty1.json"] {
         sandbox.link(slot, ARCHIVED);
     }
-    // What q opens, and whether it looks through the folder.
+    // What q opens, and whether it looks through the directory.
     let scans = |args: &[&str], slot: &str| {
         let _case = case((args, slot));
         let (_, trace) = traced(&sandbox, slot, args);
@@ -157,7 +157,7 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
             .lines()
             .any(|line| line.contains("getdents") && line.contains("/q/sessions>"))
     };
-    // Once a day it looks for what is too old, in the folder and not in its files.
+    // Once a day it looks for what is too old, in the directory and not in its files.
     let swept = sandbox.state().join("q/swept");
     fs::write(&swept, "").expect("the mark of a sweep");
     age(&swept, 25 * HOUR);
@@ -177,6 +177,6 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     ] {
         assert!(!scans(args, slot), "{args:?} in the slot {slot:?}");
     }
-    // A backup gets a number above all others, so this looks for them, and in the folder alone.
+    // A backup gets a number above all others, so this looks for them, and in the directory alone.
     assert!(scans(&["--undo"], ""), "it did not look");
 }

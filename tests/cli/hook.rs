@@ -47,7 +47,7 @@ fn repository(server: Option<&Server>) -> Option<Sandbox> {
         "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file";
     git(&sandbox, begun);
     let path = sandbox.home().join(".git/hooks/prepare-commit-msg");
-    fs::create_dir_all(path.parent().expect("a folder")).expect("the hooks' folder");
+    fs::create_dir_all(path.parent().expect("a directory")).expect("the hooks' directory");
     fs::write(&path, hook()).expect("the hook");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a hook that can be run");
     Some(sandbox)

@@ -27,9 +27,14 @@ fn a_snapshot_shows_what_was_added_removed_and_changed() {
     }
     let before = snapshot(sandbox.home());
     before.expect_unchanged();
-    let script = "echo >changed; rm removed; mkdir folder; echo >folder/added";
+    let script = "echo >changed; rm removed; mkdir directory; echo >directory/added";
     sandbox.shell(script).run().success();
-    let expected = ["+ folder/", "+ folder/added", "- removed", "~ changed"];
+    let expected = [
+        "+ directory/",
+        "+ directory/added",
+        "- removed",
+        "~ changed",
+    ];
     assert_eq!(before.changes(), expected);
     let before = snapshot(sandbox.home());
     // The same bytes, written again.

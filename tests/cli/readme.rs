@@ -193,8 +193,8 @@ fn each_command_of_the_documents_works() {
     let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n[roles.shop]\ntools = [\"shop\"]\n";
     sandbox.config(&(tools.to_owned() + &shown_roles()));
     let home = sandbox.home();
-    for folder in ["bin", "src"] {
-        fs::create_dir(home.join(folder)).expect("a folder");
+    for directory in ["bin", "src"] {
+        fs::create_dir(home.join(directory)).expect("a directory");
     }
     for (name, script) in STUBS {
         sandbox.write_home(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
@@ -204,14 +204,14 @@ fn each_command_of_the_documents_works() {
         sandbox.write_home(name, format!("{name}\n"));
     }
     sandbox.write_home("error.png", PNG);
-    // The folders that the manual makes.
+    // The directories that the manual makes.
     let documents = documents();
     let made = documents
         .lines()
         .filter_map(|line| line.strip_prefix("    "))
         .filter(|line| line.starts_with("mkdir -p "));
     let made = made.collect::<Vec<_>>().join("; ");
-    let folders = format!("mkdir -p ~/.local/state; {made}");
+    let directories = format!("mkdir -p ~/.local/state; {made}");
     let commands = commands(&documents);
     assert!(commands.len() > 50, "{commands:#?}");
     for command in commands {
@@ -233,7 +233,7 @@ fn each_command_of_the_documents_works() {
             let _ = fs::remove_file(sandbox.sessions().join("plan-b.json"));
         }
         let script = format!(
-            "PATH=$PWD/bin:$PATH; {folders}; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}"
+            "PATH=$PWD/bin:$PATH; {directories}; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}"
         );
         let terminal = Terminal::new(WIDE);
         let outcome = sandbox.shell("exec bash -o pipefail -c \"$1\" bash \"$2\"");

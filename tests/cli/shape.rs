@@ -80,7 +80,7 @@ fn the_commands_with_shapes_of_the_documents_work() {
     ] {
         let _case = case(command);
         let (server, sandbox) = answered_with(answer);
-        std::fs::create_dir(sandbox.home().join("src")).expect("a folder");
+        std::fs::create_dir(sandbox.home().join("src")).expect("a directory");
         sandbox.write_home("src/main.rs", "fn main() {}\n");
         sandbox.write_home("app.log", "10:00 db: it said \"no\"\n");
         let outcome = sandbox.shell(command).run();

@@ -1,4 +1,4 @@
-//! What a terminal gets: harmless text whatever the model or the server says, and the waiting sign.
+//! What a terminal gets: harmless text whatever the model or the server says, and the spinner.
 
 use std::fs;
 use std::time::{Duration, Instant};

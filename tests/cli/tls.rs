@@ -204,11 +204,11 @@ fn socks5(client: &mut TcpStream) -> io::Result<String> {
     Ok(format!("{host}:{}", u16::from_be_bytes(port)))
 }
 
-/// The authority's certificate as a file of the sandbox, in a folder of its own.
+/// The authority's certificate as a file of the sandbox, in a directory of its own.
 fn certificate(sandbox: &Sandbox, authority: &Authority) -> PathBuf {
-    let folder = sandbox.root().join("certificates");
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("authority.pem");
+    let directory = sandbox.root().join("certificates");
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("authority.pem");
     fs::write(&file, authority.pem()).unwrap();
     file
 }
@@ -226,9 +226,9 @@ fn an_authority_that_is_named_is_taken() {
     let tls = Tls::start(&authority, &names, ALWAYS, &server, End::Farewell);
     let sandbox = Sandbox::new();
     let file = certificate(&sandbox, &authority);
-    let folder = file.parent().unwrap();
+    let directory = file.parent().unwrap();
     for host in ["localhost", "127.0.0.1"] {
-        for (name, path) in [("SSL_CERT_FILE", &*file), ("SSL_CERT_DIR", folder)] {
+        for (name, path) in [("SSL_CERT_FILE", &*file), ("SSL_CERT_DIR", directory)] {
             let outcome = q(&sandbox, tls.url(host), &["hi"]).env(name, path).run();
             outcome.success().stdout("sealed\n");
         }
@@ -270,8 +270,8 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
         let mut run = sandbox.shell("exec unshare -rm sh -c \"$0\"").arg(script);
         if let Some(named) = named {
             let file = certificate(&sandbox, named);
-            let is_folder = name == "SSL_CERT_DIR";
-            let value = if is_folder {
+            let is_directory = name == "SSL_CERT_DIR";
+            let value = if is_directory {
                 file.parent().unwrap()
             } else {
                 &file

@@ -380,9 +380,11 @@ fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
         sandbox.config(&(command + &section(&sandbox, "db", "", "")));
         let running = sandbox.q(args).spawn();
         server.wait_for_requests(1);
-        let folder = format!("/proc/{}/task", running.pid());
-        let threads = fs::read_dir(&folder).expect("a process that runs").count();
-        let children = fs::read_to_string(format!("{folder}/{}/children", running.pid()))
+        let directory = format!("/proc/{}/task", running.pid());
+        let threads = fs::read_dir(&directory)
+            .expect("a process that runs")
+            .count();
+        let children = fs::read_to_string(format!("{directory}/{}/children", running.pid()))
             .expect("its children");
         gate.open();
         running.wait().success();
@@ -572,8 +574,8 @@ fn used_before(script: &str) -> Sandbox {
 }
 
 fn lists(sandbox: &Sandbox) -> Vec<fs::DirEntry> {
-    let folder = sandbox.root().join("cache/q/tools");
-    fs::read_dir(folder).map_or(Vec::new(), |entries| entries.flatten().collect())
+    let directory = sandbox.root().join("cache/q/tools");
+    fs::read_dir(directory).map_or(Vec::new(), |entries| entries.flatten().collect())
 }
 
 #[test]

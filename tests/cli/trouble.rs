@@ -32,13 +32,13 @@ fn without_a_home_the_answer_comes_with_a_note() {
         let _case = case(command);
         let outcome = homeless(command);
         outcome.exit(0).stdout("answer\n");
-        let note = "q: conversations are neither read nor saved: there is no home folder\n";
+        let note = "q: conversations are neither read nor saved: there is no home directory\n";
         outcome.stderr(format!("{note}{advice}"));
     }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
         outcome.exit(1).stdout_is_empty();
-        outcome.stderr(format!("q: there is no home folder\n{advice}"));
+        outcome.stderr(format!("q: there is no home directory\n{advice}"));
     }
     let config = "set HOME or XDG_CONFIG_HOME to have a configuration file";
     for command in ["q -r x one", "q -t x one", "q -p x one", "q --list-tools"] {
@@ -48,8 +48,8 @@ fn without_a_home_the_answer_comes_with_a_note() {
     let outcome = homeless("q --status");
     let status = String::from_utf8_lossy(&outcome.stdout).into_owned();
     for line in [
-        format!("configuration  there is no home folder; {config}"),
-        "conversations  there is no home folder; set HOME or XDG_STATE_HOME to have conversations"
+        format!("configuration  there is no home directory; {config}"),
+        "conversations  there is no home directory; set HOME or XDG_STATE_HOME to have conversations"
             .to_owned(),
     ] {
         assert!(status.lines().any(|shown| shown == line), "{status}");
@@ -59,10 +59,10 @@ fn without_a_home_the_answer_comes_with_a_note() {
 }
 
 #[test]
-fn folders_of_another_user_are_not_used_and_the_note_says_what_to_do() {
+fn directories_of_another_user_are_not_used_and_the_note_says_what_to_do() {
     // SAFETY: the call has no conditions and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        return skip("only root can give a folder away");
+        return skip("only root can give a directory away");
     }
     let server = Server::openai("answer");
     for path in ["q", "q/sessions"] {

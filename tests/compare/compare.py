@@ -351,11 +351,11 @@ def version(peer):
 
 
 def main():
-    q, folder, *wanted = sys.argv[1:]
+    q, directory, *wanted = sys.argv[1:]
     sys.stdout.reconfigure(line_buffering=True)
     HOMES.mkdir(parents=True, exist_ok=True)
-    compared = [peer for peer in peers(os.path.abspath(q), os.path.abspath(folder)) if peer.installed]
-    asked = compared + [agent for agent in agents(os.path.abspath(folder)) if agent.installed]
+    compared = [peer for peer in peers(os.path.abspath(q), os.path.abspath(directory)) if peer.installed]
+    asked = compared + [agent for agent in agents(os.path.abspath(directory)) if agent.installed]
     versions = {peer.name: version(peer) for peer in asked}
     date, load = datetime.date.today(), os.getloadavg()[0]
     print(f"{', '.join(map(' '.join, versions.items()))}, run on {date:%-d %B %Y} with one scripted model, on a machine with "

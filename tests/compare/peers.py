@@ -79,16 +79,16 @@ OPENCODE_CONFIG = f"""{{
 }}"""
 
 
-def from_npm(folder, name):
-    return [f"{folder}/{name}/node_modules/.bin/{name}"]
+def from_npm(directory, name):
+    return [f"{directory}/{name}/node_modules/.bin/{name}"]
 
 
-def peers(q, folder):
+def peers(q, directory):
     """All that are compared in each row; where a peer is not installed, its program does not exist."""
-    llm = [f"{folder}/llm/bin/llm"]
-    sgpt = [f"{folder}/shell_gpt/bin/sgpt"]
-    aichat = [f"{folder}/aichat/bin/aichat"]
-    claude, codex = from_npm(folder, "claude"), from_npm(folder, "codex")
+    llm = [f"{directory}/llm/bin/llm"]
+    sgpt = [f"{directory}/shell_gpt/bin/sgpt"]
+    aichat = [f"{directory}/aichat/bin/aichat"]
+    claude, codex = from_npm(directory, "claude"), from_npm(directory, "codex")
     bare = ["--bare", "-p"]
     execute = ["exec", "--skip-git-repo-check"]
     return [
@@ -114,11 +114,11 @@ def peers(q, folder):
     ]
 
 
-def agents(folder):
+def agents(directory):
     """Coding agents of which only the cost of a question is measured."""
     return [
-        Peer("claude", from_npm(folder, "claude"), ["-p"], environment=CLAUDE),
-        Peer("opencode", from_npm(folder, "opencode"), ["run"], files={".config/opencode/opencode.json": OPENCODE_CONFIG},
+        Peer("claude", from_npm(directory, "claude"), ["-p"], environment=CLAUDE),
+        Peer("opencode", from_npm(directory, "opencode"), ["run"], files={".config/opencode/opencode.json": OPENCODE_CONFIG},
              environment={"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}),
-        Peer("copilot", from_npm(folder, "copilot"), ["-p"], environment=COPILOT),
+        Peer("copilot", from_npm(directory, "copilot"), ["-p"], environment=COPILOT),
     ]

@@ -1,4 +1,4 @@
-"""A home of its own for one program, below a folder, with a scripted model; how the program is run there."""
+"""A home of its own for one program, below a directory, with a scripted model; how the program is run there."""
 
 import concurrent.futures
 import contextlib
@@ -39,9 +39,9 @@ class Done:
 class Stage:
     """A home for one program, with the model that it asks; both end with the block that it is used in."""
 
-    def __init__(self, peer, folder, disk=False):
+    def __init__(self, peer, directory, disk=False):
         self.peer = peer
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="home-", dir=folder))
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="home-", dir=directory))
         self.disk = disk
         if disk:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", self.home], check=True)

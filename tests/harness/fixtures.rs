@@ -192,7 +192,7 @@ pub fn with_attachments(mut conversation: Value, message: usize, attachments: &[
     conversation
 }
 
-/// A folder with a conversation of each kind, as other programs write them, none changed at the same time as another.
+/// A directory with a conversation of each kind, as other programs write them, none changed at the same time as another.
 pub fn with_every_kind() -> Sandbox {
     let sandbox = Sandbox::new();
     let terminal = &["terminal", "x"][..];
@@ -269,15 +269,15 @@ impl Sandbox {
 
 /// Takes the lock that q takes to change a conversation, until it is dropped.
 pub fn hold_the_lock(sandbox: &Sandbox) -> File {
-    fs::create_dir_all(sandbox.sessions()).expect("the sessions folder");
-    lock_folder(&sandbox.sessions())
+    fs::create_dir_all(sandbox.sessions()).expect("the sessions directory");
+    lock_directory(&sandbox.sessions())
 }
 
-/// Locks a folder, until it is dropped.
-pub fn lock_folder(path: &Path) -> File {
-    let folder = File::open(path).expect("a folder");
-    folder.lock().expect("the lock");
-    folder
+/// Locks a directory, until it is dropped.
+pub fn lock_directory(path: &Path) -> File {
+    let directory = File::open(path).expect("a directory");
+    directory.lock().expect("the lock");
+    directory
 }
 
 // ---- Files
@@ -297,9 +297,9 @@ pub fn make_pipe(path: &Path) {
     assert_eq!(made, 0, "{}: {error}", path.display());
 }
 
-/// Everything below a folder. Where nothing has changed since, nothing was written.
+/// Everything below a directory. Where nothing has changed since, nothing was written.
 pub struct Snapshot {
-    folder: PathBuf,
+    directory: PathBuf,
     entries: BTreeMap<PathBuf, Entry>,
 }
 
@@ -309,16 +309,16 @@ struct Entry {
     mode: u32,
     inode: u64,
     modified: (i64, i64),
-    /// Of a link its target; pipes, devices and folders have none.
+    /// Of a link its target; pipes, devices and directories have none.
     bytes: Vec<u8>,
 }
 
-/// What is below a folder now; nothing where it does not exist.
-pub fn snapshot(folder: impl AsRef<Path>) -> Snapshot {
-    let folder = folder.as_ref().to_owned();
+/// What is below a directory now; nothing where it does not exist.
+pub fn snapshot(directory: impl AsRef<Path>) -> Snapshot {
+    let directory = directory.as_ref().to_owned();
     let mut entries = BTreeMap::new();
-    let mut folders = vec![folder.clone()];
-    while let Some(next) = folders.pop() {
+    let mut directories = vec![directory.clone()];
+    while let Some(next) = directories.pop() {
         for entry in fs::read_dir(&next).into_iter().flatten() {
             let path = entry.expect("an entry").path();
             let metadata = path.symlink_metadata().expect("what an entry is");
@@ -338,22 +338,24 @@ pub fn snapshot(folder: impl AsRef<Path>) -> Snapshot {
                 modified,
                 bytes,
             };
-            let name = path.strip_prefix(&folder).expect("a path below the folder");
+            let name = path
+                .strip_prefix(&directory)
+                .expect("a path below the directory");
             if metadata.is_dir() {
                 entries.insert(name.join(""), entry);
-                folders.push(path);
+                directories.push(path);
             } else {
                 entries.insert(name.to_owned(), entry);
             }
         }
     }
-    Snapshot { folder, entries }
+    Snapshot { directory, entries }
 }
 
 impl Snapshot {
-    /// What has changed below the folder: `+ new`, `- gone` and `~ changed`, in this order; folders end in a slash.
+    /// What has changed below the directory: `+ new`, `- gone` and `~ changed`, in this order; directories end in a slash.
     pub fn changes(&self) -> Vec<String> {
-        let now = snapshot(&self.folder).entries;
+        let now = snapshot(&self.directory).entries;
         let new = now.keys().filter(|path| !self.entries.contains_key(*path));
         let new = new.map(|path| ("+", path));
         let gone = self.entries.keys().filter(|path| !now.contains_key(*path));
@@ -375,7 +377,7 @@ impl Snapshot {
         assert!(
             changes.is_empty(),
             "expected no change below {}, but:\n{changes:#?}",
-            self.folder.display()
+            self.directory.display()
         );
     }
 

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the real `q` run in it with no environment but what the test gives.
+//! A directory of its own for each test, and the real `q` run in it with no environment but what the test gives.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -32,13 +32,13 @@ static FORKING: RwLock<()> = RwLock::new(());
 /// How much of an output a failure shows.
 const SHOWN: usize = 4_000;
 
-/// A fresh folder with `home/`, `config/` and `state/`, removed when dropped. A test that fails shows the last run in it.
+/// A fresh directory with `home/`, `config/` and `state/`, removed when dropped. A test that fails shows the last run in it.
 pub struct Sandbox {
     root: PathBuf,
     env: BTreeMap<OsString, OsString>,
     last_run: Arc<Mutex<LastRun>>,
     /// Held only to be dropped.
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 /// How a sandbox was used last, for a failure that has no outcome at hand.
@@ -52,9 +52,12 @@ struct LastRun {
 
 impl Sandbox {
     pub fn new() -> Sandbox {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        // Where the temporary folder is behind a link, q may name files by their real path.
-        let root = folder.path().canonicalize().expect("the folder's path");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        // Where the temporary directory is behind a link, q may name files by their real path.
+        let root = directory
+            .path()
+            .canonicalize()
+            .expect("the directory's path");
         let mut env = BTreeMap::new();
         for (name, key) in [
             ("home", "HOME"),
@@ -62,14 +65,14 @@ impl Sandbox {
             ("state", "XDG_STATE_HOME"),
         ] {
             let path = root.join(name);
-            fs::create_dir(&path).expect("a folder in the sandbox");
+            fs::create_dir(&path).expect("a directory in the sandbox");
             env.insert(key.into(), path.into());
         }
         Sandbox {
             root,
             env,
             last_run: Arc::default(),
-            _folder: folder,
+            _directory: directory,
         }
     }
 
@@ -118,8 +121,8 @@ impl Sandbox {
 
     /// A shell script that finds `q` on its path: for pipelines.
     pub fn shell(&self, script: &str) -> Q {
-        let folder = Path::new(env!("CARGO_BIN_EXE_q")).parent();
-        let path = folder.expect("the folder of the binary");
+        let directory = Path::new(env!("CARGO_BIN_EXE_q")).parent();
+        let path = directory.expect("the directory of the binary");
         let mut path = path.as_os_str().to_owned();
         path.push(":/usr/bin:/bin");
         self.program("/bin/sh".as_ref())
@@ -169,17 +172,17 @@ impl Sandbox {
     /// Writes the configuration file.
     pub fn config(&self, text: &str) {
         let file = self.config_file();
-        let folder = file.parent().expect("a file in a folder");
-        fs::create_dir_all(folder).expect("the configuration folder");
+        let directory = file.parent().expect("a file in a directory");
+        fs::create_dir_all(directory).expect("the configuration directory");
         fs::write(file, text).expect("the configuration file");
     }
 
-    /// The folder of the conversations, whether it exists or not.
+    /// The directory of the conversations, whether it exists or not.
     pub fn sessions(&self) -> PathBuf {
         self.state().join("q/sessions")
     }
 
-    /// The names in the folder of the conversations, sorted; none where it does not exist. What `current.json` or
+    /// The names in the directory of the conversations, sorted; none where it does not exist. What `current.json` or
     /// `current-SLOT.json` leads to has that name alone.
     pub fn session_files(&self) -> Vec<String> {
         let mut names = self.all_files();
@@ -193,14 +196,18 @@ impl Sandbox {
     pub fn all_files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.sessions()).into_iter().flatten();
         let mut names: Vec<String> = entries
-            .map(|entry| entry.expect("an entry of the sessions folder").file_name())
+            .map(|entry| {
+                entry
+                    .expect("an entry of the sessions directory")
+                    .file_name()
+            })
             .map(|name| name.to_string_lossy().into_owned())
             .collect();
         names.sort();
         names
     }
 
-    /// What a link in the folder of the conversations says; nothing where it is a file, or missing.
+    /// What a link in the directory of the conversations says; nothing where it is a file, or missing.
     pub fn target(&self, name: &str) -> Option<String> {
         let target = fs::read_link(self.sessions().join(name)).ok()?;
         Some(target.to_string_lossy().into_owned())
@@ -234,7 +241,7 @@ impl Sandbox {
         }
     }
 
-    /// A file of the sessions folder as it is.
+    /// A file of the sessions directory as it is.
     #[track_caller]
     pub fn read_bytes(&self, name: &str) -> Vec<u8> {
         match fs::read(self.sessions().join(name)) {
@@ -255,22 +262,22 @@ impl Sandbox {
         self.write_bytes(name, conversation.to_string());
     }
 
-    /// Writes a file into the sessions folder, with the modes that q gives; in place of a link, as `mv` does.
+    /// Writes a file into the sessions directory, with the modes that q gives; in place of a link, as `mv` does.
     #[track_caller]
     pub fn write_bytes(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        let mut folders = fs::DirBuilder::new();
-        folders.recursive(true).mode(0o700);
-        folders
+        let mut directories = fs::DirBuilder::new();
+        directories.recursive(true).mode(0o700);
+        directories
             .create(self.sessions())
-            .expect("the sessions folder");
+            .expect("the sessions directory");
         if self.target(name).is_some() {
-            fs::remove_file(self.sessions().join(name)).expect("a link in the sessions folder");
+            fs::remove_file(self.sessions().join(name)).expect("a link in the sessions directory");
         }
         let mut file = fs::OpenOptions::new();
         file.write(true).create(true).truncate(true).mode(0o600);
         file.open(self.sessions().join(name))
             .and_then(|mut file| file.write_all(bytes.as_ref()))
-            .expect("a file in the sessions folder");
+            .expect("a file in the sessions directory");
     }
 
     /// Writes a conversation, and a link to it with the first name.
@@ -281,20 +288,20 @@ impl Sandbox {
         self.link(link, name);
     }
 
-    /// A link in the sessions folder.
+    /// A link in the sessions directory.
     #[track_caller]
     pub fn link(&self, name: &str, target: impl AsRef<Path>) {
-        fs::create_dir_all(self.sessions()).expect("the sessions folder");
+        fs::create_dir_all(self.sessions()).expect("the sessions directory");
         symlink(target, self.sessions().join(name)).expect("a link");
     }
 
     /// Writes a file into `home/`.
     #[track_caller]
     pub fn write_home(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.home().join(name), bytes).expect("a file in the home folder");
+        fs::write(self.home().join(name), bytes).expect("a file in the home directory");
     }
 
-    /// Exactly these files are in the folder of the conversations.
+    /// Exactly these files are in the directory of the conversations.
     #[track_caller]
     pub fn expect_files<S: AsRef<str>>(&self, expected: &[S]) {
         let found = self.session_files();
@@ -308,7 +315,7 @@ impl Sandbox {
         self.expect_files::<&str>(&[]);
     }
 
-    /// A file of the sessions folder has exactly these bytes.
+    /// A file of the sessions directory has exactly these bytes.
     #[track_caller]
     pub fn expect_bytes(&self, name: &str, expected: impl AsRef<[u8]>) {
         let (found, expected) = (self.read_bytes(name), expected.as_ref());
@@ -320,11 +327,11 @@ impl Sandbox {
         self.check(found == expected, &what);
     }
 
-    /// Not even a folder was made for the state.
+    /// Not even a directory was made for the state.
     #[track_caller]
     pub fn expect_no_state(&self) {
         let entries = fs::read_dir(self.state())
-            .expect("the state folder")
+            .expect("the state directory")
             .count();
         self.check(entries == 0, "expected nothing below state");
     }
@@ -423,9 +430,9 @@ impl Q {
             return q.env(format!("{variable}_BASE_URL"), url);
         }
         let q = q.env("Q_PROVIDER", provider);
-        let folder = Path::new(&q.invocation.env[OsStr::new("XDG_CONFIG_HOME")]).join("q");
-        fs::create_dir_all(&folder).expect("the configuration folder");
-        let file = folder.join("config.toml");
+        let directory = Path::new(&q.invocation.env[OsStr::new("XDG_CONFIG_HOME")]).join("q");
+        fs::create_dir_all(&directory).expect("the configuration directory");
+        let file = directory.join("config.toml");
         let mut text = fs::read_to_string(&file).unwrap_or_default();
         if !text.contains(&format!("[providers.{provider}]")) {
             text.push_str(&format!(
@@ -1095,11 +1102,11 @@ fn shown(bytes: &[u8]) -> String {
     )
 }
 
-/// Mode, size and path of everything below a folder.
-fn listing(folder: &Path) -> String {
+/// Mode, size and path of everything below a directory.
+fn listing(directory: &Path) -> String {
     let mut text = String::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(next) = directories.pop() {
         let Ok(entries) = fs::read_dir(&next) else {
             let _ = writeln!(text, "  cannot be read: {}", next.display());
             continue;
@@ -1107,7 +1114,7 @@ fn listing(folder: &Path) -> String {
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
-            let shortened = path.strip_prefix(folder).unwrap_or(&path).display();
+            let shortened = path.strip_prefix(directory).unwrap_or(&path).display();
             let Ok(metadata) = path.symlink_metadata() else {
                 let _ = writeln!(text, "  gone meanwhile: {shortened}");
                 continue;
@@ -1115,7 +1122,7 @@ fn listing(folder: &Path) -> String {
             let mode = metadata.permissions().mode() & 0o7777;
             let _ = writeln!(text, "  {mode:04o} {:>9} {shortened}", metadata.len());
             if metadata.is_dir() {
-                folders.push(path);
+                directories.push(path);
             }
         }
     }

@@ -726,7 +726,7 @@ fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> i
             let length = usize::from_str_radix(line.trim(), 16)
                 .map_err(|_| malformed(&format!("not a chunk's length: {line:?}")))?;
             read_exactly(reader, length, &mut body)?;
-            // The line end after the chunk.
+            // The newline after the chunk.
             read_line(reader)?;
             if length == 0 {
                 break;

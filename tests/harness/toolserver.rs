@@ -378,7 +378,7 @@ impl Server {
                 }
                 text("at last")
             }
-            // For ever, or until the next message.
+            // Forever, or until the next message.
             _ => None,
         }
     }

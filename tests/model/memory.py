@@ -25,10 +25,10 @@ def dialects(address):
 
 def configure(address, home):
     """Only a section of the file chooses the Responses API for another server than OpenAI's."""
-    folder = pathlib.Path(home, ".config/q")
-    folder.mkdir(parents=True)
+    directory = pathlib.Path(home, ".config/q")
+    directory.mkdir(parents=True)
     section = f'[providers.local]\napi = "responses"\nbase_url = "{address}/v1"\n'
-    (folder / "config.toml").write_text(section, encoding="utf-8")
+    (directory / "config.toml").write_text(section, encoding="utf-8")
 
 
 def remembers(q, name, provider, address, results):

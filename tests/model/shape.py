@@ -45,9 +45,9 @@ def shapes(q, provider, results):
 
 def ignores(q, provider, results, config=""):
     with tempfile.TemporaryDirectory() as home:
-        folder = pathlib.Path(home, ".config/q")
-        folder.mkdir(parents=True)
-        (folder / "config.toml").write_text(config, encoding="utf-8")
+        directory = pathlib.Path(home, ".config/q")
+        directory.mkdir(parents=True)
+        (directory / "config.toml").write_text(config, encoding="utf-8")
         shell = Shell(q, provider, home)
         asked = shell.ask("--schema", "name, age int", "Say hello.")
         check("what is no JSON is not printed", asked.returncode == 1 and asked.stdout == "", results)

@@ -24,9 +24,9 @@ def recipe():
 def knows(q, name, provider, results):
     print(f"--- {name}")
     with tempfile.TemporaryDirectory() as home:
-        folder = pathlib.Path(home, ".config/q")
-        folder.mkdir(parents=True)
-        (folder / "config.toml").write_text(recipe(), encoding="utf-8")
+        directory = pathlib.Path(home, ".config/q")
+        directory.mkdir(parents=True)
+        (directory / "config.toml").write_text(recipe(), encoding="utf-8")
         shell = Shell(q, provider, home)
         for day, weekday in DAYS.items():
             asked = shell.ask("-v", "-t", "date", f"Which weekday is {day}?")

@@ -15,7 +15,7 @@ pub const COPY: &str = "copy";
 
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The number of the state folder.
+    /// The number of the state directory.
     pub home: usize,
     pub target: Target,
     pub does: Does,
@@ -28,7 +28,7 @@ pub enum Target {
     /// The one that this link leads to.
     Linked(Link),
     Named,
-    /// The file that both state folders share.
+    /// The file that both state directories share.
     File,
     Id(String),
     /// The one at this place in the list, and its id or name where that is known.

@@ -1,4 +1,4 @@
-//! Makes system calls on the state fail, or kills q in their place: the answer comes all the same, and what was
+//! Makes system calls on the state fail, or kills q in their place: the answer comes anyway, and what was
 //! acknowledged stays.
 
 use std::collections::HashMap;

@@ -30,7 +30,7 @@ enum Aim {
     AfterAnswer(Duration),
     /// So long after the model has called a tool.
     AfterCall(Duration),
-    /// So long after the state folder has changed so often.
+    /// So long after the state directory has changed so often.
     AfterChange(u64, Duration),
 }
 
@@ -193,7 +193,7 @@ fn pair(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     })
 }
 
-/// Mostly the first state folder.
+/// Mostly the first state directory.
 fn home(random: &mut Random) -> usize {
     usize::from(random.percent(20))
 }

@@ -42,19 +42,19 @@ int rename(const char *from, const char *to)
 }
 
 /* q renames by this where nothing must be replaced. */
-int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned flags)
 {
-    (void)from_folder, (void)to_folder;
+    (void)from_directory, (void)to_directory;
     if (is("noreplace"))
         return fails(EINVAL);
     return renamed(from, to, flags);
 }
 
-int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+int linkat(int from_directory, const char *from, int to_directory, const char *to, int flags)
 {
     if (is("hardlink"))
         return fails(EPERM);
-    return syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+    return syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
 }
 
 int symlink(const char *target, const char *link)

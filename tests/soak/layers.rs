@@ -1,4 +1,4 @@
-//! File systems that lie or lack something, and another version of q in the same folder: what was acknowledged is in a file.
+//! File systems that lie or lack something, and another version of q in the same directory: what was acknowledged is in a file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use crate::soak::Soak;
 const LAYERS: &str = "rename, symlink, flock, symlink flock, rename symlink flock, noreplace, noreplace flock, \
     noreplace hardlink, rename noreplace hardlink symlink";
 
-/// How many rounds one folder lasts.
+/// How many rounds one directory lasts.
 const ROUNDS: u64 = 10;
 
 /// A layer between q and the file system, or another program in place of some runs of q.
@@ -30,9 +30,9 @@ pub enum Under {
 
 impl Under {
     /// Builds the layer. `None` without a compiler for C.
-    pub fn library(folder: &Path) -> Option<Under> {
+    pub fn library(directory: &Path) -> Option<Under> {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/soak/layer.c");
-        let library = folder.join("layer.so");
+        let library = directory.join("layer.so");
         let mut compiler = Program::new("cc");
         compiler.args(["-shared", "-fPIC", "-o"]);
         compiler.arg(&library).arg(source).arg("-ldl");
@@ -57,13 +57,19 @@ impl Under {
         while left > 0 && !soak.is_over() {
             let rounds = left.min(ROUNDS);
             left -= rounds;
-            self.folder(soak, seed, rounds, &mut random)?;
+            self.directory(soak, seed, rounds, &mut random)?;
         }
         Ok(())
     }
 
-    /// Rounds in a folder that was empty. Nothing is deleted in it, so every acknowledged exchange must still be in a file.
-    fn folder(&self, soak: &Soak, seed: u64, rounds: u64, random: &mut Random) -> io::Result<()> {
+    /// Rounds in a directory that was empty. Nothing is deleted in it, so every acknowledged exchange must still be in a file.
+    fn directory(
+        &self,
+        soak: &Soak,
+        seed: u64,
+        rounds: u64,
+        random: &mut Random,
+    ) -> io::Result<()> {
         let part = Part {
             mode: self.mode(),
             seed,

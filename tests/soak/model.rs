@@ -7,10 +7,10 @@ use crate::command::{COPY, Command, Does, Target};
 use crate::report::Kind;
 use crate::run::Outcome;
 
-/// Where a conversation is. State folders have numbers; a file is known by its name without `.json`.
+/// Where a conversation is. State directories have numbers; a file is known by its name without `.json`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The file that both state folders share.
+    /// The file that both state directories share.
     File,
     In(usize, String),
     /// A backup of a conversation, and its number.
@@ -25,7 +25,7 @@ pub enum Link {
 }
 
 impl Place {
-    /// The state folder that holds it.
+    /// The state directory that holds it.
     pub fn home(&self) -> Option<usize> {
         match self {
             Place::File => None,
@@ -220,7 +220,7 @@ impl Model {
         self.add(earlier, was);
     }
 
-    /// A conversation is deleted, with its backups in this state folder and the links to it.
+    /// A conversation is deleted, with its backups in this state directory and the links to it.
     fn clear(&mut self, home: usize, place: &Place) {
         if *place == Place::File {
             let places = self.conversations.iter().map(|(place, _)| place);

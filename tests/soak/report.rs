@@ -38,7 +38,7 @@ impl fmt::Display for Kind {
 
 pub struct Report {
     /// Where copies of the state go.
-    folder: PathBuf,
+    directory: PathBuf,
     began: Instant,
     inner: Mutex<Inner>,
 }
@@ -70,9 +70,9 @@ pub struct Part {
 }
 
 impl Report {
-    pub fn new(folder: PathBuf) -> Report {
+    pub fn new(directory: PathBuf) -> Report {
         Report {
-            folder,
+            directory,
             began: Instant::now(),
             inner: Mutex::default(),
         }
@@ -109,11 +109,11 @@ impl Report {
         *self.lock().said.entry((mode, text)).or_default() += 1;
     }
 
-    /// Something was found that must not be; `state` is the folder to be looked at later.
+    /// Something was found that must not be; `state` is the directory to be looked at later.
     pub fn found(&self, part: Part, kind: Kind, command: &str, what: &str, state: &Path) {
         let mut inner = self.lock();
         inner.findings += 1;
-        let copy = self.folder.join(format!("{:04}", inner.findings));
+        let copy = self.directory.join(format!("{:04}", inner.findings));
         let group = inner.found.entry((part.mode, kind, command.to_owned()));
         let group = group.or_insert(Group {
             count: 0,
@@ -125,8 +125,8 @@ impl Report {
         if group.count <= COPIES {
             let mode = part.mode;
             let text = format!("{mode}, --seed {}, {command}: {kind}\n{what}\n", part.seed);
-            let kept =
-                copy_folder(state, &copy).and_then(|()| fs::write(copy.join("finding.txt"), text));
+            let kept = copy_directory(state, &copy)
+                .and_then(|()| fs::write(copy.join("finding.txt"), text));
             if let Err(error) = kept {
                 eprintln!("soak: cannot keep {}: {error}", copy.display());
             }
@@ -185,7 +185,7 @@ impl Report {
     }
 }
 
-fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -193,7 +193,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
         if entry.file_type()?.is_symlink() {
             symlink(fs::read_link(entry.path())?, to)?;
         } else if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &to)?;
+            copy_directory(&entry.path(), &to)?;
         } else {
             fs::copy(entry.path(), to)?;
         }

@@ -49,7 +49,7 @@ impl File {
 }
 
 impl Snapshot {
-    /// `states` are the folders `q` of all state folders, `shared` is where the shared file is.
+    /// `states` are the directories `q` of all state directories, `shared` is where the shared file is.
     pub fn take(states: &[PathBuf], shared: &Path) -> Snapshot {
         let mut snapshot = Snapshot::default();
         for (home, state) in states.iter().enumerate() {
@@ -221,8 +221,8 @@ fn is_unfinished(path: &Path) -> bool {
     name.starts_with(".tmp-q-")
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).into_iter().flatten();
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(directory).into_iter().flatten();
     let mut paths: Vec<PathBuf> = paths.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     paths

@@ -23,7 +23,7 @@ pub struct Call {
 /// The path of strace, where it is there and may trace.
 pub fn find() -> Option<PathBuf> {
     let path = env::split_paths(&env::var_os("PATH")?)
-        .map(|folder| folder.join("strace"))
+        .map(|directory| directory.join("strace"))
         .find(|path| path.is_file())?;
     let mut probe = Command::new(&path);
     probe.args(["-f", "-qq", "-o", "/dev/null", "/bin/sh", "-c", ":"]);
@@ -51,16 +51,18 @@ pub fn wrapper(strace: &Path, log: &Path, injections: &[String]) -> Vec<String> 
 /// What a log shows.
 #[derive(Default)]
 pub struct Trace {
-    /// The calls that name a file below one of the folders.
+    /// The calls that name a file below one of the directories.
     pub calls: Vec<Call>,
     /// A call has failed that may have been about something else.
     pub missed: bool,
 }
 
-/// Reads a log: the calls that name a file below one of these folders.
-pub fn read(log: &str, folders: &[PathBuf]) -> Trace {
-    let folders = folders.iter().map(|folder| folder.display().to_string());
-    let folders: Vec<String> = folders.collect();
+/// Reads a log: the calls that name a file below one of these directories.
+pub fn read(log: &str, directories: &[PathBuf]) -> Trace {
+    let directories = directories
+        .iter()
+        .map(|directory| directory.display().to_string());
+    let directories: Vec<String> = directories.collect();
     let mut counts: HashMap<(&str, &str), u64> = HashMap::new();
     let mut trace = Trace::default();
     for line in log.lines() {
@@ -68,7 +70,7 @@ pub fn read(log: &str, folders: &[PathBuf]) -> Trace {
             continue;
         };
         let rest = rest.trim_start();
-        let about_state = folders.iter().any(|folder| rest.contains(folder));
+        let about_state = directories.iter().any(|directory| rest.contains(directory));
         trace.missed |= rest.contains("(INJECTED)") && !about_state;
         // A call that another thread interrupted has two lines; the second names no arguments, and is not counted.
         let Some((name, _)) = rest

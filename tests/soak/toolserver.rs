@@ -17,7 +17,7 @@ const COMMAND: &str = "--tool-command";
 /// Makes this program a process that does nothing for a while, and ignores SIGTERM if its number is odd.
 pub const IDLER: &str = "--idler";
 
-/// While a file of this name is in its home folder, a tool leaves an idler running, and takes its time.
+/// While a file of this name is in its home directory, a tool leaves an idler running, and takes its time.
 pub const LINGERS: &str = "soak-lingers";
 
 /// The names of the server and of the section with the command, and of their tools towards models.
@@ -93,11 +93,11 @@ pub fn run() -> bool {
     }
 }
 
-/// The processes that are still there after a while with a home below this folder, though no q runs there any more.
-pub fn left(folder: &Path, except: Option<i32>) -> Vec<i32> {
+/// The processes that are still there after a while with a home below this directory, though no q runs there any more.
+pub fn left(directory: &Path, except: Option<i32>) -> Vec<i32> {
     let began = Instant::now();
     loop {
-        let mut left = running(folder);
+        let mut left = running(directory);
         left.retain(|process| Some(*process) != except);
         if left.is_empty() || began.elapsed() > TIMEOUT {
             return left;
@@ -106,8 +106,8 @@ pub fn left(folder: &Path, except: Option<i32>) -> Vec<i32> {
     }
 }
 
-fn running(folder: &Path) -> Vec<i32> {
-    let home = format!("HOME={}/", folder.display());
+fn running(directory: &Path) -> Vec<i32> {
+    let home = format!("HOME={}/", directory.display());
     let mut running = Vec::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let environment = fs::read(process.path().join("environ")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Several commands at once in the same state folders: what is there afterwards is what they make one after another.
+//! Several commands at once in the same state directories: what is there afterwards is what they make one after another.
 
 use std::fs;
 use std::io;
@@ -158,7 +158,7 @@ fn run(
         .collect()
 }
 
-/// The current conversation of the first state folder, where it should be there all the time.
+/// The current conversation of the first state directory, where it should be there all the time.
 fn watched(scene: &Scene, commands: &[Command]) -> Option<PathBuf> {
     let place = Command::new(0, Target::Linked(Link::Current), Does::Follow).place(&scene.model);
     let is_there = place

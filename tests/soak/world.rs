@@ -1,4 +1,4 @@
-//! Two state folders and a file that both share, and what a run of q in them looks like.
+//! Two state directories and a file that both share, and what a run of q in them looks like.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,11 +24,11 @@ use crate::toolserver;
 
 const Q: &str = env!("CARGO_BIN_EXE_q");
 
-/// How many state folders there are.
+/// How many state directories there are.
 pub const HOMES: usize = 2;
 
 pub struct World {
-    folder: TempDir,
+    directory: TempDir,
     server: SocketAddr,
     /// `Q_KEEP`, if it is set.
     keep: Option<&'static str>,
@@ -36,11 +36,11 @@ pub struct World {
 
 impl World {
     pub fn new(work: &Path, server: SocketAddr, keep: Option<&'static str>) -> io::Result<World> {
-        let folder = tempfile::tempdir_in(work)?;
-        fs::create_dir(folder.path().join("shared"))?;
-        fs::write(folder.path().join(image::NAME), image::bytes())?;
+        let directory = tempfile::tempdir_in(work)?;
+        fs::create_dir(directory.path().join("shared"))?;
+        fs::write(directory.path().join(image::NAME), image::bytes())?;
         for home in 0..HOMES {
-            let configuration = folder.path().join(format!("home{home}/config/q"));
+            let configuration = directory.path().join(format!("home{home}/config/q"));
             fs::create_dir_all(&configuration)?;
             fs::write(
                 configuration.join("config.toml"),
@@ -48,20 +48,20 @@ impl World {
             )?;
             if keep == Some("0") {
                 // Conversations without a link are looked for once a day, and not again today.
-                let state = folder.path().join(format!("home{home}/state/q"));
+                let state = directory.path().join(format!("home{home}/state/q"));
                 fs::create_dir_all(&state)?;
                 fs::write(state.join("swept"), "")?;
             }
         }
         Ok(World {
-            folder,
+            directory,
             server,
             keep,
         })
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     pub fn keeps_nothing(&self) -> bool {
@@ -72,7 +72,7 @@ impl World {
         self.path().join(format!("home{home}"))
     }
 
-    /// The folder `q` among a home's state.
+    /// The directory `q` among a home's state.
     pub fn state(&self, home: usize) -> PathBuf {
         self.home(home).join("state/q")
     }
@@ -87,7 +87,7 @@ impl World {
         self.state(home).join("sessions")
     }
 
-    /// Where the file is that both state folders share.
+    /// Where the file is that both state directories share.
     pub fn shared(&self) -> PathBuf {
         self.path().join("shared")
     }
@@ -135,7 +135,7 @@ impl World {
         run
     }
 
-    /// q in this state folder.
+    /// q in this state directory.
     pub fn q(&self, wrapper: &[String], home: usize) -> process::Command {
         let mut words = wrapper.iter().map(String::as_str).chain([Q]);
         let mut run = process::Command::new(words.next().unwrap_or(Q));
@@ -144,11 +144,11 @@ impl World {
     }
 
     fn program(&self, mut run: process::Command, home: usize) -> process::Command {
-        let folder = self.home(home);
+        let directory = self.home(home);
         run.env_clear().current_dir("/");
-        run.env("HOME", &folder)
-            .env("XDG_STATE_HOME", folder.join("state"));
-        run.env("XDG_CONFIG_HOME", folder.join("config"));
+        run.env("HOME", &directory)
+            .env("XDG_STATE_HOME", directory.join("state"));
+        run.env("XDG_CONFIG_HOME", directory.join("config"));
         run.env("ANTHROPIC_API_KEY", "sk-soak")
             .env("ANTHROPIC_BASE_URL", format!("http://{}", self.server));
         run.env("Q_PROVIDER", "anthropic").env("Q_MODEL", "soak");
@@ -223,12 +223,12 @@ impl World {
         Ok(())
     }
 
-    /// The names of the files in a state folder, and beside the shared file.
+    /// The names of the files in a state directory, and beside the shared file.
     pub fn listing(&self, home: usize) -> Vec<OsString> {
-        let folders = [self.sessions(home), self.shared()];
-        let entries = folders
+        let directories = [self.sessions(home), self.shared()];
+        let entries = directories
             .iter()
-            .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+            .flat_map(|directory| fs::read_dir(directory).into_iter().flatten().flatten());
         entries.map(|entry| entry.file_name()).collect()
     }
 }

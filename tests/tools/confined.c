@@ -162,8 +162,8 @@ static int open_by_handle(const char *path, const char *mount) {
     int id;
     if (name_to_handle_at(AT_FDCWD, path, &found.handle, &id, 0) < 0)
         return -1;
-    int folder = open(mount, O_RDONLY | O_DIRECTORY);
-    return folder < 0 ? -1 : open_by_handle_at(folder, &found.handle, O_RDONLY);
+    int directory = open(mount, O_RDONLY | O_DIRECTORY);
+    return directory < 0 ? -1 : open_by_handle_at(directory, &found.handle, O_RDONLY);
 }
 
 static int child_in(unsigned long flags, int newer) {
@@ -254,8 +254,8 @@ int main(int count, char **words) {
         return tasks ? (errno = EACCES, tell(-1)) : tell(-1);
     }
     WAY("read-by-directory") { // the directory itself may be opened as a place
-        int folder = open(a, O_PATH | O_DIRECTORY);
-        return tell_contents(folder < 0 ? -1 : openat(folder, b, O_RDONLY));
+        int directory = open(a, O_PATH | O_DIRECTORY);
+        return tell_contents(directory < 0 ? -1 : openat(directory, b, O_RDONLY));
     }
     WAY("read-after-chdir") return chdir(a) < 0 ? tell(-1) : tell_contents(open(b, O_RDONLY));
     WAY("read-after-chroot") {
@@ -278,8 +278,8 @@ int main(int count, char **words) {
     WAY("read-as-program") return tell(execv(a, words));
     WAY("read-as-program-at") return tell(execveat(here, a, words, environ, 0));
     WAY("list") {
-        int folder = open(a, O_RDONLY | O_DIRECTORY);
-        return tell(folder < 0 ? -1 : syscall(SYS_getdents64, folder, (char[4096]){0}, 4096));
+        int directory = open(a, O_RDONLY | O_DIRECTORY);
+        return tell(directory < 0 ? -1 : syscall(SYS_getdents64, directory, (char[4096]){0}, 4096));
     }
     WAY("watch") return tell(watch(a));
     WAY("watch-all") {

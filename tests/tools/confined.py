@@ -23,7 +23,7 @@ import duckdb_cli
 import naive
 import works
 from trials import SECRET, Scripted, Trial
-from trial import check, finish  # noqa: E402, from the folder that trials adds
+from trial import check, finish  # noqa: E402, from the directory that trials adds
 
 libc = ctypes.CDLL(None, use_errno=True)
 ROOT = os.geteuid() == 0
@@ -33,25 +33,25 @@ NEEDED = 6
 SECCOMP, LANDLOCK = "EPERM", "EACCES"
 EITHER = "EPERM|EACCES"
 
-# The way, its words, and the errors that may stop it. {file}, {folder}, {new} and {process} are each way's own.
+# The way, its words, and the errors that may stop it. {file}, {directory}, {new} and {process} are each way's own.
 WAYS = [
     # Files, by Landlock.
     ("read", "{file}", LANDLOCK), ("read", "{key}", LANDLOCK), ("read", "{netrc}", LANDLOCK), ("read", "{settings}", LANDLOCK),
-    ("read", "{conversation}", LANDLOCK), ("read-by-directory", "{folder} inside", LANDLOCK),
-    ("read-after-chdir", "{folder} inside", LANDLOCK), ("read-by-place", "{file}", LANDLOCK),
+    ("read", "{conversation}", LANDLOCK), ("read-by-directory", "{directory} inside", LANDLOCK),
+    ("read-after-chdir", "{directory} inside", LANDLOCK), ("read-by-place", "{file}", LANDLOCK),
     ("read", "/proc/self/environ", LANDLOCK), ("read", "/proc/{process}/environ", LANDLOCK), ("read", "/proc/{process}/maps", LANDLOCK),
     ("read", "/proc/{process}/cmdline", LANDLOCK), ("read", "/proc/{process}/mem", LANDLOCK, "EIO"),
     ("read", "/proc/{process}/root{file}", LANDLOCK), ("read", "/proc/self/root{file}", LANDLOCK),
     ("read", "/proc/self/mountinfo", LANDLOCK), ("read", "/proc/net/unix", LANDLOCK), ("list", "/proc/{process}/fd", LANDLOCK),
     ("list", "/proc", LANDLOCK), ("write", "/proc/{process}/oom_score_adj", LANDLOCK), ("write", "/proc/{process}/mem", LANDLOCK),
     ("read", "/etc/fstab", LANDLOCK), ("list", "/etc", LANDLOCK), ("list", "/sys", LANDLOCK), ("list", "/dev", LANDLOCK),
-    ("list", "/tmp", LANDLOCK), ("list", "{folder}", LANDLOCK), ("list", "{cache}", LANDLOCK), ("append", "/dev/shm/{here}", LANDLOCK), ("list", "/dev/shm", LANDLOCK),
+    ("list", "/tmp", LANDLOCK), ("list", "{directory}", LANDLOCK), ("list", "{cache}", LANDLOCK), ("append", "/dev/shm/{here}", LANDLOCK), ("list", "/dev/shm", LANDLOCK),
     ("read-as-program", "{script}", LANDLOCK), ("read-as-program-at", "{script}", LANDLOCK),
     ("write", "{file}", LANDLOCK), ("append", "{file}", LANDLOCK), ("empty", "{file}", LANDLOCK), ("truncate", "{file}", LANDLOCK),
-    ("make", "{new}", LANDLOCK), ("make-unnamed", "{folder}", LANDLOCK), ("make-directory", "{new}", LANDLOCK),
+    ("make", "{new}", LANDLOCK), ("make-unnamed", "{directory}", LANDLOCK), ("make-directory", "{new}", LANDLOCK),
     ("make-link", "{new}", LANDLOCK), ("make-pipe", "{new}", LANDLOCK), ("remove", "{file}", LANDLOCK),
     ("remove-directory", "{empty}", LANDLOCK), ("rename", "{file} {new}", LANDLOCK), ("rename", "{file} {allowed}/{name}", "EXDEV|EACCES"),
-    ("exchange", "{file} {folder}/inside", LANDLOCK), ("link", "{file} {new}", LANDLOCK),
+    ("exchange", "{file} {directory}/inside", LANDLOCK), ("link", "{file} {new}", LANDLOCK),
     ("link", "{file} {allowed}/{name}", "EXDEV|EACCES"), ("make-then-rename", "{new}", "EXDEV|EACCES"),
     ("make-then-link", "{new}", "EXDEV|EACCES"), ("write-by-link", "{new} one-{name}", LANDLOCK), ("write-by-link", "{file} other-{name}", LANDLOCK),
     # What is only to be read.
@@ -89,7 +89,7 @@ WAYS = [
     # The kernel.
     ("read-by-ring", "{file}", SECCOMP), ("unshare", "0x10000000", SECCOMP), ("clone", "0x10000000", SECCOMP),
     ("clone3", "0x10000000", "EPERM|ENOSYS"), ("write", "{terminal}", LANDLOCK),
-    ("privileges", "", SECCOMP), ("page-faults", "", SECCOMP), ("watch", "{folder}", EITHER),
+    ("privileges", "", SECCOMP), ("page-faults", "", SECCOMP), ("watch", "{directory}", EITHER),
     # What may run, and is as confined as before.
     ("then-in-memory", "read {file}", LANDLOCK), ("then-dumpable", "read {file}", LANDLOCK), ("then-persona", "read {file}", LANDLOCK),
     ("then-preloaded", "read {file}", LANDLOCK), ("then-detached", "read {file}", LANDLOCK),
@@ -108,9 +108,9 @@ OF_X86 = [
 OF_ROOT = [
     ("read", "{others}", LANDLOCK), ("read-by-handle", "{file} /usr", EITHER), ("read-by-tree", "{file}", EITHER),
     ("read-after-chroot", "{file}", EITHER), ("make-device", "{new}", EITHER), ("make-device", "{allowed}/{name}", EITHER),
-    ("make-disk", "{folder} {allowed}/{name}", EITHER, "ENXIO|EPERM"), ("account", "{file}", EITHER, "ENOSYS"),
-    ("swap", "{file}", EITHER, "EINVAL"), ("watch-all", "{folder}", EITHER), ("watch-names", "{folder}", EITHER),
-    ("mount", "{empty}", SECCOMP), ("mount-again", "{folder} {empty}", SECCOMP), ("open-tree", "{folder}", SECCOMP),
+    ("make-disk", "{directory} {allowed}/{name}", EITHER, "ENXIO|EPERM"), ("account", "{file}", EITHER, "ENOSYS"),
+    ("swap", "{file}", EITHER, "EINVAL"), ("watch-all", "{directory}", EITHER), ("watch-names", "{directory}", EITHER),
+    ("mount", "{empty}", SECCOMP), ("mount-again", "{directory} {empty}", SECCOMP), ("open-tree", "{directory}", SECCOMP),
     ("open-file-system", "", SECCOMP), ("enter", "{process}", SECCOMP), ("unshare", "0x20000", SECCOMP), ("unshare", "0x40000000", SECCOMP),
     ("clone", "0x20000000", SECCOMP), ("clone3", "0x20000000", "EPERM|ENOSYS"), ("program-of-the-kernel", "", SECCOMP),
     ("log-of-the-kernel", "", SECCOMP), ("host-name", "", SECCOMP), ("clock", "", SECCOMP), ("restart", "", SECCOMP),
@@ -131,8 +131,8 @@ class World:
         self.home, self.stack, self.received = home, stack, []
         self.processes = {}
         self.allowed, self.scratch = home / "allowed", home / "scratch"
-        for folder in ("allowed", "scratch", "bin", "private.d", ".ssh", ".config/q", ".local/state/q/sessions", ".cache/q/tmp"):
-            (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        for directory in ("allowed", "scratch", "bin", "private.d", ".ssh", ".config/q", ".local/state/q/sessions", ".cache/q/tmp"):
+            (home / directory).mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copy(compiled, home / "bin/ways")
         shutil.copy(f"{compiled}-static", home / "bin/static")
         self.values = {
@@ -196,10 +196,10 @@ class World:
     def own(self, way):
         """What one way alone has to do with."""
         values = {**self.values, "name": way, "file": self.secret(f"private.d/{way}.file"), "new": self.home / f"private.d/{way}.new",
-                  "folder": self.home / f"private.d/{way}.folder", "empty": self.home / f"private.d/{way}.empty"}
-        values["folder"].mkdir(exist_ok=True)
+                  "directory": self.home / f"private.d/{way}.directory", "empty": self.home / f"private.d/{way}.empty"}
+        values["directory"].mkdir(exist_ok=True)
         values["empty"].mkdir(exist_ok=True)
-        self.secret(f"private.d/{way}.folder/inside")
+        self.secret(f"private.d/{way}.directory/inside")
         return values
 
     def process(self, way):
@@ -249,7 +249,7 @@ class World:
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
             attributes = tuple((name, os.getxattr(path, name, follow_symlinks=False))
                                for name in os.listxattr(path, follow_symlinks=False))
-            # What is in a folder is compared by itself; its own time shows what was there for a moment.
+            # What is in a directory is compared by itself; its own time shows what was there for a moment.
             found[str(path)] = (about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns, about.st_size, digest, attributes)
         return found
 
@@ -267,7 +267,7 @@ def ask(trial, section, calls, options=()):
     texts = []
     for begin in range(0, len(calls), 30):
         some = [("way", {"words": words}) for words in calls[begin:begin + 30]]
-        running = trial.start(section, some, folder=trial.home / "scratch", options=["--no-save", *options])
+        running = trial.start(section, some, directory=trial.home / "scratch", options=["--no-save", *options])
         _, notes = running.communicate(timeout=120)
         if len(Scripted.results) != len(some):
             sys.exit(f"q ended with {running.returncode}: {notes}")
@@ -285,13 +285,13 @@ timeout = "20s"
 """
 
 
-def try_ways(q, compiled, folder, results, rows, confine):
+def try_ways(q, compiled, directory, results, rows, confine):
     """Tries rows without and with confinement; how many held."""
     tried, heard = [], []
     signal.signal(signal.SIGWINCH, lambda *_: heard.append(True))
     for confined in (False, True):
         heard.clear()
-        home = folder / ("confined" if confined else "free")
+        home = directory / ("confined" if confined else "free")
         home.mkdir()
         with contextlib.ExitStack() as stack:
             world = World(home, compiled, stack)
@@ -300,7 +300,7 @@ def try_ways(q, compiled, folder, results, rows, confine):
             before = world.snapshot()
             if confined:
                 text = section(home, f"reads = true\nconfine = {{ read = ['{home}/readable', '{home}/bin/set-user'], write = ['{world.allowed}']{confine} }}")
-                trial.start(text, [], folder=world.scratch).communicate(timeout=120)
+                trial.start(text, [], directory=world.scratch).communicate(timeout=120)
                 before = world.snapshot()
                 texts = ask(trial, text, calls)
                 after = world.snapshot()
@@ -339,7 +339,7 @@ def one(trial, confine, words, program=None):
     if program:
         text = text.replace(f'["{trial.home}/bin/ways", "{{words}}"]', json.dumps([*program, "{words}"]))
     allowed = [] if "reads = true" in confine else ["--yes"]
-    running = trial.start(text, [("way", {"words": words})], folder=trial.home / "scratch", options=["--no-save", *allowed])
+    running = trial.start(text, [("way", {"words": words})], directory=trial.home / "scratch", options=["--no-save", *allowed])
     running.communicate(timeout=120)
     return (Scripted.results[0][0] if Scripted.results else ""), running.returncode
 
@@ -420,25 +420,25 @@ class Special:
         self.trial.q = self.q
 
     def dumps(self):
-        """A dump of memory into a private folder."""
+        """A dump of memory into a private directory."""
         pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8")
         if pattern.startswith(("|", "/")):
             print("    left out: this system keeps dumps in a place of its own")
             return
-        folder = self.home / "dumps"
-        folder.mkdir()
-        one(self.trial, self.free, ["dump", str(folder)])
-        self.check("unconfined: dump", any(folder.iterdir()))
-        shutil.rmtree(folder)
-        folder.mkdir()
-        one(self.trial, self.held, ["dump", str(folder)])
-        self.check("confined: dump", not any(folder.iterdir()))
+        directory = self.home / "dumps"
+        directory.mkdir()
+        one(self.trial, self.free, ["dump", str(directory)])
+        self.check("unconfined: dump", any(directory.iterdir()))
+        shutil.rmtree(directory)
+        directory.mkdir()
+        one(self.trial, self.held, ["dump", str(directory)])
+        self.check("confined: dump", not any(directory.iterdir()))
         self.count += 1
 
     def cleared(self):
         """Whether no temporary directory is left."""
-        folder = self.home / ".cache/q/tmp"
-        return not folder.exists() or not [path for path in folder.iterdir() if path.is_dir()]
+        directory = self.home / ".cache/q/tmp"
+        return not directory.exists() or not [path for path in directory.iterdir() if path.is_dir()]
 
     def leaves(self):
         """What a program leaves in its temporary directory goes, and nothing else does."""
@@ -498,7 +498,7 @@ print('left')"""
                 ("a server", f"[tools.out]\ncommand = ['sh', '-c', 'cat {secret} >&2']\n{{}}\n")):
             for confined in (False, True):
                 recipe = text.format("confine = {}" if confined else "")
-                running = self.trial.start(recipe, [], folder=self.world.scratch, options=["--no-save", "-v"])
+                running = self.trial.start(recipe, [], directory=self.world.scratch, options=["--no-save", "-v"])
                 _, notes = running.communicate(timeout=120)
                 told = SECRET in notes + json.dumps(Scripted.asked)
                 self.check(f"{'confined' if confined else 'unconfined'}: {what} that reads a file", told != confined, notes)
@@ -543,10 +543,10 @@ def main():
     rows = WAYS + (OF_X86 if IS_X86 else []) + (OF_ROOT if ROOT else [])
     duckdb = pathlib.Path(duckdb_cli.__file__).with_name("duckdb")
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+        directory = pathlib.Path(name)
         for part in parts:
             print(f"--- {part}")
-            below = folder / part
+            below = directory / part
             below.mkdir()
             if part == "ways":
                 count += try_ways(q, compiled, below, results, rows, "")

@@ -84,9 +84,9 @@ class Naive(Trial):
             lines.append('env = { PGPASSFILE = "/home/me/.pgpass" }')
         return ("\n".join(lines) + "\n").replace("/home/me", str(self.home))
 
-    def start(self, recipe, calls, folder=None, options=()):
+    def start(self, recipe, calls, directory=None, options=()):
         more = ["--no-save"] if self.confined else ["--no-save", "--yes"]
-        return super().start(recipe, calls, folder, [*more, *(option for option in options if option != "--yes")])
+        return super().start(recipe, calls, directory, [*more, *(option for option in options if option != "--yes")])
 
     def call(self, recipe, calls, **more):
         before = self.snapshot()
@@ -179,29 +179,29 @@ class Confined(Naive):
 
 def python(trial):
     """Code that prints the secret if it can do what it must not."""
-    folder = trial.home / "data"
-    folder.mkdir()
-    (folder / "link").symlink_to(trial.home / "private")
-    (folder / "folder").symlink_to(trial.home)
-    (folder / "kept").write_text("1\n", encoding="utf-8")
+    directory = trial.home / "data"
+    directory.mkdir()
+    (directory / "link").symlink_to(trial.home / "private")
+    (directory / "directory").symlink_to(trial.home)
+    (directory / "kept").write_text("1\n", encoding="utf-8")
     recipe = trial.recipe("python.run")
     trial.works(recipe, [("run", {"code": "print(2 ** 100)"}, "1267650600228229401496703205376"),
-                         ("run", {"code": f"print(open('{folder}/kept').read())"}, "1")])
+                         ("run", {"code": f"print(open('{directory}/kept').read())"}, "1")])
     home, private, target = trial.home, trial.home / "private", trial.home / "target"
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         local.bind(f"{home}/socket")
         local.listen()
         done = f"; print({SECRET[:3]!r} + {SECRET[3:]!r})"
         trial.fails(recipe, "run", "code", [
-            f"print(open('{private}').read())", f"print(open('{folder}/link').read())", f"print(open('{folder}/folder/private').read())",
-            f"print(open('{folder}/../private').read())", f"import os; os.chdir('{home}'); print(open('private').read())",
+            f"print(open('{private}').read())", f"print(open('{directory}/link').read())", f"print(open('{directory}/directory/private').read())",
+            f"print(open('{directory}/../private').read())", f"import os; os.chdir('{home}'); print(open('private').read())",
             f"import subprocess; print(subprocess.getoutput('cat {private}'))", f"import mmap; f = open('{private}'); print(f.read())",
             f"import ctypes; c = ctypes.CDLL(None); b = bytes(99); print(c.open(b'{private}', 0)); c.read(3, b, 99); print(b)",
             f"import os; os.symlink('{private}', 'x'); print(open('x').read())", f"import os; os.link('{private}', 'x'); print(open('x').read())",
-            f"open('{target}', 'w'){done}", f"open('{folder}/kept', 'a').write('2'){done}", f"open('{folder}/new', 'x'){done}",
-            f"import os; os.remove('{folder}/kept'){done}", f"import os; os.rename('{folder}/kept', '{target}'){done}",
-            f"import os; os.chmod('{folder}/kept', 0o777){done}", f"import os; os.utime('{folder}/kept'){done}",
-            f"import os; os.truncate('{folder}/kept', 0){done}", f"import os; os.mkdir('{target}'){done}",
+            f"open('{target}', 'w'){done}", f"open('{directory}/kept', 'a').write('2'){done}", f"open('{directory}/new', 'x'){done}",
+            f"import os; os.remove('{directory}/kept'){done}", f"import os; os.rename('{directory}/kept', '{target}'){done}",
+            f"import os; os.chmod('{directory}/kept', 0o777){done}", f"import os; os.utime('{directory}/kept'){done}",
+            f"import os; os.truncate('{directory}/kept', 0){done}", f"import os; os.mkdir('{target}'){done}",
             f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]})){done}",
             f"import socket; socket.socket(socket.AF_UNIX).connect('{home}/socket'){done}",
             f"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53)){done}",
@@ -216,7 +216,7 @@ def read_in(recipe):
     return [path for paths in re.findall(r"read = (\[.*?\])", recipe) for path in json.loads(paths)]
 
 
-def try_recipes(q, folder, results, duckdb):
+def try_recipes(q, directory, results, duckdb):
     """Tries all that recipes.py tries, and code; how many tries there were."""
     count = 0
     for trial in (recipes.date, recipes.notes, recipes.journal, recipes.web, recipes.git, recipes.sqlite, recipes.duckdb, recipes.postgres,
@@ -230,7 +230,7 @@ def try_recipes(q, folder, results, duckdb):
             if kind == "manual" and name not in PRINTS:
                 continue
             print(f"--- {name}: {kind}")
-            home = folder / f"{name}-{kind}"
+            home = directory / f"{name}-{kind}"
             (home / "bin").mkdir(parents=True)
             (home / "bin/duckdb").symlink_to(duckdb)
             user = Confined(q, home, results) if kind == "manual" else Naive(q, home, results, kind == "naive")

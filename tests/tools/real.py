@@ -144,8 +144,8 @@ def main():
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_port}",
         }
         local = programs(home, python, sqlite, rust, modules)
-        folder = pathlib.Path(home, ".config/q")
-        folder.mkdir(parents=True)
+        directory = pathlib.Path(home, ".config/q")
+        directory.mkdir(parents=True)
 
         def ask(*arguments):
             print("$ q", *arguments)
@@ -158,7 +158,7 @@ def main():
             keys = [(name, "command", row[0]) for name, row in local.items()]
             keys += [(name, "url", row[0]) for name, row in remote.items()]
             sections = [f"[tools.{name}]\n{key} = {json.dumps(value)}\n" for name, key, value in keys]
-            (folder / "config.toml").write_text("".join(sections), encoding="utf-8")
+            (directory / "config.toml").write_text("".join(sections), encoding="utf-8")
             everything = ask("--list-tools", "-j")
             check("all servers list their tools side by side", everything.returncode == 0 and everything.stderr == "", results)
             tools = {tool["name"]: tool for tool in json.loads(everything.stdout)}

@@ -19,7 +19,7 @@ import time
 import duckdb_cli
 
 from trials import SECRET, Scripted, Trial, cluster, database, run
-from trial import finish  # noqa: E402, from the folder that trials adds
+from trial import finish  # noqa: E402, from the directory that trials adds
 
 WIKIPEDIA = "en.wikipedia.org"
 
@@ -36,11 +36,11 @@ def date(trial):
 
 
 def notes(trial):
-    folder = trial.home / "notes"
-    folder.mkdir()
-    (folder / "todo.md").write_text("buy milk\nand -- bread\n", encoding="utf-8")
-    (folder / "link.md").symlink_to(trial.home / "private")
-    (folder / "folder").symlink_to(trial.home)
+    directory = trial.home / "notes"
+    directory.mkdir()
+    (directory / "todo.md").write_text("buy milk\nand -- bread\n", encoding="utf-8")
+    (directory / "link.md").symlink_to(trial.home / "private")
+    (directory / "directory").symlink_to(trial.home)
     recipe = trial.recipe("notes.find")
     trial.works(recipe, [("find", {"words": "MILK"}, "todo.md:1:buy milk"), ("find", {"words": "-- b", "type": "md"}, "bread")])
     pre = trial.trap("pre")
@@ -55,23 +55,23 @@ def notes(trial):
     print("    a file of the notes asks:")
     trial.fails(one, "read", "file", ["todo.md"])
     results = trial.call(one, [("read", {"file": file}) for file in ("todo.md", "../private", "link.md", "")], options=["--yes"])
-    trial.check("and is below the folder", [is_error for _, is_error in results] == [False, True, True, True])
+    trial.check("and is below the directory", [is_error for _, is_error in results] == [False, True, True, True])
 
 
 def journal(trial):
     """The real program, on a journal of its own."""
-    folder = trial.home / "journal"
-    folder.mkdir()
+    directory = trial.home / "journal"
+    directory.mkdir()
     entries = ""
     for seconds, (level, text) in enumerate([(3, "disk is full"), (6, "all is well")]):
         fields = {"__REALTIME_TIMESTAMP": 1_790_000_000_000_000 + seconds * 1_000_000, "__MONOTONIC_TIMESTAMP": seconds,
                   "_BOOT_ID": "0" * 31 + "1", "PRIORITY": level, "_SYSTEMD_UNIT": "disk.service", "MESSAGE": text}
         entries += "".join(f"{name}={value}\n" for name, value in fields.items()) + "\n"
-    run("/lib/systemd/systemd-journal-remote", "-o", folder / "system.journal", "-", input=entries)
+    run("/lib/systemd/systemd-journal-remote", "-o", directory / "system.journal", "-", input=entries)
     program = trial.home / "bin/journalctl"
-    program.write_text(f'#!/bin/sh\nexec {shutil.which("journalctl")} --directory={folder} "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {shutil.which("journalctl")} --directory={directory} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    before = files(folder)
+    before = files(directory)
     recipe = trial.recipe("journal.find")
     trial.works(recipe, [("find", {}, "all is well"), ("find", {"level": "err", "words": "disk"}, "disk is full"),
                          ("find", {"unit": "disk.service", "since": "2026-01-01"}, "all is well"), ("find", {"limit": 1}, "well")])
@@ -86,12 +86,12 @@ def journal(trial):
                  (f"--file={private}", "--vacuum-size=1", f"--cursor-file={target}", "x --rotate", "--sync")]
         texts = [text for text, _ in trial.call(recipe, calls)]
         trial.check(f"{name} is no option", all(re.fullmatch(r"\[exit status [01]\]\n", text) for text in texts))
-    trial.check("nothing is written", files(folder) == before and not target.exists())
+    trial.check("nothing is written", files(directory) == before and not target.exists())
 
 
-def files(folder):
-    """The contents of all files of a folder."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+def files(directory):
+    """The contents of all files of a directory."""
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):
@@ -159,20 +159,20 @@ def web(trial):
 
 
 def git(trial):
-    """A repository whose configuration, objects and folders are hostile."""
-    folder = trial.home / "repository"
-    folder.mkdir()
+    """A repository whose configuration, objects and directories are hostile."""
+    directory = trial.home / "repository"
+    directory.mkdir()
     user = {**trial.environment, "GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "e", "GIT_COMMITTER_NAME": "n",
             "GIT_COMMITTER_EMAIL": "e"}
 
     def own(*words, **options):
-        return run("git", *words, cwd=folder, env=user, **options)
+        return run("git", *words, cwd=directory, env=user, **options)
 
-    (folder / "a.txt").write_text("one\n-- two {x}\n", encoding="utf-8")
-    (folder / "lost.txt").write_text("lost\n", encoding="utf-8")
-    (folder / ".gitattributes").write_text("*.txt diff=evil filter=evil\n", encoding="utf-8")
-    (folder / "below").mkdir()
-    (folder / "below/private").write_text("committed\n", encoding="utf-8")
+    (directory / "a.txt").write_text("one\n-- two {x}\n", encoding="utf-8")
+    (directory / "lost.txt").write_text("lost\n", encoding="utf-8")
+    (directory / ".gitattributes").write_text("*.txt diff=evil filter=evil\n", encoding="utf-8")
+    (directory / "below").mkdir()
+    (directory / "below/private").write_text("committed\n", encoding="utf-8")
     own("init", "-q", "-b", "main")
     own("add", ".")
     own("commit", "-qm", "Add the first file")
@@ -181,9 +181,9 @@ def git(trial):
     signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n"
     signed = text.replace("\n\n", "\n" + signature + "\n", 1)
     own("update-ref", "HEAD", own("hash-object", "-t", "commit", "-w", "--stdin", input=signed).strip())
-    # What is called a folder of the repository leads elsewhere.
-    shutil.rmtree(folder / "below")
-    (folder / "below").symlink_to(trial.home)
+    # What is called a directory of the repository leads elsewhere.
+    shutil.rmtree(directory / "below")
+    (directory / "below").symlink_to(trial.home)
     values = {
         "core.pager": trial.trap("pager"), "pager.log": "true", "pager.grep": "true",
         "diff.evil.textconv": trial.trap("textconv"), "diff.external": trial.trap("external"),
@@ -201,7 +201,7 @@ def git(trial):
         """The traps that catch this command."""
         trial.marks.unlink(missing_ok=True)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(["git", *command], cwd=folder, env=user, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            subprocess.run(["git", *command], cwd=directory, env=user, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
         caught = set(trial.marks.read_text(encoding="utf-8").split()) if trial.marks.exists() else set()
         trial.marks.unlink(missing_ok=True)
         return caught
@@ -209,7 +209,7 @@ def git(trial):
     trial.check("the traps catch git log", sprung("log", "-p") >= {"gpg", "textconv"})
     trial.check("and git log with an external diff", "external" in sprung("log", "-p", "--ext-diff"))
     trial.check("and git grep", "fsmonitor" in sprung("grep", "one"))
-    grep = subprocess.run(["git", "-c", "core.fsmonitor=", "grep", SECRET], cwd=folder, env=user, capture_output=True, text=True)
+    grep = subprocess.run(["git", "-c", "core.fsmonitor=", "grep", SECRET], cwd=directory, env=user, capture_output=True, text=True)
     trial.check("which reads a file elsewhere", SECRET in grep.stdout)
 
     recipe = trial.recipe("git]")
@@ -221,7 +221,7 @@ def git(trial):
                   "committed", f"{SECRET}\n--no-index", "--no-index", "--untracked", f"-f{trial.home}/private", "")]
 
     def ask():
-        results = trial.call(recipe, attempts, folder=folder)
+        results = trial.call(recipe, attempts, directory=directory)
         trial.check("no trap has caught anything", not trial.marks.exists())
         trial.check("nothing is read elsewhere", not any(SECRET in text for text, _ in results))
         return results
@@ -234,12 +234,12 @@ def git(trial):
 
     print("    objects that are to be fetched, which runs a program:")
     lost = own("rev-parse", "HEAD:lost.txt").strip()
-    (folder / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    (directory / ".git/objects" / lost[:2] / lost[2:]).unlink()
     own("config", "core.repositoryFormatVersion", "1")
     own("config", "extensions.partialClone", "origin")
     own("config", "remote.origin.promisor", "true")
     own("config", "protocol.ext.allow", "always")
-    for kind, url in (("pack", str(folder)), ("ext", f"ext::{trial.trap('ext')} x"), ("ssh", "ssh://host/x")):
+    for kind, url in (("pack", str(directory)), ("ext", f"ext::{trial.trap('ext')} x"), ("ssh", "ssh://host/x")):
         own("config", "remote.origin.uploadpack", trial.trap("pack"))
         own("config", "core.sshCommand", trial.trap("ssh"))
         own("config", "remote.origin.url", url)
@@ -334,7 +334,7 @@ def duckdb(trial):
 
 
 def postgres(trial):
-    with cluster() as (script, folder, port):
+    with cluster() as (script, directory, port):
         script("CREATE DATABASE orders", "postgres")
         script("""CREATE TABLE customers (name TEXT, owes INT); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40);
             CREATE SEQUENCE numbers; CREATE PROCEDURE pay() LANGUAGE plpgsql AS 'BEGIN COMMIT; DELETE FROM customers; END';
@@ -345,7 +345,7 @@ def postgres(trial):
         pass_file.chmod(0o600)
         (trial.home / ".psqlrc").write_text(f"\\! touch {trial.marks}\n", encoding="utf-8")
         recipe = trial.recipe("orders.sql").replace("host=localhost", f"host=localhost port={port}")
-        private, target = trial.home / "private", folder / "target"
+        private, target = trial.home / "private", directory / "target"
         touch = f"touch {trial.marks}"
         trial.works(recipe, GOOD)
         state = "SELECT count(*), sum(owes) FROM customers; SELECT count(*) FROM pg_class; SELECT * FROM pg_largeobject_metadata; " \
@@ -408,14 +408,14 @@ def main():
     program = pathlib.Path(duckdb_cli.__file__).with_name("duckdb")
     sys.stdout.reconfigure(line_buffering=True)
     results = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         # One home for each, so that the traps of one are not in the way of another.
         for trial in (date, notes, journal, web, git, sqlite, duckdb, postgres):
             name = trial.__name__
             if wanted and name not in wanted:
                 continue
             print(f"--- {name}")
-            home = pathlib.Path(folder, name)
+            home = pathlib.Path(directory, name)
             (home / "bin").mkdir(parents=True)
             (home / "bin/duckdb").symlink_to(program)
             trial(Trial(q, home, results))

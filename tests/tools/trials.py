@@ -80,7 +80,7 @@ class Trial:
         path.chmod(0o755)
         return str(path)
 
-    def start(self, recipe, calls, folder=None, options=()):
+    def start(self, recipe, calls, directory=None, options=()):
         """Starts q, whose model makes these calls, each a command and its arguments."""
         config = self.home / ".config/q/config.toml"
         config.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ class Trial:
         Scripted.script = [(f"{section}__{command}", arguments) for command, arguments in calls]
         Scripted.results = []
         Scripted.asked = {}
-        return subprocess.Popen([self.q, *options, "-t", section, "go"], env=self.environment, cwd=folder or self.home,
+        return subprocess.Popen([self.q, *options, "-t", section, "go"], env=self.environment, cwd=directory or self.home,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def call(self, recipe, calls, **more):
@@ -134,31 +134,31 @@ def database(home, script, path):
 
 @contextlib.contextmanager
 def cluster():
-    """A PostgreSQL of its own: what runs a script there as its superuser, its folder and its port."""
+    """A PostgreSQL of its own: what runs a script there as its superuser, its directory and its port."""
     programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
-    folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    directory = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
     # It refuses to run as root.
     user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
     if user:
-        shutil.chown(folder, "nobody", "nogroup")
+        shutil.chown(directory, "nobody", "nogroup")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
     def program(name, *words):
         # What goes on running must not hold a pipe open.
-        subprocess.run([f"{programs[-1]}/{name}", "-D", folder / "data", *words], check=True, cwd="/", stdin=subprocess.DEVNULL,
+        subprocess.run([f"{programs[-1]}/{name}", "-D", directory / "data", *words], check=True, cwd="/", stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, **user)
 
     def script(text, base="orders"):
-        words = ["-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-h", str(folder), "-p", str(port), "-U", "postgres", base]
+        words = ["-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-h", str(directory), "-p", str(port), "-U", "postgres", base]
         return run("psql", *words, input=text)
 
     try:
         program("initdb", "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth-local=trust", "--auth-host=scram-sha-256", "-N")
-        program("pg_ctl", "-w", "-l", folder / "log", "-o", f"-F -p {port} -k {folder} -c listen_addresses=127.0.0.1", "start")
+        program("pg_ctl", "-w", "-l", directory / "log", "-o", f"-F -p {port} -k {directory} -c listen_addresses=127.0.0.1", "start")
         try:
-            yield script, folder, port
+            yield script, directory, port
         finally:
             program("pg_ctl", "-w", "-m", "immediate", "stop")
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)

@@ -24,8 +24,8 @@ def call(trial, results, what, argv, words, read=(), write=(), more="", network=
     check(f"{what} works confined" + ("" if holds else f": {text!r}"), holds, results)
 
 
-def try_programs(q, folder, results, duckdb, modules):
-    home = folder / "real"
+def try_programs(q, directory, results, duckdb, modules):
+    home = directory / "real"
     home.mkdir()
     trial = Trial(q, home, results)
     databases(trial, results, duckdb)
@@ -39,45 +39,45 @@ def try_programs(q, folder, results, duckdb, modules):
 def databases(trial, results, duckdb):
     home = trial.home
     for kind in ("plain", "wal"):
-        folder = home / kind
-        folder.mkdir()
+        directory = home / kind
+        directory.mkdir()
         books = database(home, ["sqlite3"], f"{kind}/books.db")
         if kind == "wal":
             run("sqlite3", books, "PRAGMA journal_mode = WAL")
         change = f"INSERT INTO customers VALUES ('Eve', 7); SELECT name FROM customers WHERE owes = 7"
-        call(trial, results, f"sqlite3 that writes ({kind})", ["sqlite3", books, change], "Eve", write=[folder])
+        call(trial, results, f"sqlite3 that writes ({kind})", ["sqlite3", books, change], "Eve", write=[directory])
         check("and it is written", run("sqlite3", books, "SELECT count(*) FROM customers") == "3\n", results)
         # A reader of a WAL has to make the file of its index.
-        reach = {"read": [books]} if kind == "plain" else {"write": [folder]}
+        reach = {"read": [books]} if kind == "plain" else {"write": [directory]}
         call(trial, results, f"sqlite3 that reads ({kind})", ["sqlite3", "-readonly", books, "SELECT name FROM customers"], "Bob", **reach)
     call(trial, results, "sqlite3 that sorts what does not fit", ["sqlite3", ":memory:",
          "PRAGMA cache_size = 10; PRAGMA temp_store = FILE; WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 200000) "
          "SELECT count(*) FROM (SELECT DISTINCT hex(n * 7 % 200001) || 'xxxxxxxxxxxxxxxx' FROM t)"], "200000")
-    folder = home / "duck"
-    folder.mkdir()
+    directory = home / "duck"
+    directory.mkdir()
     sales = database(home, [duckdb, "-no-init"], "duck/sales.duckdb")
     # Without these it aborts where there are control groups.
     groups = ["/proc", "/sys/fs/cgroup"]
     program = [os.path.realpath(duckdb), "-csv", "-readonly", sales, "-c", "SELECT name FROM customers WHERE owes > 0"]
     call(trial, results, "duckdb that reads", program, "Bob", read=[sales, *groups])
     program = [os.path.realpath(duckdb), "-csv", sales, "-c", "INSERT INTO customers VALUES ('Eve', 7); SELECT count(*) AS n FROM customers"]
-    call(trial, results, "duckdb that writes", program, "n\n3\n", read=groups, write=[folder])
+    call(trial, results, "duckdb that writes", program, "n\n3\n", read=groups, write=[directory])
 
 
 def repositories(trial, results):
-    folder = trial.home / "repository"
-    folder.mkdir()
-    (folder / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    run("git", "init", "-q", "-b", "main", cwd=folder)
-    run("git", "add", ".", cwd=folder)
-    run("git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "Add the first file", cwd=folder)
-    where = f"cwd = '{folder}'"
-    call(trial, results, "git log", ["git", "log", "-p", "--stat"], "Add the first file", read=[folder], more=where)
-    call(trial, results, "git grep", ["git", "grep", "-n", "two"], "a.txt:2:two", read=[folder], more=where)
-    (folder / "a.txt").write_text("three\n", encoding="utf-8")
-    call(trial, results, "git diff", ["git", "diff"], "+three", read=[folder], more=where)
+    directory = trial.home / "repository"
+    directory.mkdir()
+    (directory / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    run("git", "init", "-q", "-b", "main", cwd=directory)
+    run("git", "add", ".", cwd=directory)
+    run("git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "Add the first file", cwd=directory)
+    where = f"cwd = '{directory}'"
+    call(trial, results, "git log", ["git", "log", "-p", "--stat"], "Add the first file", read=[directory], more=where)
+    call(trial, results, "git grep", ["git", "grep", "-n", "two"], "a.txt:2:two", read=[directory], more=where)
+    (directory / "a.txt").write_text("three\n", encoding="utf-8")
+    call(trial, results, "git diff", ["git", "diff"], "+three", read=[directory], more=where)
     commit = ["git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-am", "Change it"]
-    call(trial, results, "git commit", commit, "Change it", write=[folder], more=where)
+    call(trial, results, "git commit", commit, "Change it", write=[directory], more=where)
 
 
 def texts(trial, results):
@@ -98,11 +98,11 @@ def texts(trial, results):
     page = trial.home / "page.1"
     page.write_text(".TH PAGE 1\n.SH NAME\npage \\- of a manual\n", encoding="utf-8")
     call(trial, results, "man", ["man", page], "of a manual", read=[page])
-    folder = trial.home / "journal"
-    folder.mkdir()
+    directory = trial.home / "journal"
+    directory.mkdir()
     entry = "__REALTIME_TIMESTAMP=1790000000000000\n__MONOTONIC_TIMESTAMP=1\n_BOOT_ID=00000000000000000000000000000001\nMESSAGE=well\n\n"
-    run("/lib/systemd/systemd-journal-remote", "-o", folder / "system.journal", "-", input=entry)
-    call(trial, results, "journalctl", ["journalctl", "-q", "--no-pager", f"--directory={folder}"], "well", read=[folder])
+    run("/lib/systemd/systemd-journal-remote", "-o", directory / "system.journal", "-", input=entry)
+    call(trial, results, "journalctl", ["journalctl", "-q", "--no-pager", f"--directory={directory}"], "well", read=[directory])
 
 
 def interpreters(trial, results, modules):

@@ -309,7 +309,7 @@ impl Run {
     }
 }
 
-/// A text with pictures in place of line ends.
+/// A text with pictures in place of newlines.
 fn in_a_line(text: &Value) -> String {
     let lines = visible(text.as_str().unwrap_or("?").as_bytes()).join("␊");
     lines.trim_end_matches('␄').to_owned()

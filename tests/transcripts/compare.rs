@@ -5,7 +5,7 @@ use std::fs;
 use similar::TextDiff;
 use time::{Duration, OffsetDateTime};
 
-use crate::FOLDER;
+use crate::DIRECTORY;
 
 /// What stands for any text within a line.
 const ANY_TEXT: &str = "[..]";
@@ -250,7 +250,8 @@ pub struct Differences(Vec<String>);
 impl Differences {
     /// Reads `differences.md`: each line with `- ` begins with the beginning of names, in backticks.
     pub fn read() -> Differences {
-        let text = fs::read_to_string(format!("{FOLDER}/differences.md")).expect("the differences");
+        let text =
+            fs::read_to_string(format!("{DIRECTORY}/differences.md")).expect("the differences");
         let lines = text.lines().filter_map(|line| line.strip_prefix("- `"));
         let names = lines.map(|line| line.split('`').next().unwrap_or_default().to_owned());
         Differences(names.collect())

@@ -39,7 +39,7 @@ pub struct Directive {
 /// What somebody types, and what comes of it.
 #[derive(Clone)]
 pub struct Command {
-    /// Without the `$`; a script of several lines has line ends.
+    /// Without the `$`; a script of several lines has newlines.
     pub script: String,
     /// It is what the whole file asks, and does not stand in the case.
     is_usual: bool,
@@ -57,7 +57,7 @@ pub struct Output {
 /// How a line may begin that is no output.
 const MARKS: [&str; 8] = ["$ ", "> ", "! ", "= ", "@", "=== ", "# ", "\\"];
 
-/// The cases of a file; `name` is its path below the folder, without its suffix.
+/// The cases of a file; `name` is its path below the directory, without its suffix.
 pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let text = fs::read_to_string(path).expect("a transcript");
     let mut parts = text.split("\n=== ");

@@ -1,4 +1,4 @@
-//! Plays the transcripts below this folder through the real q. `README.md` beside this file explains their lines.
+//! Plays the transcripts below this directory through the real q. `README.md` beside this file explains their lines.
 
 mod checks;
 mod compare;
@@ -21,7 +21,7 @@ use format::Case;
 use harness::toolserver;
 use stage::{Stage, Variant};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts");
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts");
 
 /// The variable that makes the runner write what came in place of what was expected.
 const BLESS: &str = "BLESS";
@@ -130,11 +130,13 @@ fn quietly<T>(action: impl FnOnce() -> Result<T, String>) -> Result<T, Failed> {
 /// The cases of every file. No two have one name.
 fn all_cases() -> Vec<Case> {
     let mut paths = Vec::new();
-    collect(Path::new(FOLDER), &mut paths);
+    collect(Path::new(DIRECTORY), &mut paths);
     paths.sort();
     let mut cases = Vec::new();
     for path in paths {
-        let name = path.strip_prefix(FOLDER).expect("a path below the folder");
+        let name = path
+            .strip_prefix(DIRECTORY)
+            .expect("a path below the directory");
         let name = name.with_extension("").display().to_string();
         cases.extend(format::read(&path, &name));
     }
@@ -143,8 +145,8 @@ fn all_cases() -> Vec<Case> {
     cases
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the transcripts") {
+fn collect(directory: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("the transcripts") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             collect(&path, paths);

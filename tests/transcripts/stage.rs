@@ -118,7 +118,7 @@ pub struct Stage {
     names: Names,
     /// How many requests there were before the last command.
     pub requests: usize,
-    /// The folder on the path that has q.
+    /// The directory on the path that has q.
     program: PathBuf,
 }
 
@@ -130,7 +130,7 @@ impl Stage {
         program.pop();
         if let Some(old) = old {
             program = sandbox.root().join("bin");
-            fs::create_dir(&program).expect("a folder");
+            fs::create_dir(&program).expect("a directory");
             symlink(old, program.join("q")).expect("a link");
         }
         let script = Arc::new(Mutex::new(Script {
@@ -367,8 +367,8 @@ impl Stage {
             "modes" => self.obeys_modes = true,
             "file" => {
                 let path = self.sandbox.home().join(value);
-                let folder = path.parent().expect("a file in a folder");
-                fs::create_dir_all(folder).expect("a folder");
+                let directory = path.parent().expect("a file in a directory");
+                fs::create_dir_all(directory).expect("a directory");
                 fs::write(&path, bytes_of(&directive.text())).expect("a file");
             }
             "talked" => self.talk(value),

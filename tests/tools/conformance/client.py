@@ -64,9 +64,9 @@ def main():
     model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), EveryTool)
     threading.Thread(target=model.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as home:
-        folder = pathlib.Path(home, ".config/q")
-        folder.mkdir(parents=True)
-        (folder / "config.toml").write_text(f"[tools.site]\nurl = {json.dumps(url)}\n", encoding="utf-8")
+        directory = pathlib.Path(home, ".config/q")
+        directory.mkdir(parents=True)
+        (directory / "config.toml").write_text(f"[tools.site]\nurl = {json.dumps(url)}\n", encoding="utf-8")
         environment = {
             "PATH": os.environ["PATH"], "HOME": home, "ANTHROPIC_API_KEY": "sk-any-will-do",
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_port}",
