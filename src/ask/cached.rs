@@ -8,7 +8,6 @@ use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts
 use crate::context::{Context, NO_HOME};
 use crate::error::Error;
 use crate::message::Sources;
-use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply};
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, History};
@@ -146,7 +145,11 @@ impl Run<'_> {
             provider: self.target.provider().name.clone(),
             model: dialogue.model.clone(),
             asked: file.subject.asked.clone(),
-            finish: reply.end.finish().map_or("stop", Finish::word).to_owned(),
+            finish: reply
+                .end
+                .finish()
+                .map_or("stop", |finish| &finish.word)
+                .to_owned(),
             usage: json!(answer.usage),
             sources: json!(answer.sources.list),
             created: Timestamp::now(),

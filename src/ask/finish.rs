@@ -236,7 +236,7 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
     if end.is_normal() {
         return Ok(());
     }
-    let word = end.finish().map_or("", Finish::word);
+    let word = end.finish().map_or("", |finish| &finish.word);
     let message = if end.is_cut() {
         format!(
             "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \

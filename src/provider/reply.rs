@@ -234,7 +234,7 @@ impl Reply {
 mod tests {
     use serde_json::json;
 
-    use super::super::finish::Finish;
+    use super::super::finish::{Finish, FinishKind};
     use super::super::kept::MAX_KEPT;
     use super::end::MAX_WORD;
     use super::*;
@@ -266,7 +266,7 @@ mod tests {
         let mut piece = reply.take_piece(false);
         piece.redact(&secrets);
         reply.redact(&secrets);
-        let found = reply.end.finish().map(Finish::word);
+        let found = reply.end.finish().map(|finish| &*finish.word);
         for word in [
             piece.incomplete_reason.as_deref(),
             found,
@@ -351,7 +351,10 @@ mod tests {
         reply.add_call(Some(0), ToolCall::default());
         reply.end.read("stop");
         reply.close();
-        assert_eq!(reply.end.finish(), Some(&Finish::Complete("stop".into())));
+        assert_eq!(
+            reply.end.finish(),
+            Some(&Finish::new(FinishKind::Complete, "stop"))
+        );
     }
 
     #[test]
@@ -365,11 +368,19 @@ mod tests {
     #[test]
     fn calls_make_a_normal_end_of_a_word_that_says_so() {
         for (word, has_calls, finish) in [
-            ("tool_calls", true, Finish::Complete("tool_calls".into())),
-            ("stop", true, Finish::Complete("stop".into())),
-            ("length", true, Finish::Limit("length".into())),
-            ("odd", true, Finish::Complete("odd".into())),
-            ("tool_calls", false, Finish::Other("tool_calls".into())),
+            (
+                "tool_calls",
+                true,
+                Finish::new(FinishKind::Complete, "tool_calls"),
+            ),
+            ("stop", true, Finish::new(FinishKind::Complete, "stop")),
+            ("length", true, Finish::new(FinishKind::Limit, "length")),
+            ("odd", true, Finish::new(FinishKind::Complete, "odd")),
+            (
+                "tool_calls",
+                false,
+                Finish::new(FinishKind::Other, "tool_calls"),
+            ),
         ] {
             let mut reply = Reply::new(true);
             if has_calls {

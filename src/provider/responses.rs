@@ -402,7 +402,7 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::super::dialect::tests::{calls_of, replied, replied_with_tools};
-    use super::super::finish::Finish;
+    use super::super::finish::{Finish, FinishKind};
     use super::*;
 
     #[test]
@@ -424,7 +424,7 @@ mod tests {
             let mut reply = replied(&DIALECT, events);
             assert_eq!(
                 (reply.take_piece(false).text.as_str(), reply.end.finish()),
-                ("Hi", Some(&Finish::Complete("completed".into()))),
+                ("Hi", Some(&Finish::new(FinishKind::Complete, "completed"))),
                 "{events:?}"
             );
             assert!(reply.end.is_over());
@@ -492,7 +492,7 @@ mod tests {
             );
             assert_eq!(
                 reply.end.finish(),
-                Some(&Finish::Complete("completed".into())),
+                Some(&Finish::new(FinishKind::Complete, "completed")),
                 "{case}"
             );
             assert_eq!(Value::from(reply.turn.echo().items()), kept, "{case}");
@@ -559,7 +559,7 @@ mod tests {
             let mut reply = Reply::default();
             let body = json!({"status": "completed", "output": items}).to_string();
             DIALECT.read_whole(&body, &mut reply).expect(&body);
-            let found = reply.end.finish().map(Finish::word);
+            let found = reply.end.finish().map(|finish| &*finish.word);
             assert_eq!(
                 (reply.turn.calls(), found),
                 (&[][..], Some(word)),
@@ -573,7 +573,7 @@ mod tests {
         let (one, two, output) = (call("x", "{}"), call("y", "{}"), result("x", "found"));
         let custom = json!({"type": "custom_tool_call", "call_id": "z", "name": "a", "input": ""});
         let called = [("y", "db__get", "{}")];
-        let complete = Finish::Complete("completed".into());
+        let complete = Finish::new(FinishKind::Complete, "completed");
         for (items, calls, finish) in [
             (json!([one, output, two]), &called[..], &complete),
             (json!([one, output]), &[], &complete),

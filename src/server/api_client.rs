@@ -11,7 +11,7 @@ use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
 use crate::provider::failure::{self, Meaning, ServerError};
-use crate::provider::finish::Finish;
+use crate::provider::finish::{Finish, FinishKind};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{self, Reply};
 use crate::provider::request::Request;
@@ -117,12 +117,18 @@ impl ApiClient<'_> {
     /// Checks that the reply ended well.
     pub(super) fn check(&self, reply: &Reply) -> Result<(), ApiError> {
         let (mut message, meaning) = match reply.end.finish() {
-            Some(Finish::Blocked(word)) => {
+            Some(Finish {
+                kind: FinishKind::Blocked,
+                word,
+            }) => {
                 let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the provider blocked the answer ({word})");
                 (message, Meaning::Other)
             }
-            Some(Finish::Failed(word)) => {
+            Some(Finish {
+                kind: FinishKind::Failed,
+                word,
+            }) => {
                 let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the answer ended in an error ({word})");
                 // The model or the server may do better at the next try.
@@ -144,7 +150,7 @@ impl ApiClient<'_> {
 
     /// Why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> ApiError {
-        if let Some(Finish::Limit(_)) = reply.end.finish() {
+        if reply.end.is_cut() {
             let advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
             return self
                 .failed("the token limit was reached before the first word")
@@ -157,7 +163,7 @@ impl ApiClient<'_> {
             advice = Some(ONLY_REASONING.to_owned());
         }
         if let Some(finish) = reply.end.finish() {
-            message += &format!(" ({}){}", finish.word(), reply.end.shown_reason());
+            message += &format!(" ({}){}", finish.word, reply.end.shown_reason());
         }
         self.failed(message).advise(advice)
     }

@@ -1,6 +1,6 @@
 //! How a reply ends: what the provider says of it, and whether more may come (pure).
 
-use crate::provider::finish::Finish;
+use crate::provider::finish::{Finish, FinishKind};
 use crate::secret::{self, Secrets};
 use crate::text::one_line::{beginning, on_one_line};
 
@@ -41,13 +41,13 @@ impl ReplyEnd {
     /// The provider continues the answer when it is asked to, and says so with this word.
     pub fn pause(&mut self, word: &str) {
         if self.is_normal() {
-            self.finish = Some(Finish::Paused(word.to_owned()));
+            self.finish = Some(Finish::new(FinishKind::Paused, word));
         }
     }
 
     /// The provider has blocked the prompt, so there is no answer, whatever it has said of one.
     pub fn block(&mut self, word: &str) {
-        self.finish = Some(Finish::Blocked(word.to_owned()));
+        self.finish = Some(Finish::new(FinishKind::Blocked, word));
     }
 
     /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
@@ -74,29 +74,33 @@ impl ReplyEnd {
 
     /// The model has called tools that q can run. Whatever the provider says, they have ended the reply.
     pub fn end_with_calls(&mut self) {
-        if let Some(Finish::Other(word) | Finish::Paused(word)) = &self.finish {
-            self.finish = Some(Finish::Complete(word.clone()));
+        if let Some(finish) = &mut self.finish
+            && matches!(finish.kind, FinishKind::Other | FinishKind::Paused)
+        {
+            finish.kind = FinishKind::Complete;
         }
     }
 
     /// The model has called tools, and none that q can run.
     pub fn end_with_unoffered_calls(&mut self) {
         if self.is_normal() {
-            self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
+            self.finish = Some(Finish::new(FinishKind::Other, UNOFFERED));
         }
     }
 
     /// Whether the provider has given no finish reason other than a normal end.
     pub fn is_normal(&self) -> bool {
-        matches!(self.finish, None | Some(Finish::Complete(_)))
+        matches!(self.kind(), None | Some(FinishKind::Complete))
     }
 
     /// The provider's word, if it has blocked the answer, or the rest of it.
     pub fn blocked(&self) -> Option<&str> {
-        match &self.finish {
-            Some(Finish::Blocked(word)) => Some(word),
-            _ => None,
-        }
+        let finish = self.finish.as_ref()?;
+        (finish.kind == FinishKind::Blocked).then_some(&*finish.word)
+    }
+
+    fn kind(&self) -> Option<FinishKind> {
+        self.finish.as_ref().map(|finish| finish.kind)
     }
 
     /// How the answer ended, if the provider has said so.
@@ -106,9 +110,10 @@ impl ReplyEnd {
 
     /// The provider's word for an answer that is or may be incomplete, or that was blocked.
     pub fn incomplete_reason(&self) -> Option<&str> {
-        match self.finish()? {
-            Finish::Complete(_) | Finish::Failed(_) => None,
-            other => Some(other.word()),
+        let finish = self.finish.as_ref()?;
+        match finish.kind {
+            FinishKind::Complete | FinishKind::Failed => None,
+            _ => Some(&finish.word),
         }
     }
 
@@ -125,19 +130,19 @@ impl ReplyEnd {
     /// Whether the model has stopped, and nothing has failed, is blocked or waits. More of the stream may come, and the
     /// answer may have reached the token limit.
     pub fn is_complete(&self) -> bool {
-        let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
+        let failed = matches!(self.kind(), Some(FinishKind::Blocked | FinishKind::Failed));
         let has_stopped = self.is_over || self.finish.is_some();
         has_stopped && !failed && !self.has_paused()
     }
 
     /// Whether the answer was cut at the token limit.
     pub fn is_cut(&self) -> bool {
-        matches!(self.finish, Some(Finish::Limit(_)))
+        self.kind() == Some(FinishKind::Limit)
     }
 
     /// Whether the provider continues the answer when it is asked to.
     pub fn has_paused(&self) -> bool {
-        matches!(self.finish, Some(Finish::Paused(_)))
+        self.kind() == Some(FinishKind::Paused)
     }
 
     /// Why the answer ended so, in words that can be shown, after a colon; empty if nobody has said it.
@@ -152,8 +157,7 @@ impl ReplyEnd {
     pub fn redact(&mut self, secrets: &Secrets) {
         self.reason = secret::redact(&self.reason, secrets);
         if let Some(finish) = &mut self.finish {
-            let word = finish.word_mut();
-            *word = shown_word(word, secrets);
+            finish.word = shown_word(&finish.word, secrets);
         }
     }
 }
@@ -166,9 +170,9 @@ mod tests {
     fn a_bad_end_stays_whatever_follows() {
         let mut end = ReplyEnd::default();
         for (word, finish) in [
-            ("stop", Finish::Complete("stop".into())),
-            ("length", Finish::Limit("length".into())),
-            ("stop", Finish::Limit("length".into())),
+            ("stop", Finish::new(FinishKind::Complete, "stop")),
+            ("length", Finish::new(FinishKind::Limit, "length")),
+            ("stop", Finish::new(FinishKind::Limit, "length")),
         ] {
             end.read(word);
             assert_eq!(end.finish(), Some(&finish), "{word}");
