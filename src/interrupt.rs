@@ -14,20 +14,20 @@ use crate::unix;
 
 /// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
 /// end q. The signal has a handler, because programs that q starts would inherit that it is ignored.
-pub fn survive_size_limit() {
+pub fn ignore_sigxfsz() {
     let ignored = Arc::default();
     let _ = flag::register(libc::SIGXFSZ, ignored);
 }
 
-/// When an action runs before a signal ends q.
+/// ShutdownPhase an action runs before a signal ends q.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
+pub enum ShutdownPhase {
     /// Programs that q has started are asked to end.
-    First,
+    StopPrograms,
     /// What would be lost is saved.
-    Then,
+    Save,
     /// Programs that have not ended are killed.
-    Last,
+    KillPrograms,
 }
 
 type Action = Box<dyn FnOnce() + Send>;
@@ -35,7 +35,7 @@ type Action = Box<dyn FnOnce() + Send>;
 /// The actions that q runs before a signal ends it.
 pub struct Interrupts {
     spinner: Spinner,
-    actions: Mutex<Vec<(When, Action)>>,
+    actions: Mutex<Vec<(ShutdownPhase, Action)>>,
     installed: AtomicBool,
     arrived: Arc<AtomicBool>,
 }
@@ -56,7 +56,7 @@ impl Interrupts {
     }
 
     /// Adds an action that runs before a signal ends q, on the signal's thread.
-    pub fn before_the_end(&self, when: When, action: impl FnOnce() + Send + 'static) {
+    pub fn on_signal(&self, when: ShutdownPhase, action: impl FnOnce() + Send + 'static) {
         let action = Box::new(action);
         lock(&self.actions).push((when, action));
     }
@@ -100,7 +100,7 @@ impl Interrupts {
             if let Some(signal) = arriving.forever().next() {
                 interrupts.run_actions();
                 let spinner = interrupts.spinner.clone();
-                threads::run_briefly(move || spinner.stop());
+                threads::run_with_timeout(move || spinner.stop());
                 die_of(signal);
             }
         });

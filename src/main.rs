@@ -8,7 +8,6 @@
 #![cfg_attr(not(test), warn(clippy::shadow_unrelated))]
 
 mod actions;
-mod address;
 mod answers;
 mod ask;
 mod context;
@@ -22,6 +21,7 @@ mod provider;
 mod scratch;
 mod secret;
 mod server;
+mod server_url;
 mod session;
 mod settings;
 mod shape;
@@ -43,12 +43,12 @@ use crate::output::{Notes, Spinner, Terminal, Verbosity};
 use crate::session::directory::StateDirectory;
 use crate::session::name::ConversationRef;
 use crate::settings::Environment;
-use crate::tools::Groups;
+use crate::tools::ProcessGroups;
 
 fn main() -> ExitCode {
     unix::close_on_exec();
     unix::reset_signals();
-    interrupt::survive_size_limit();
+    interrupt::ignore_sigxfsz();
     // rustls-native-certs reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     }
     let verbosity = Verbosity::of(arguments.quiet, arguments.verbose);
     let notes = Notes::new(verbosity, spinner, terminal);
-    let servers = Groups::default();
+    let servers = ProcessGroups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => {
             notes.explain_encoding();
@@ -118,7 +118,7 @@ fn run(
     arguments: &Arguments,
     environment: Environment,
     notes: Notes,
-    servers: &Groups,
+    servers: &ProcessGroups,
 ) -> Result<(), Error> {
     if let Some(text) = document(arguments) {
         let terminal = notes.terminal().without_system();

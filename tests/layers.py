@@ -20,7 +20,7 @@ FLOORS = [
     ["settings", "answers", "interrupt"],
     ["session"],
     ["provider"],
-    ["output", "flags", "address"],
+    ["output", "flags", "server_url"],
     ["message", "scratch"],
     ["shape", "threads", "error", "whole_file"],
     ["secret"],

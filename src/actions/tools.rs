@@ -9,11 +9,11 @@ use crate::output::print_report;
 use crate::settings::adds_tools;
 use crate::text::escape::is_line_break;
 use crate::text::one_line::on_one_line;
-use crate::tools::{Groups, Selection, Toolbox};
+use crate::tools::{ProcessGroups, Selection, Toolbox};
 
 /// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
 /// started in `groups`.
-pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
+pub fn list(arguments: &Arguments, context: &Context, groups: &ProcessGroups) -> Result<(), Error> {
     let notes = &context.notes;
     let selection = Selection::from_option(&arguments.tools)?;
     let settings = context.settings(arguments)?;

@@ -46,7 +46,7 @@ pub enum Form {
 
 impl Output {
     pub fn new(settings: &Settings) -> Result<Output, Error> {
-        let arguments = &settings.typed;
+        let arguments = &settings.arguments;
         let form = match &arguments.schema {
             _ if arguments.is => Form::Verdict(verdict::shape()),
             Some(spec) if arguments.lines => Form::items(read_shape(spec)?, Some(spec))?,

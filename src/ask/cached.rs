@@ -61,7 +61,7 @@ impl Run<'_> {
 
     /// The cached answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
     pub fn look_up(&self, file: &CacheEntry) -> Result<Option<CachedAnswer>, Error> {
-        if self.settings.typed.again {
+        if self.settings.arguments.again {
             return Ok(None);
         }
         let cached = file.read().unwrap_or_else(|reason| {

@@ -3,8 +3,8 @@
 use super::window::Window;
 use crate::message::Tool;
 use crate::message::echo::Echo;
-use crate::provider::reply::{Reply, Tail};
-use crate::provider::request::Extra;
+use crate::provider::reply::{AnswerTail, Reply};
+use crate::provider::request::OptionalField;
 use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
 /// The state that changes from request to request.
@@ -16,7 +16,7 @@ pub struct Dialogue {
     /// The tools that the model may call, and the servers that run them.
     pub toolbox: Option<Toolbox>,
     /// Parts of a request that the provider has refused; further requests do without it.
-    pub left_out: Vec<Extra>,
+    pub left_out: Vec<OptionalField>,
     /// The model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
     pub paused: Paused,
@@ -34,7 +34,7 @@ pub struct Paused {
     /// The turn so far, as the API wants it back.
     pub turn: Echo,
     /// The end of its text.
-    pub tail: Tail,
+    pub tail: AnswerTail,
     /// How often an answer to this question was paused.
     count: usize,
 }
@@ -96,7 +96,7 @@ impl Dialogue {
     pub fn end_turn(&mut self, reply: &Reply) -> Echo {
         let mut turn = std::mem::take(&mut self.paused.turn);
         turn.extend(reply.turn.echo());
-        self.paused.tail = Tail::default();
+        self.paused.tail = AnswerTail::default();
         turn
     }
 

@@ -207,7 +207,7 @@ impl Run<'_> {
         if dialogue.cached_from.is_some() {
             object["cached"] = true.into();
         }
-        if self.settings.typed.web || !sources.is_empty() {
+        if self.settings.arguments.web || !sources.is_empty() {
             object["sources"] = json!(sources);
         }
         if dialogue.toolbox.is_some() {

@@ -185,7 +185,7 @@ impl InputReader {
         }
         let has_question = plan.words.is_some() || text.is_some() || !self.files.is_empty();
         if !has_question && plan.relation != Relation::Again {
-            return Err(no_question(&plan.settings.typed));
+            return Err(no_question(&plan.settings.arguments));
         }
         Ok(QuestionInput {
             files: self.files,

@@ -26,7 +26,7 @@ mod window;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::tools::Groups;
+use crate::tools::ProcessGroups;
 use input::InputReader;
 use place::Place;
 use plan::Plan;
@@ -34,13 +34,17 @@ use run::Run;
 use tools::Tools;
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
-pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
+pub fn ask(
+    command_line: &Arguments,
+    context: &Context,
+    groups: &ProcessGroups,
+) -> Result<(), Error> {
     let notes = &context.notes;
     let settings = context.settings(command_line)?;
     let mut plan = Plan::new(&settings, context)?;
     let early = server::choose_early(&plan, context)?;
 
-    let files = InputReader::read_files(&settings.typed.attach, notes)?;
+    let files = InputReader::read_files(&settings.arguments.attach, notes)?;
     // Tool servers start while input is read.
     let tools = Tools::start(&plan, context, groups)?;
     let input = files.read_stdin(&plan)?;
@@ -49,7 +53,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     plan.output.repeat_shape(place.schema_to_repeat.as_ref())?;
     let words = plan.words.take();
     let last = place.question_to_repeat.as_ref();
-    let question = question::compose(words, input, last, settings.typed.is)?;
+    let question = question::compose(words, input, last, settings.arguments.is)?;
     let toolbox = tools.ready(&place, &target)?;
 
     let (run, mut dialogue) = Run::new(plan, question, &place, target, toolbox, context)?;

@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::target::Target;
 use crate::session::asked_schema::schema_of_answer;
-use crate::session::rules::{self, FileKind, Found, Intent, Responder};
+use crate::session::rules::{self, AnsweredBy, FileKind, Found, Intent};
 use crate::session::store::{Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
@@ -98,7 +98,7 @@ impl Opened {
         let is_again = plan.relation == Relation::Again;
         let handle = context.find(Purpose::Ask)?;
         let conversation = handle.open()?;
-        let must_exist = is_again || plan.settings.typed.follow || handle.which.is_generated();
+        let must_exist = is_again || plan.settings.arguments.follow || handle.which.is_generated();
         if conversation.is_none() && must_exist && !handle.which.is_current() {
             return Err(handle.missing());
         }
@@ -156,7 +156,7 @@ impl Opened {
 
     /// Continues the current conversation, unless there is an obstacle.
     fn follow(self, plan: &Plan, target: &Target, typed: &Arguments, notes: &Notes) -> Intent {
-        let responder = Responder {
+        let responder = AnsweredBy {
             provider: target.provider().name.clone(),
             model: target.choice.named_model().map(str::to_owned),
             at: self.at,
@@ -173,7 +173,7 @@ impl Opened {
             note += &format!("; this continues the old one: q -s {id}{whom}");
         }
         notes.note(&note);
-        let given = &plan.settings.typed;
+        let given = &plan.settings.arguments;
         // A system prompt or tools that stay with a conversation must not get into one that another q has begun.
         if given.system.is_some() || !given.tools.is_empty() {
             Intent::New

@@ -50,7 +50,7 @@ impl Plan<'_> {
     pub fn new<'a>(settings: &'a Settings, context: &Context) -> Result<Plan<'a>, Error> {
         let notes = &context.notes;
         let text = |typed: OsString, name| notes.text_of(typed.into_encoded_bytes(), name);
-        let arguments = &settings.typed;
+        let arguments = &settings.arguments;
         refuse_file_as_word(arguments)?;
         check_cached(settings)?;
         let words = text(arguments.words.join(OsStr::new(" ")), "the command line");
@@ -112,7 +112,7 @@ fn check_name(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 
 fn rules_of(settings: &Settings) -> Rules {
     let mut rules = settings.values.rules;
-    if settings.typed.follow_anyway {
+    if settings.arguments.follow_anyway {
         rules.expire = None;
         rules.continue_on_mismatch = true;
     }
@@ -144,7 +144,7 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
 
 /// Refuses what cached answers cannot serve: tools and searches, and `--again` where only they count.
 fn check_cached(settings: &Settings) -> Result<(), Error> {
-    let arguments = &settings.typed;
+    let arguments = &settings.arguments;
     let is_only = settings.values.cached == Cached::Only;
     let name = if is_only { "cached = only" } else { "--cached" };
     if is_only && arguments.again {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::interrupt::{Interrupts, When};
+use crate::interrupt::{Interrupts, ShutdownPhase};
 use crate::message::echo::Echo;
 use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
@@ -298,7 +298,7 @@ impl Record {
     pub fn save_on_signal(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
         let record = Arc::clone(self);
         let save = move || record.save_interrupted(end_line);
-        self.interrupts.before_the_end(When::Then, save);
+        self.interrupts.on_signal(ShutdownPhase::Save, save);
     }
 
     fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
@@ -327,7 +327,7 @@ impl Record {
         std::mem::forget(state);
         if let Some(note) = note {
             let notes = self.notes.clone();
-            threads::run_briefly(move || {
+            threads::run_with_timeout(move || {
                 end_line();
                 notes.note(&note);
             });

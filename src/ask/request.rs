@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal};
 use super::dialogue::Dialogue;
 use super::run::Run;
 use crate::error::Error;
-use crate::provider::failure::{self, Meaning};
-use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
+use crate::provider::failure::{self, ErrorClass};
+use crate::provider::request::{AnswerForm, OptionalField, Prompt, Request};
 use crate::server::api_client::ApiError;
 use crate::text::fence;
 
@@ -34,12 +34,12 @@ impl Run<'_> {
         }
         let sends = |extra| !dialogue.left_out.contains(&extra);
         let mut effort = None;
-        if sends(Extra::Effort) {
+        if sends(OptionalField::Effort) {
             effort = self.effort();
         }
         let mut system = self.system.as_str();
         let mut messages = dialogue.window.with(question);
-        if !sends(Extra::System)
+        if !sends(OptionalField::System)
             && let Some(last) = messages.last_mut()
         {
             last.text = fence::join([system, &*last.text]).into();
@@ -57,7 +57,7 @@ impl Run<'_> {
             left_out: &dialogue.left_out,
             stream: self.output.streams,
             tools: dialogue.tools(),
-            web: self.settings.typed.web,
+            web: self.settings.arguments.web,
             steps: &answer.steps,
             paused_turn: &dialogue.paused.turn,
             forbids_calls: dialogue.must_answer(answer.steps.len(), values.rounds),
@@ -76,13 +76,16 @@ impl Run<'_> {
     /// together with tools or a search.
     fn form(&self, dialogue: &Dialogue) -> AnswerForm<'_> {
         let api = self.target.provider().api;
-        let is_alone = dialogue.toolbox.is_none() && !self.settings.typed.web;
+        let is_alone = dialogue.toolbox.is_none() && !self.settings.arguments.web;
         let shape = match self.output.shape() {
             Some(shape) if is_alone && api.can_enforce(shape) => shape,
             _ => return AnswerForm::Any,
         };
         let left_out = dialogue.left_out.iter();
-        match left_out.filter(|extra| **extra == Extra::Form).count() {
+        match left_out
+            .filter(|extra| **extra == OptionalField::Form)
+            .count()
+        {
             0 => AnswerForm::Shaped(shape),
             1 if api.enforces_maps && shape.is_object() => AnswerForm::Object,
             _ => AnswerForm::Any,
@@ -112,17 +115,17 @@ impl Run<'_> {
     /// failure may have got advice.
     pub fn adapt_to(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
-            Meaning::TooLong => {
+            ErrorClass::TooLong => {
                 let is_shorter = dialogue.window.halve();
                 if !is_shorter {
                     failed.error = failed.error.clone().advise_also(TOO_LONG);
                 }
                 is_shorter
             }
-            Meaning::UnknownModel => self.replace_retired_model(failed, dialogue),
-            Meaning::CannotChat => self.ask_next_model(dialogue),
-            Meaning::Refuses(extra) => self.leave_out(extra, failed, dialogue),
-            Meaning::RefusesTool(place) => {
+            ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
+            ErrorClass::CannotChat => self.ask_next_model(dialogue),
+            ErrorClass::Refuses(extra) => self.leave_out(extra, failed, dialogue),
+            ErrorClass::RefusesTool(place) => {
                 let toolbox = dialogue.toolbox.as_ref();
                 failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
                 false
@@ -132,12 +135,17 @@ impl Run<'_> {
     }
 
     /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
-    fn leave_out(&self, extra: Extra, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
+    fn leave_out(
+        &self,
+        extra: OptionalField,
+        failed: &mut ApiError,
+        dialogue: &mut Dialogue,
+    ) -> bool {
         let notes = self.notes;
         let provider = &self.target.provider().name;
         let error = &mut failed.error;
         match extra {
-            Extra::Effort => {
+            OptionalField::Effort => {
                 let effort = self.effort().unwrap_or_default();
                 let mut levels = failure::levels_in(&error.message, effort);
                 if !levels.is_empty() {
@@ -151,20 +159,20 @@ impl Run<'_> {
                     "{provider} does not accept the effort {effort}; retrying without it{levels}"
                 ));
             }
-            Extra::Store => notes.note(&format!(
+            OptionalField::Store => notes.note(&format!(
                 "{provider} does not accept store = false, so it may keep this request"
             )),
-            Extra::Attachments if !self.record.leave_out_images() => return false,
+            OptionalField::Attachments if !self.record.leave_out_images() => return false,
             // Its other name is refused, too.
-            Extra::Limit if dialogue.left_out.contains(&extra) => return false,
-            Extra::Attachments
-            | Extra::Cache
-            | Extra::Usage
-            | Extra::Encrypted
-            | Extra::Choice
-            | Extra::Limit
-            | Extra::System
-            | Extra::Form => {}
+            OptionalField::Limit if dialogue.left_out.contains(&extra) => return false,
+            OptionalField::Attachments
+            | OptionalField::Cache
+            | OptionalField::Usage
+            | OptionalField::Encrypted
+            | OptionalField::Choice
+            | OptionalField::Limit
+            | OptionalField::System
+            | OptionalField::Form => {}
         }
         notes.detail(|| format!("{error}; retrying without what it rejects"));
         dialogue.left_out.push(extra);

@@ -19,7 +19,7 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
-use crate::session::rules::{Intent, Responder};
+use crate::session::rules::{AnsweredBy, Intent};
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, Settings};
 use crate::text::fence;
@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
         }
         let system = system_prompt(&plan, place);
         let instructions = toolbox.as_ref().map_or("", |toolbox| &toolbox.instructions);
-        let responder = Responder {
+        let responder = AnsweredBy {
             provider: provider.clone(),
             model: Some(model.clone()),
             at: Timestamp::now(),
@@ -89,7 +89,7 @@ fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<S
     if settings.cached == Cached::Only {
         return Err(discover::unknown_without_asking("model", "-m or Q_MODEL"));
     }
-    if settings.typed.dry_run {
+    if settings.arguments.dry_run {
         return target.first_model_without_key(notes);
     }
     target.first_model(notes)

@@ -7,13 +7,18 @@ use super::place::Place;
 use super::plan::Plan;
 use crate::context::Context;
 use crate::session::name::ConversationRef;
-use crate::session::rules::{self, Circumstances, Intent, Responder};
+use crate::session::rules::{self, AnsweredBy, Circumstances, Intent};
 use crate::session::save::Saver;
 use crate::session::store::Handle;
 use crate::tools::Selection;
 
 /// The way to save the exchange with the answer of this model; `None` if nothing is saved.
-pub fn saver(plan: &Plan, place: &Place, responder: Responder, context: &Context) -> Option<Saver> {
+pub fn saver(
+    plan: &Plan,
+    place: &Place,
+    responder: AnsweredBy,
+    context: &Context,
+) -> Option<Saver> {
     let settings = plan.settings;
     if !settings.saves() {
         return None;
@@ -23,7 +28,7 @@ pub fn saver(plan: &Plan, place: &Place, responder: Responder, context: &Context
         // A new conversation is not in the directory to which a link of the user's may lead.
         handle.path.clone_from(&handle.link);
     }
-    let arguments = &settings.typed;
+    let arguments = &settings.arguments;
     let rule = rules::of_question(&handle.which, handle.directory.kind(&handle.path));
     let circumstances = Circumstances {
         is_new: matches!(place.intent, Intent::New | Intent::FollowOrNew),

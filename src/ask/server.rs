@@ -28,7 +28,7 @@ pub fn choose_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Er
 fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     let settings = plan.settings;
     let notes = &context.notes;
-    if plan.relation == Relation::New || settings.typed.provider.is_some() {
+    if plan.relation == Relation::New || settings.arguments.provider.is_some() {
         return discover::find_server(settings, Claim::None, notes).map(Some);
     }
     // Without a wait there is nothing to gain by a look ahead.

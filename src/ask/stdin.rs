@@ -21,7 +21,7 @@ pub const STDIN_PATH: &str = "/dev/stdin";
 /// # Errors
 /// The variable `Q_STDIN` has another value than `none`.
 pub fn is_read(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bool, Error> {
-    let arguments = &settings.typed;
+    let arguments = &settings.arguments;
     let is_spared = match settings.environment.get("Q_STDIN") {
         None => false,
         Some("none") => true,

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::server::target::Target;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::{on_one_line, quoted};
-use crate::tools::{Groups, Selection, Toolbox};
+use crate::tools::{ProcessGroups, Selection, Toolbox};
 
 /// Advice for remembered tools that fail.
 const REMEMBERED: &str =
@@ -22,7 +22,7 @@ const MAX_NAMES: usize = 200;
 pub struct Tools<'a> {
     settings: &'a Settings,
     context: &'a Context,
-    groups: &'a Groups,
+    groups: &'a ProcessGroups,
     selection: Option<Selection>,
     toolbox: Option<Toolbox>,
     /// Advice in case they fail.
@@ -34,7 +34,7 @@ impl<'a> Tools<'a> {
     pub fn start(
         plan: &Plan<'a>,
         context: &'a Context,
-        groups: &'a Groups,
+        groups: &'a ProcessGroups,
     ) -> Result<Tools<'a>, Error> {
         let mut tools = Tools {
             settings: plan.settings,

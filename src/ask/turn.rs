@@ -32,7 +32,7 @@ impl Run<'_> {
     /// Answers the question, from a file if the answer is cached, and saves the exchange. A dry run prints the request instead.
     pub fn answer(&self, dialogue: &mut Dialogue, context: &Context) -> Result<(), Error> {
         let file = self.answer_file(dialogue, context)?;
-        if self.settings.typed.dry_run {
+        if self.settings.arguments.dry_run {
             return self.print_request(dialogue, file.as_ref());
         }
         if let Some(file) = &file

@@ -71,7 +71,7 @@ impl Window {
         Window::of_values(
             exchanges,
             &settings.values,
-            settings.typed.messages.is_some(),
+            settings.arguments.messages.is_some(),
         )
     }
 

@@ -7,8 +7,8 @@ use lexopt::Arg;
 use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
-use crate::text::habits::{self, WordPlace};
 use crate::text::one_line::{beginning, on_one_line, quoted};
+use crate::text::synonyms::{self, WordPlace};
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
@@ -319,11 +319,11 @@ fn nearest_option(typed: &str) -> Option<String> {
             names.push(name);
         }
     }
-    let meant = habits::meant(WordPlace::CommandLine, &typed, &names)?;
+    let meant = synonyms::meant(WordPlace::CommandLine, &typed, &names)?;
     if names.contains(&&*meant) {
         return Some(format!("--{meant}"));
     }
-    let is_exact = habits::habit(WordPlace::CommandLine, &typed).is_some();
+    let is_exact = synonyms::habit(WordPlace::CommandLine, &typed).is_some();
     let mut flags = FLAGS.iter();
     let deletes = flags.any(|flag| flag.deletes() && flag.name() == meant);
     (is_exact || !deletes).then_some(meant)

@@ -11,11 +11,11 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Index, Json, Object, Text, text_field};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Extra, Prompt};
+use super::request::{self, AnswerForm, OptionalField, Prompt};
 use super::tool_schema::ToolSchemas;
 use super::{calls, schema};
-use crate::address::Version;
 use crate::message::{Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
+use crate::server_url::Version;
 
 pub static DIALECT: Dialect = Dialect {
     name: "anthropic",
@@ -29,11 +29,11 @@ pub static DIALECT: Dialect = Dialect {
     whole: read_whole,
     ends_with_done: false,
     extras: &[
-        (Extra::Effort, "/output_config/effort"),
-        (Extra::Form, "/output_config/format"),
-        (Extra::Cache, "/cache_control"),
-        (Extra::System, "/system"),
-        (Extra::Choice, "/tool_choice"),
+        (OptionalField::Effort, "/output_config/effort"),
+        (OptionalField::Form, "/output_config/format"),
+        (OptionalField::Cache, "/cache_control"),
+        (OptionalField::System, "/system"),
+        (OptionalField::Choice, "/tool_choice"),
     ],
     enforces_maps: false,
     searches: true,
@@ -136,7 +136,7 @@ fn caches(prompt: &Prompt) -> bool {
         .iter()
         .any(|message| !message.part_ends.is_empty());
     let is_continued = is_flattened || prompt.messages.len() > 1;
-    prompt.sends(Extra::Cache) && (has_attachments || has_tools || is_continued)
+    prompt.sends(OptionalField::Cache) && (has_attachments || has_tools || is_continued)
 }
 
 fn turn(message: &Message) -> Value {

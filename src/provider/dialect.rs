@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::failure::{self, ReplyError, ReplyResult};
 use super::reply::Reply;
-use super::request::{Extra, Field, Prompt, Quirks, Request};
+use super::request::{Field, OptionalField, Prompt, Quirks, Request};
 use super::tool_schema::ToolSchemas;
-use crate::address::Version;
 use crate::secret::Secret;
+use crate::server_url::Version;
 use crate::shape::Shape;
 use crate::text::{not_a_number, surrogates};
 
@@ -38,7 +38,7 @@ pub struct Dialect {
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
-    pub(super) extras: &'static [(Extra, &'static str)],
+    pub(super) extras: &'static [(OptionalField, &'static str)],
     /// The API can enforce JSON objects without fixed names for their fields, within a shape or as a whole answer.
     pub enforces_maps: bool,
     /// The provider can search the web for an answer.
@@ -64,13 +64,13 @@ impl Dialect {
         for &(extra, pointer) in self.extras {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
             // All messages are in one field.
-            let is_there = extra != Extra::System || !prompt.system.is_empty();
+            let is_there = extra != OptionalField::System || !prompt.system.is_empty();
             if is_there && body.pointer(pointer).is_some() && !is_set_by_user {
                 extras.push(extra);
             }
         }
         if prompt.has_attachments() {
-            extras.push(Extra::Attachments);
+            extras.push(OptionalField::Attachments);
         }
         for field in fields {
             field.set(&mut body);
@@ -189,7 +189,7 @@ pub(super) mod tests {
             lasting: 0,
             max_tokens: None,
             effort: None,
-            left_out: &[Extra::Store],
+            left_out: &[OptionalField::Store],
             stream: true,
             tools: &[],
             web: false,

@@ -11,10 +11,10 @@ use super::lenient::{
     self, Content, Entries, Index, Json, Object, Scalar, Text, elements, text_field,
 };
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
+use super::request::{self, AnswerForm, OptionalField, Prompt, Quirks};
 use super::tool_schema::ToolSchemas;
-use crate::address::Version;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolCall, ToolRun, Usage};
+use crate::server_url::Version;
 
 pub static DIALECT: Dialect = Dialect {
     name: "gemini",
@@ -28,11 +28,11 @@ pub static DIALECT: Dialect = Dialect {
     whole: read_response,
     ends_with_done: false,
     extras: &[
-        (Extra::Effort, "/generationConfig/thinkingConfig"),
-        (Extra::Form, "/generationConfig/responseMimeType"),
-        (Extra::Store, "/store"),
-        (Extra::System, "/systemInstruction"),
-        (Extra::Choice, "/toolConfig/functionCallingConfig"),
+        (OptionalField::Effort, "/generationConfig/thinkingConfig"),
+        (OptionalField::Form, "/generationConfig/responseMimeType"),
+        (OptionalField::Store, "/store"),
+        (OptionalField::System, "/systemInstruction"),
+        (OptionalField::Choice, "/toolConfig/functionCallingConfig"),
     ],
     enforces_maps: true,
     searches: true,
@@ -69,7 +69,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     // The same request continues the answer, with the latest token.
     let mut paused = prompt.paused_turn.items().iter().rev();
     let token = paused.find_map(|value| value.get(TOKEN));
-    let no_storage = prompt.sends(Extra::Store) && quirks.stores;
+    let no_storage = prompt.sends(OptionalField::Store) && quirks.stores;
     let mut body = json!({
         "contents": null,
         "systemInstruction": (!prompt.system.is_empty()).then_some(system),

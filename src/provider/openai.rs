@@ -12,10 +12,10 @@ use super::failure::{self, ReplyResult};
 use super::kept;
 use super::lenient::{Content, Entries, Index, Json, Object, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
+use super::request::{self, AnswerForm, OptionalField, Prompt, Quirks, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
-use crate::address::Version;
 use crate::message::{self, Attachment, Message, Step, Tool, ToolCall, ToolRun, Usage};
+use crate::server_url::Version;
 
 /// Chat completions, as most servers speak them.
 pub static DIALECT: Dialect = Dialect {
@@ -30,12 +30,12 @@ pub static DIALECT: Dialect = Dialect {
     whole: |body, reply| read_chunk(body, true, reply),
     ends_with_done: true,
     extras: &[
-        (Extra::Effort, "/reasoning_effort"),
-        (Extra::Form, "/response_format"),
-        (Extra::Usage, "/stream_options"),
-        (Extra::Limit, "/max_tokens"),
-        (Extra::Limit, "/max_completion_tokens"),
-        (Extra::System, "/messages"),
+        (OptionalField::Effort, "/reasoning_effort"),
+        (OptionalField::Form, "/response_format"),
+        (OptionalField::Usage, "/stream_options"),
+        (OptionalField::Limit, "/max_tokens"),
+        (OptionalField::Limit, "/max_completion_tokens"),
+        (OptionalField::System, "/messages"),
     ],
     enforces_maps: true,
     searches: false,
@@ -60,9 +60,9 @@ const WEB_SEARCH: &str = "openrouter:web_search";
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let usage = json!({"include_usage": true});
-    let asks_for_usage = prompt.stream && quirks.stream_usage && prompt.sends(Extra::Usage);
+    let asks_for_usage = prompt.stream && quirks.stream_usage && prompt.sends(OptionalField::Usage);
     let limit = prompt.max_tokens;
-    let is_new_name = quirks.max_completion_tokens == prompt.sends(Extra::Limit);
+    let is_new_name = quirks.max_completion_tokens == prompt.sends(OptionalField::Limit);
     let mut body = json!({
         "model": prompt.model,
         "stream": prompt.stream,
@@ -459,8 +459,8 @@ mod tests {
         for (knows_new_name, left_out, name) in [
             (false, &[][..], "max_tokens"),
             (true, &[], "max_completion_tokens"),
-            (false, &[Extra::Limit], "max_completion_tokens"),
-            (true, &[Extra::Limit], "max_tokens"),
+            (false, &[OptionalField::Limit], "max_completion_tokens"),
+            (true, &[OptionalField::Limit], "max_tokens"),
         ] {
             let quirks = Quirks {
                 max_completion_tokens: knows_new_name,

@@ -5,7 +5,7 @@ mod end;
 mod turn;
 
 use self::answer::AnswerPart;
-pub use self::answer::Tail;
+pub use self::answer::AnswerTail;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
 use self::turn::ModelTurn;
@@ -105,7 +105,7 @@ impl Reply {
     }
 
     /// An empty reply to a request. It continues an answer that ends with `tail`.
-    pub fn to(request: &Request, tail: Tail) -> Reply {
+    pub fn to(request: &Request, tail: AnswerTail) -> Reply {
         let mut reply = Reply::new(request.offers_tools);
         reply.answer.tail = tail;
         reply.turn.follow(request);

@@ -23,7 +23,7 @@ pub struct Prompt<'a> {
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
     pub effort: Option<&'a str>,
     /// What the server has refused in an earlier request.
-    pub left_out: &'a [Extra],
+    pub left_out: &'a [OptionalField],
     pub stream: bool,
     /// The tools offered, sorted by name. If there are none, the request has no field about tools.
     pub tools: &'a [Tool],
@@ -55,11 +55,11 @@ impl Prompt<'_> {
 
     /// Whether the request says that the model must not call.
     pub(super) fn says_no_calls(&self) -> bool {
-        self.forbids_calls && self.sends(Extra::Choice)
+        self.forbids_calls && self.sends(OptionalField::Choice)
     }
 
     /// Whether the request has this, if the dialect has it at all.
-    pub(super) fn sends(&self, extra: Extra) -> bool {
+    pub(super) fn sends(&self, extra: OptionalField) -> bool {
         !self.left_out.contains(&extra)
     }
 
@@ -199,7 +199,7 @@ pub struct Quirks {
 
 /// What a request can do without, or say in another form. Where a server refuses it, the request is sent again, once for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extra {
+pub enum OptionalField {
     /// How much the model thinks.
     Effort,
     /// That the request is not stored.
@@ -232,7 +232,7 @@ pub struct Request {
     /// Whether the reply may call tools. Calls in any other reply cannot run.
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
-    pub extras: Vec<Extra>,
+    pub extras: Vec<OptionalField>,
     /// The names of the tools in it, in their order.
     pub tools: Vec<String>,
     /// How many calls of the question came before it.

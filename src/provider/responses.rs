@@ -10,7 +10,7 @@ use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Json, Object, Text, text_field};
 use super::openai;
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
+use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
 
@@ -21,12 +21,12 @@ pub static DIALECT: Dialect = Dialect {
     whole: read_whole,
     ends_with_done: false,
     extras: &[
-        (Extra::Effort, "/reasoning/effort"),
-        (Extra::Form, "/text/format"),
-        (Extra::Store, "/store"),
-        (Extra::Encrypted, "/include"),
-        (Extra::System, "/instructions"),
-        (Extra::Choice, "/tool_choice"),
+        (OptionalField::Effort, "/reasoning/effort"),
+        (OptionalField::Form, "/text/format"),
+        (OptionalField::Store, "/store"),
+        (OptionalField::Encrypted, "/include"),
+        (OptionalField::System, "/instructions"),
+        (OptionalField::Choice, "/tool_choice"),
     ],
     searches: true,
     tool_schemas: ToolSchemas::Any,
@@ -47,9 +47,9 @@ const MESSAGE: &str = "message";
 
 fn body(prompt: &Prompt) -> Value {
     // Reasoning is sent back with the results of calls. If the provider does not store it, it must come with the reply.
-    let refuses_storage = prompt.sends(Extra::Store);
+    let refuses_storage = prompt.sends(OptionalField::Store);
     let needs_reasoning =
-        refuses_storage && !prompt.tools.is_empty() && prompt.sends(Extra::Encrypted);
+        refuses_storage && !prompt.tools.is_empty() && prompt.sends(OptionalField::Encrypted);
     let effort = json!({"effort": prompt.effort});
     let format = json!({"format": format_of(prompt.form)});
     let mut body = json!({

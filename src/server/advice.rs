@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::provider::failure::Meaning;
-use crate::provider::request::Extra;
+use crate::provider::failure::ErrorClass;
+use crate::provider::request::OptionalField;
 use crate::provider::table;
 
 /// Advice where a model cannot call tools.
@@ -40,11 +40,11 @@ const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
 
 /// An error that a provider reported, as far as the advice depends on it.
 pub struct Rejection<'a> {
-    pub meaning: Meaning,
+    pub meaning: ErrorClass,
     /// The status; `None` if the error came inside a reply.
     pub status: Option<u16>,
     /// What the request had besides its question.
-    pub extras: &'a [Extra],
+    pub extras: &'a [OptionalField],
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
 }
@@ -54,34 +54,38 @@ impl Rejection<'_> {
     pub fn advice(&self, provider: &str, key_advice: Option<&str>) -> Option<String> {
         let list = format!("q --models -p {provider}");
         let advice = match self.meaning {
-            Meaning::UnknownModel => format!("{list} lists its models"),
-            Meaning::WrongKey => return key_advice.map(str::to_owned),
-            Meaning::NoAccess => {
+            ErrorClass::UnknownModel => format!("{list} lists its models"),
+            ErrorClass::WrongKey => return key_advice.map(str::to_owned),
+            ErrorClass::NoAccess => {
                 format!(
                     "this is about the model, not about the key: choose another one with -m; {list} lists them"
                 )
             }
-            Meaning::RefusesContent => OTHER_CONTENT.to_owned(),
-            Meaning::RefusesPlace => OTHER_PLACE.to_owned(),
-            Meaning::CannotChat => format!("choose another model with -m; {list} lists its models"),
-            Meaning::Loading => {
+            ErrorClass::RefusesContent => OTHER_CONTENT.to_owned(),
+            ErrorClass::RefusesPlace => OTHER_PLACE.to_owned(),
+            ErrorClass::CannotChat => {
+                format!("choose another model with -m; {list} lists its models")
+            }
+            ErrorClass::Loading => {
                 "the model is still loading; raise the timeout setting (Q_TIMEOUT) to wait longer"
                     .to_owned()
             }
-            Meaning::RefusesTools => NO_TOOLS.to_owned(),
-            Meaning::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
-            Meaning::RefusesStream => NO_STREAM.to_owned(),
-            Meaning::TooManyTools => FEWER_TOOLS.to_owned(),
-            Meaning::Spent => match try_again_in(self.retry_after) {
+            ErrorClass::RefusesTools => NO_TOOLS.to_owned(),
+            ErrorClass::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
+            ErrorClass::RefusesStream => NO_STREAM.to_owned(),
+            ErrorClass::TooManyTools => FEWER_TOOLS.to_owned(),
+            ErrorClass::Spent => match try_again_in(self.retry_after) {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),
             },
-            Meaning::Refuses(Extra::Attachments) | Meaning::TooLarge | Meaning::TooLong
-                if self.extras.contains(&Extra::Attachments) =>
+            ErrorClass::Refuses(OptionalField::Attachments)
+            | ErrorClass::TooLarge
+            | ErrorClass::TooLong
+                if self.extras.contains(&OptionalField::Attachments) =>
             {
                 OTHER_FILES.to_owned()
             }
-            Meaning::TooLarge => LESS_INPUT.to_owned(),
+            ErrorClass::TooLarge => LESS_INPUT.to_owned(),
             _ if matches!(self.status, Some(404 | 405)) => {
                 let check = check_base_url(provider);
                 format!("{check}\ncheck the model: {list} lists the models")
@@ -164,7 +168,7 @@ mod tests {
         for [status, with_attachments, without, message] in rows(table) {
             let status: Option<u16> = status.parse().ok();
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let attachments = [Extra::Attachments];
+                let attachments = [OptionalField::Attachments];
                 let extras = if has_attachments {
                     &attachments[..]
                 } else {
@@ -179,7 +183,7 @@ mod tests {
                     retry_after: None,
                 };
                 let advice = rejection.advice("p", Some("check the key"));
-                let found = (advice.as_deref(), meaning == Meaning::Transient);
+                let found = (advice.as_deref(), meaning == ErrorClass::Transient);
                 let wanted = meant(expected);
                 assert_eq!(found, wanted, "{status:?} {message} {has_attachments}");
             }

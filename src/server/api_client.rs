@@ -10,7 +10,7 @@ use super::client::{self, Client, Response, TransportError};
 use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
-use crate::provider::failure::{self, Meaning, ServerError};
+use crate::provider::failure::{self, ErrorClass, ServerError};
 use crate::provider::finish::{Finish, FinishKind};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{self, Reply};
@@ -123,7 +123,7 @@ impl ApiClient<'_> {
             }) => {
                 let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the provider blocked the answer ({word})");
-                (message, Meaning::Other)
+                (message, ErrorClass::Other)
             }
             Some(Finish {
                 kind: FinishKind::Failed,
@@ -132,7 +132,7 @@ impl ApiClient<'_> {
                 let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the answer ended in an error ({word})");
                 // The model or the server may do better at the next try.
-                (message, Meaning::Transient)
+                (message, ErrorClass::Transient)
             }
             _ if reply.turn.has_cut_call() => return Err(self.too_long()),
             _ => return Ok(()),
@@ -173,7 +173,7 @@ impl ApiClient<'_> {
         match error {
             // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => ApiError {
-                meaning: Meaning::Other,
+                meaning: ErrorClass::Other,
                 ..self.explain(self.client.connection_failure(error), request)
             },
             ReadError::Reply(error) => self.explain_reply(error, request),
@@ -197,11 +197,11 @@ impl ApiClient<'_> {
 
     /// A failure in q's own words. Unlike a server's they are not judged, because they may quote an address or a page's title.
     pub fn failed(&self, message: impl Into<String>) -> ApiError {
-        self.reported(&ServerError::new(message), None, Meaning::Other)
+        self.reported(&ServerError::new(message), None, ErrorClass::Other)
     }
 
     /// A failure with the name of the provider and its URL.
-    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> ApiError {
+    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: ErrorClass) -> ApiError {
         let says = client::with_status(status, &error.words());
         let message = format!("{}: {says} ({})", self.provider, self.client.address);
         let kind = ErrorKind::Provider { status };
@@ -233,7 +233,7 @@ impl ApiClient<'_> {
         let Some(status) = failure.status else {
             let mut failed = self.failed(failure.error.message);
             if failure.is_transient {
-                failed.meaning = Meaning::Transient;
+                failed.meaning = ErrorClass::Transient;
             }
             return failed.advise(failure.advice);
         };
@@ -249,8 +249,8 @@ impl ApiClient<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Address;
     use crate::provider::table::OPENAI_LIKE;
+    use crate::server_url::ServerUrl;
     use crate::settings::Environment;
 
     /// The values that a client borrows.
@@ -261,7 +261,7 @@ mod tests {
 
     impl Fixture {
         fn new() -> Fixture {
-            let address = Address::parse("http://127.0.0.1:1").expect("an address");
+            let address = ServerUrl::parse("http://127.0.0.1:1").expect("an address");
             let client = Client::new(&address, None, &Environment::new(&[])).expect("a client");
             Fixture {
                 client,
@@ -287,11 +287,11 @@ mod tests {
         let fixture = Fixture::new();
         let client = fixture.client();
         let found = client.failed("the page “Models” does not exist").meaning;
-        assert_eq!(found, Meaning::Other);
+        assert_eq!(found, ErrorClass::Other);
         let request = Request::default();
         let rejected =
             client.rejected(ServerError::new("the model does not exist"), None, &request);
-        assert_eq!(rejected.meaning, Meaning::UnknownModel);
+        assert_eq!(rejected.meaning, ErrorClass::UnknownModel);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
-use crate::provider::failure::{Meaning, TRANSIENT_STATUSES};
+use crate::provider::failure::{ErrorClass, TRANSIENT_STATUSES};
 
 /// A failure of the network or the provider.
 #[derive(Debug)]
 pub struct ApiError {
     pub error: Error,
     /// The kind of failure, which says what can be done about it.
-    pub meaning: Meaning,
+    pub meaning: ErrorClass,
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
 }
@@ -19,7 +19,7 @@ impl From<Error> for ApiError {
     fn from(error: Error) -> ApiError {
         ApiError {
             error,
-            meaning: Meaning::Other,
+            meaning: ErrorClass::Other,
             retry_after: None,
         }
     }
@@ -29,8 +29,8 @@ impl ApiError {
     /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
     pub fn is_transient(&self) -> bool {
         match self.meaning {
-            Meaning::Transient => true,
-            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools => matches!(
+            ErrorClass::Transient => true,
+            ErrorClass::UnknownModel | ErrorClass::WrongKey | ErrorClass::RefusesTools => matches!(
                 self.error.kind,
                 ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status)
             ),

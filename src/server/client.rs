@@ -23,10 +23,10 @@ pub use self::failure::{TransportError, with_status};
 use self::proxy::NamedProxy;
 pub use self::response::Response;
 use self::roots::TrustedRoots;
-use crate::address::Address;
 use crate::error::Error;
 use crate::provider::request::Request;
 use crate::secret::{Secret, Secrets};
+use crate::server_url::ServerUrl;
 use crate::settings::Environment;
 use crate::threads::lock;
 
@@ -80,7 +80,7 @@ pub struct Client {
     roots: TrustedRoots,
     connections: Connections,
     state: Arc<Mutex<ConnectionState>>,
-    pub address: Address,
+    pub address: ServerUrl,
     proxy: Option<NamedProxy>,
     /// The read timeout, unless a request has timeouts of its own.
     read_timeout: Option<Duration>,
@@ -89,7 +89,7 @@ pub struct Client {
 impl Client {
     /// Chooses a proxy and certificates, and sends nothing yet.
     pub fn new(
-        address: &Address,
+        address: &ServerUrl,
         read_timeout: Option<Duration>,
         environment: &Environment,
     ) -> Result<Client, Error> {

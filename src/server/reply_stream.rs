@@ -3,7 +3,7 @@
 use super::api_client::{ApiClient, ApiError};
 use super::reply_reader::ReplyReader;
 use super::retry::Attempts;
-use crate::provider::reply::{Piece, Reply, Tail};
+use crate::provider::reply::{AnswerTail, Piece, Reply};
 use crate::provider::request::Request;
 use crate::secret::Redaction;
 use crate::text::parts::parts;
@@ -13,7 +13,7 @@ pub struct ReplyStream<'a> {
     client: &'a ApiClient<'a>,
     request: &'a Request,
     /// The end of the answer that is continued.
-    tail: Tail,
+    tail: AnswerTail,
     /// The reply as far as it has been read.
     reply: Reply,
     /// `None` until the request is sent.
@@ -26,7 +26,11 @@ pub struct ReplyStream<'a> {
 
 impl<'a> ReplyStream<'a> {
     /// A reply that continues an answer, which ends with `tail`. Nothing is sent yet.
-    pub fn new(client: &'a ApiClient<'a>, request: &'a Request, tail: Tail) -> ReplyStream<'a> {
+    pub fn new(
+        client: &'a ApiClient<'a>,
+        request: &'a Request,
+        tail: AnswerTail,
+    ) -> ReplyStream<'a> {
         ReplyStream {
             client,
             request,

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use super::api_error::ApiError;
-use crate::provider::failure::{MAX_WAIT, Meaning};
+use crate::provider::failure::{ErrorClass, MAX_WAIT};
 
 /// How often q looks whether a model has been loaded.
 pub const LOADING_POLL: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl Attempts {
         limits: &RetryLimits,
         now: Instant,
     ) -> Option<Pause> {
-        if failed.meaning == Meaning::Loading {
+        if failed.meaning == ErrorClass::Loading {
             return self.pause_while_loading(limits, now);
         }
         if self.retries >= limits.retries || !failed.is_transient() {
@@ -120,11 +120,11 @@ mod tests {
     /// A failure like this, with the milliseconds that the server asks to wait.
     fn failure(word: &str, asked: &str) -> ApiError {
         let (meaning, status) = match word {
-            "busy" => (Meaning::Transient, Some(503)),
-            "no model" => (Meaning::UnknownModel, Some(404)),
-            "no model, busy" => (Meaning::UnknownModel, Some(503)),
-            "loading" => (Meaning::Loading, Some(503)),
-            "spent" => (Meaning::Spent, Some(429)),
+            "busy" => (ErrorClass::Transient, Some(503)),
+            "no model" => (ErrorClass::UnknownModel, Some(404)),
+            "no model, busy" => (ErrorClass::UnknownModel, Some(503)),
+            "loading" => (ErrorClass::Loading, Some(503)),
+            "spent" => (ErrorClass::Spent, Some(429)),
             other => panic!("{other}"),
         };
         ApiError {

@@ -9,13 +9,13 @@ use super::key_command;
 use super::models;
 use super::retry::RetryLimits;
 use super::whom::{Choice, Model};
-use crate::address::Address;
 use crate::error::Error;
 use crate::output::Notes;
-use crate::provider::failure::Meaning;
+use crate::provider::failure::ErrorClass;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, read_models, table};
 use crate::secret::{self, Secret, Secrets};
+use crate::server_url::ServerUrl;
 use crate::settings::{Cached, Environment, Key, Provider, Settings};
 use crate::text::one_line::on_one_line;
 
@@ -55,14 +55,14 @@ impl Target {
         let environment = &settings.environment;
         let values = &settings.values;
         let target = Target::unchecked(choice, values.timeout, values.retries, environment);
-        if settings.typed.web {
+        if settings.arguments.web {
             target.check_web()?;
         }
         if settings.cached != Cached::Off {
             return Ok(target);
         }
         // A dry run sends nothing.
-        if !settings.typed.dry_run {
+        if !settings.arguments.dry_run {
             let provider = target.provider();
             provider.key.read(&provider.name, environment)?;
         }
@@ -109,12 +109,12 @@ impl Target {
     }
 
     /// The address that is asked.
-    pub fn address(&self) -> Result<&Address, Error> {
+    pub fn address(&self) -> Result<&ServerUrl, Error> {
         Ok(&self.client()?.address)
     }
 
     /// The address that is asked, as far as it is known without looking where the server is.
-    pub fn known_address(&self) -> Result<&Address, Error> {
+    pub fn known_address(&self) -> Result<&ServerUrl, Error> {
         match self.client.get() {
             Some(client) => Ok(&client.address),
             None => self.provider().address(),
@@ -122,7 +122,7 @@ impl Target {
     }
 
     /// The other built-in address of the server, if it is there and not at its usual one.
-    fn address_elsewhere(&self) -> Option<Address> {
+    fn address_elsewhere(&self) -> Option<ServerUrl> {
         let [usual, other] = self.provider().places()?;
         let address = other.address().ok()?.clone();
         let probe = |provider: Provider| {
@@ -153,8 +153,8 @@ impl Target {
         match client.and_then(|client| self.list_models(&client)) {
             Ok(models) => models::first_of(&models, None).map_or(Probe::Absent, Probe::Ready),
             Err(failed) => match failed.meaning {
-                Meaning::Loading => Probe::Loading,
-                Meaning::WrongKey => Probe::KeyRequired(failed.error.advice.unwrap_or_default()),
+                ErrorClass::Loading => Probe::Loading,
+                ErrorClass::WrongKey => Probe::KeyRequired(failed.error.advice.unwrap_or_default()),
                 _ => Probe::Absent,
             },
         }
@@ -168,7 +168,7 @@ impl Target {
     /// Opens the connection for the first request, while q waits for something else. A dry run sends nothing, and a known
     /// answer needs no request.
     pub fn open_ahead(&self, settings: &Settings) {
-        if settings.typed.dry_run || settings.cached != Cached::Off {
+        if settings.arguments.dry_run || settings.cached != Cached::Off {
             return;
         }
         if let Ok(client) = self.client() {

@@ -68,7 +68,7 @@ pub enum Answerer {
 pub fn decide(settings: &Settings, claim: Claim) -> Result<Answerer, Error> {
     let named = settings.chosen_provider();
     let provider = match claim {
-        Claim::Keeps(conversation) if settings.typed.provider.is_none() => {
+        Claim::Keeps(conversation) if settings.arguments.provider.is_none() => {
             Some(provider_of(conversation, settings)?)
         }
         _ => named,
@@ -100,7 +100,7 @@ pub fn model_of(provider: &Provider, settings: &Settings, claim: Claim) -> Model
     let named = settings.model.as_ref().or(provider.model.as_ref());
     let named = named.filter(|model| model.origin != Origin::Default);
     let own = match claim {
-        Claim::Keeps(conversation) if settings.typed.model.is_none() => Some(conversation),
+        Claim::Keeps(conversation) if settings.arguments.model.is_none() => Some(conversation),
         Claim::Suggests(conversation) if named.is_none() => Some(conversation),
         _ => None,
     };

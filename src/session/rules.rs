@@ -336,7 +336,7 @@ fn is_same(read: &Conversation, now: Option<&Conversation>, pairs: usize) -> boo
 
 /// The provider and the model that are to answer, and when.
 #[derive(Clone)]
-pub struct Responder {
+pub struct AnsweredBy {
     pub provider: String,
     /// `None` if no model is named anywhere: then the conversation's own model answers.
     pub model: Option<String>,
@@ -349,7 +349,7 @@ pub(super) fn decide(
     intent: &Intent,
     found: Found,
     exchange: &Exchange,
-    responder: &Responder,
+    responder: &AnsweredBy,
     rules: &Rules,
 ) -> Result<Option<Conversation>, String> {
     let is_free = obstacle(&found, responder, rules).is_none();
@@ -388,7 +388,7 @@ pub(super) fn decide(
 }
 
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub fn obstacle(found: &Found, responder: &Responder, rules: &Rules) -> Option<String> {
+pub fn obstacle(found: &Found, responder: &AnsweredBy, rules: &Rules) -> Option<String> {
     let conversation = match found {
         Ok(Some(conversation)) => conversation,
         Ok(None) => return Some("there is no conversation to continue".to_owned()),
@@ -431,8 +431,8 @@ mod tests {
         continue_on_mismatch: false,
     };
 
-    fn asked(provider: &str, model: Option<&str>, second: i64) -> Responder {
-        Responder {
+    fn asked(provider: &str, model: Option<&str>, second: i64) -> AnsweredBy {
+        AnsweredBy {
             provider: provider.to_owned(),
             model: model.map(str::to_owned),
             at: moment(second),

@@ -8,7 +8,7 @@ use super::conversation::{Conversation, Exchange};
 use super::disk::{self, Draft};
 use super::format::{self, MAX_SIZE};
 use super::lock::{GiveUp, Lock};
-use super::rules::{self, FileKind, Intent, Responder, Rules, is_removed_when_left};
+use super::rules::{self, AnsweredBy, FileKind, Intent, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
 
@@ -19,7 +19,7 @@ pub struct Saver {
     pub intent: Intent,
     /// The link that must lead to this conversation once the exchange is saved; one that begins is current.
     pub becomes_current: Option<PathBuf>,
-    pub responder: Responder,
+    pub responder: AnsweredBy,
     /// A user chose the provider or the model for this conversation.
     pub pins: bool,
     /// A system prompt that comes with this exchange and stays with the conversation.

@@ -11,15 +11,15 @@ use super::sections::{is_bare, section, unknown_key, unknown_section};
 use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::ToolServer;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
-use crate::address::Address;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
+use crate::server_url::ServerUrl;
 use crate::shape::Shape;
-use crate::text::habits::WordPlace;
+use crate::text::synonyms::WordPlace;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
@@ -42,7 +42,7 @@ pub struct ProviderSection {
     pub name: String,
     pub origin: Origin,
     pub api: Option<&'static Dialect>,
-    pub base_url: Option<Address>,
+    pub base_url: Option<ServerUrl>,
     pub key: Key,
     pub model: Option<Sourced>,
     pub headers: Vec<(String, Secret)>,
@@ -173,7 +173,7 @@ impl ProviderSection {
         let TableEntry { key, value, at } = *entry;
         match key {
             "api" => self.api = Some(dialect(&string(value)?)?),
-            "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
+            "base_url" => self.base_url = Some(ServerUrl::parse(&string(value)?)?),
             "key_env" | "key_cmd" => self.key.set(key, value)?,
             "model" => self.model = Some(Sourced::new(&setting(key, value)?, lines.origin(at))),
             "headers" => self.headers = value::headers(value)?,

@@ -13,8 +13,8 @@ use super::program::LocalProgram;
 use super::tools::{NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 use super::value;
 use super::variables::{self, Filled};
-use crate::address::Endpoint;
 use crate::secret::Secret;
+use crate::server_url::Endpoint;
 use crate::text::json;
 
 /// The most characters of a server's name.

@@ -116,7 +116,7 @@ fn highest(layers: &Layers) -> Option<&Sourced> {
 #[derive(Debug)]
 pub struct Settings {
     /// The arguments of the command line, with the options of their role.
-    pub typed: Arguments,
+    pub arguments: Arguments,
     pub values: Values,
     /// How this question uses cached answers.
     pub cached: Cached,
@@ -180,7 +180,7 @@ impl Settings {
             } else {
                 values.cached
             },
-            typed,
+            arguments: typed,
             values,
             providers,
             configured_tool_servers: file.tool_servers,
@@ -244,17 +244,17 @@ impl Settings {
 
     /// Whether the exchange of this run is saved.
     pub fn saves(&self) -> bool {
-        self.values.save && !self.typed.dry_run
+        self.values.save && !self.arguments.dry_run
     }
 
     /// Whether tools or searches are asked for. No request shows what they will return, so their answers are never cached.
     pub fn wants_results(&self) -> bool {
-        wants_results(&self.typed)
+        wants_results(&self.arguments)
     }
 
     /// Whether the answer of this run is cached.
     pub fn keeps_answer(&self) -> bool {
-        let may_keep = self.values.save || self.typed.cached;
+        let may_keep = self.values.save || self.arguments.cached;
         may_keep && self.cached != Cached::Off
     }
 
@@ -297,7 +297,7 @@ impl Settings {
     /// The error for the name of a tool server, which may come from the role in use.
     pub fn wrong_server(&self, name: &str, reason: &str) -> Error {
         let mut roles = self.roles.iter();
-        let in_use = roles.find(|role| Some(&role.name) == self.typed.role.as_ref());
+        let in_use = roles.find(|role| Some(&role.name) == self.arguments.role.as_ref());
         let is_server = |tool: &String| tool.split("__").next() == Some(name);
         match in_use {
             Some(role) if role.options.tools.iter().any(is_server) => role.error("tools", reason),
@@ -326,7 +326,7 @@ impl Settings {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
             // Which keys are set must not decide which cached answer is looked for.
-            None if self.typed.mode == Mode::Ask && self.cached == Cached::Only => None,
+            None if self.arguments.mode == Mode::Ask && self.cached == Cached::Only => None,
             None => first_with_key(&self.providers, &self.environment),
         }
     }

@@ -7,12 +7,12 @@ use super::key::Key;
 use super::origin::{Environment, Origin, Sourced};
 use super::value;
 use super::variables;
-use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
 use crate::provider::request::{Field, Quirks};
 use crate::provider::table::{self, OPENAI_LIKE, ProviderRow};
 use crate::secret::Secret;
+use crate::server_url::ServerUrl;
 
 /// A server that can be asked.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Provider {
     pub name: String,
     pub api: &'static Dialect,
     /// Or why the configured address cannot be used. The built-in address is parsed once it is needed.
-    address: OnceLock<Result<Address, String>>,
+    address: OnceLock<Result<ServerUrl, String>>,
     /// Another built-in address at which the server may be, unless it was moved.
     pub other_address: Option<&'static str>,
     pub key: Key,
@@ -108,16 +108,16 @@ fn moved(
     name: &str,
     row: &ProviderRow,
     environment: &Environment,
-) -> Option<Result<Address, String>> {
+) -> Option<Result<ServerUrl, String>> {
     let variable = table::base_url_variable(name);
     if let Some(text) = environment.get(&variable) {
-        return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
+        return Some(ServerUrl::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
     let (moved, old) = table::OLD_BASE_URL;
     if name == moved
         && let Some(text) = environment.get(old)
     {
-        return Some(Address::parse(text).map_err(|reason| format!("{old} {reason}")));
+        return Some(ServerUrl::parse(text).map_err(|reason| format!("{old} {reason}")));
     }
     let host_variable = row.host_variable?;
     let text = environment.get(host_variable)?;
@@ -145,7 +145,7 @@ fn filled(
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, and the address of all interfaces is
 /// this machine's (Ollama, envconfig/config.go).
-fn ollama_host(text: &str) -> Result<Address, String> {
+fn ollama_host(text: &str) -> Result<ServerUrl, String> {
     let text = text.trim().trim_matches(['"', '\'']);
     let (scheme, rest, default_port) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme, rest, ""),
@@ -163,7 +163,7 @@ fn ollama_host(text: &str) -> Result<Address, String> {
         name => name,
     };
     let path = path.trim_end_matches('/');
-    Address::parse(&format!("{scheme}://{host}{port}{path}/v1"))
+    ServerUrl::parse(&format!("{scheme}://{host}{port}{path}/v1"))
 }
 
 impl Provider {
@@ -193,8 +193,8 @@ impl Provider {
     }
 
     /// The provider's address.
-    pub fn address(&self) -> Result<&Address, Error> {
-        let parse = || Address::parse(self.row.base_url);
+    pub fn address(&self) -> Result<&ServerUrl, Error> {
+        let parse = || ServerUrl::parse(self.row.base_url);
         let address = self.address.get_or_init(parse).as_ref();
         address.map_err(|reason| Error::settings(reason.clone()))
     }
@@ -207,7 +207,7 @@ impl Provider {
 
     /// The same server at its usual address alone, and at its other built-in one, if it may be there.
     pub fn places(&self) -> Option<[Provider; 2]> {
-        let address = Address::parse(self.other_address?);
+        let address = ServerUrl::parse(self.other_address?);
         let usual = Provider {
             other_address: None,
             ..self.clone()
@@ -237,7 +237,7 @@ impl Provider {
             return true;
         }
         match self.address.get() {
-            Some(Ok(address)) => Address::parse(self.row.base_url).as_ref() != Ok(address),
+            Some(Ok(address)) => ServerUrl::parse(self.row.base_url).as_ref() != Ok(address),
             Some(Err(_)) => true,
             None => false,
         }

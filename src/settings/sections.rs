@@ -7,8 +7,8 @@ use toml::de::DeValue;
 use super::table::{self, SETTINGS};
 use super::value::{ConfigError, Table, TableEntry};
 use crate::provider::table as providers;
-use crate::text::habits::{self, WordPlace};
 use crate::text::nearest::nearest;
+use crate::text::synonyms::{self, WordPlace};
 
 /// The keys at the top of the file that hold sections.
 pub const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];
@@ -111,13 +111,13 @@ pub fn keys(place: WordPlace) -> Vec<&'static str> {
 /// The error for a key that does not exist in this place. It says where the key belongs, or what was meant.
 pub fn unknown_key(place: WordPlace, key: &str) -> ConfigError {
     // A word of another program can be a key of another section here.
-    if habits::habit(place, key).is_none()
+    if synonyms::habit(place, key).is_none()
         && let Some(home) = home_of(key)
     {
         return home.into();
     }
     let mut reason = format!("there is no setting “{key}”");
-    if let Some(meant) = habits::meant(place, key, &keys(place)) {
+    if let Some(meant) = synonyms::meant(place, key, &keys(place)) {
         reason += &format!("; did you mean {meant}?");
     } else if place != WordPlace::Settings
         && let Some(meant) = nearest(key, SETTINGS.iter().map(|row| row.key))
@@ -183,7 +183,7 @@ pub fn unknown_section(top: &TableEntry) -> ConfigError {
     };
     let advice = if providers::find(kind).is_some() {
         format!("did you mean [providers.{kind}]?")
-    } else if let Some(meant) = habits::meant(WordPlace::Section, kind, &SECTIONS) {
+    } else if let Some(meant) = synonyms::meant(WordPlace::Section, kind, &SECTIONS) {
         format!("did you mean [{meant}.{}]?", name.unwrap_or("NAME"))
     } else if has_setting {
         "its settings belong above the first section".to_owned()

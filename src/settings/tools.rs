@@ -12,9 +12,9 @@ use super::pattern;
 use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};
 use super::value::{self, ConfigError, Table, TableEntry, string, strings};
-use crate::address::Endpoint;
 use crate::secret::Secret;
-use crate::text::habits::WordPlace;
+use crate::server_url::Endpoint;
+use crate::text::synonyms::WordPlace;
 
 /// The name that stands for no tools.
 pub const NO_TOOLS: &str = "none";

@@ -5,7 +5,6 @@ pub mod argv;
 pub mod columns;
 pub mod escape;
 pub mod fence;
-pub mod habits;
 pub mod json;
 pub mod media;
 pub mod nearest;
@@ -17,6 +16,7 @@ pub mod runners;
 pub mod search;
 pub mod short_form;
 pub mod surrogates;
+pub mod synonyms;
 pub mod unescape;
 
 /// The text, unless it is nothing but whitespace.

@@ -26,7 +26,7 @@ pub struct ListedTool {
 
 /// What a server says about itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct About {
+pub struct ServerInfo {
     pub name: String,
     pub version: String,
     /// The revision of the protocol.
@@ -36,14 +36,14 @@ pub struct About {
     pub tools: Vec<ListedTool>,
 }
 
-impl About {
+impl ServerInfo {
     /// A server without tools so far, from its answer to the handshake or to the question what it is.
-    pub fn new(revision: &str, answer: &Value) -> About {
+    pub fn new(revision: &str, answer: &Value) -> ServerInfo {
         let mut server = &answer["serverInfo"];
         if server.is_null() {
             server = &answer["_meta"]["io.modelcontextprotocol/serverInfo"];
         }
-        About {
+        ServerInfo {
             name: string(&server["name"]),
             version: string(&server["version"]),
             revision: revision.to_owned(),
@@ -54,7 +54,7 @@ impl About {
 
     /// Removes the keys that the server knows. Neither the model nor a file gets them.
     pub fn redact(&mut self, keys: &Secrets) {
-        let About {
+        let ServerInfo {
             name,
             version,
             revision,

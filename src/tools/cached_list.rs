@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::about::About;
+use super::about::ServerInfo;
 use super::connection::Callee;
 use super::server::Server;
 use crate::text::json;
@@ -22,13 +22,13 @@ pub fn list_path(cache: Option<&Path>, server: &Server) -> Option<PathBuf> {
 }
 
 /// Reads a list. What cannot be read counts as absent.
-pub fn read_list(path: &Path) -> Option<About> {
+pub fn read_list(path: &Path) -> Option<ServerInfo> {
     let bytes = whole_file::read(path, MAX_LIST).unwrap_or_default();
     json::parse_bytes(&bytes).ok()
 }
 
 /// Keeps a list. Without it, the next question waits.
-pub fn write_list(path: &Path, about: &About) {
+pub fn write_list(path: &Path, about: &ServerInfo) {
     if let Ok(text) = serde_json::to_vec(about) {
         let _ = whole_file::replace(path, &text, PRIVATE);
     }

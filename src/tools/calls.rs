@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::connection::Callee;
-use super::offers::Offer;
+use super::offers::OfferedTool;
 use super::outcome::Outcome;
 use super::server::Server;
 use super::toolbox::Toolbox;
@@ -40,7 +40,7 @@ pub trait Observer: Sync {
 
 /// A call that may run.
 struct ReadyCall {
-    offer: Offer,
+    offer: OfferedTool,
     server: Arc<Server>,
     arguments: Map<String, Value>,
 }
@@ -123,7 +123,11 @@ impl Toolbox {
     }
 
     /// The tool that a call means, as its server lists it now, and this server. The error is for the model.
-    fn find(&mut self, call: &ToolCall, notes: &Notes) -> Result<(Offer, Arc<Server>), String> {
+    fn find(
+        &mut self,
+        call: &ToolCall,
+        notes: &Notes,
+    ) -> Result<(OfferedTool, Arc<Server>), String> {
         let name = &call.name;
         let mut offers = self.offers.iter();
         let Some(place) = offers.position(|offer| offer.shown.name == *name) else {

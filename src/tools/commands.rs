@@ -9,9 +9,9 @@ use std::time::Duration;
 use fs_err as fs;
 use serde_json::{Map, Value};
 
-use super::about::{About, ListedTool};
+use super::about::{ListedTool, ServerInfo};
 use super::outcome::{Failure, Outcome};
-use super::process::{COMMAND, DRAIN_TIMEOUT, Groups, Input, Process, Program, wait_until};
+use super::process::{COMMAND, DRAIN_TIMEOUT, Input, Process, ProcessGroups, Program, wait_until};
 use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;
@@ -36,7 +36,11 @@ pub struct Commands {
 impl Commands {
     /// The commands as tools, with what the model should know about them. Running the command that says this may take as
     /// long as `timeout`.
-    pub fn about(&self, timeout: Option<Duration>, groups: &Groups) -> Result<About, Failure> {
+    pub fn about(
+        &self,
+        timeout: Option<Duration>,
+        groups: &ProcessGroups,
+    ) -> Result<ServerInfo, Failure> {
         let mut instructions = String::new();
         if let Some(program) = &self.about {
             instructions = output_of(program, timeout, groups)?;
@@ -50,10 +54,10 @@ impl Commands {
                 reads: command.reads,
             });
         }
-        Ok(About {
+        Ok(ServerInfo {
             instructions,
             tools,
-            ..About::default()
+            ..ServerInfo::default()
         })
     }
 
@@ -62,7 +66,7 @@ impl Commands {
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
-        groups: &Groups,
+        groups: &ProcessGroups,
     ) -> Result<Outcome, String> {
         let (command, program, filled) = self.fill(tool, arguments)?;
         let Invocation { argv, stdin } = filled;
@@ -120,7 +124,7 @@ fn resolve(path: &str, directory: &Path) -> Option<String> {
 fn output_of(
     program: &Program,
     timeout: Option<Duration>,
-    groups: &Groups,
+    groups: &ProcessGroups,
 ) -> Result<String, Failure> {
     let outcome = execute(program, &program.command, None, timeout, groups)
         .unwrap_or_else(|error| Outcome::failed(error.to_string()));
@@ -138,7 +142,7 @@ fn execute(
     argv: &[String],
     input: Option<String>,
     timeout: Option<Duration>,
-    groups: &Groups,
+    groups: &ProcessGroups,
 ) -> io::Result<Outcome> {
     let mut stdin = Stdio::null();
     if input.is_some() {
@@ -314,7 +318,12 @@ mod tests {
     use super::*;
 
     /// The outcome of a command with a timeout.
-    fn run(argv: &[&str], stdin: Option<&str>, timeout: Duration, groups: &Groups) -> Outcome {
+    fn run(
+        argv: &[&str],
+        stdin: Option<&str>,
+        timeout: Duration,
+        groups: &ProcessGroups,
+    ) -> Outcome {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
         let stdin = stdin.map(str::to_owned);
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
@@ -330,7 +339,7 @@ mod tests {
 
     /// The outcome of a shell script with a timeout, and how long it took.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
-        let (began, groups) = (Instant::now(), Groups::default());
+        let (began, groups) = (Instant::now(), ProcessGroups::default());
         let outcome = run(
             &["/bin/sh", "-c", script],
             stdin,

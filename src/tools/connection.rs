@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::about::{About, ListedTool};
+use super::about::{ListedTool, ServerInfo};
 use super::bounds::Bounds;
 use super::commands::Commands;
 use super::events::{Arrival, EventReceiver, EventSender, event_queue};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Groups, Input, Process, Program, ReportLine};
+use super::process::{Input, Process, ProcessGroups, Program, ReportLine};
 use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent};
 use crate::settings::ToolServer;
 use crate::text::{json, surrogates};
@@ -86,9 +86,9 @@ impl Connection {
     pub fn open(
         section: &ToolServer,
         callee: &Callee,
-        groups: &Groups,
+        groups: &ProcessGroups,
         report: &ReportLine,
-    ) -> Result<(Connection, About), Failure> {
+    ) -> Result<(Connection, ServerInfo), Failure> {
         let deadline = after(section.start);
         let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
@@ -123,7 +123,7 @@ impl Connection {
                 })?
             }
         };
-        let mut about = About::new(&connection.protocol().revision, &introduction);
+        let mut about = ServerInfo::new(&connection.protocol().revision, &introduction);
         if introduction["capabilities"]["tools"].is_object() {
             about.tools = connection.list_tools(section)?;
         }
@@ -144,7 +144,7 @@ impl Connection {
         section: &ToolServer,
         callee: &Callee,
         deadline: Option<Instant>,
-        groups: &Groups,
+        groups: &ProcessGroups,
         report: &ReportLine,
     ) -> Result<Connection, Failure> {
         let (sender, events) = event_queue();

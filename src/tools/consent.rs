@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::bounds::Bounds;
-use super::offers::Offer;
+use super::offers::OfferedTool;
 use super::{faults, layout};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, TerminalLock};
@@ -48,7 +48,7 @@ impl Consent {
     /// whether the user has seen the call. The error tells the model why it does not run.
     pub fn ask(
         &mut self,
-        offer: &Offer,
+        offer: &OfferedTool,
         section: &ToolServer,
         bounds: Option<&Bounds>,
         arguments: &Map<String, Value>,

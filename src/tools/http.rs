@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::events::EventSender;
 use super::outcome::Failure;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
-use crate::address::Endpoint;
 use crate::secret::{Secret, Secrets};
 use crate::server::body::describe_non_api;
 use crate::server::client::{self, Client, Method, Response, Timeouts, TransportError};
 use crate::server::sse::SseParser;
+use crate::server_url::Endpoint;
 use crate::text::json;
 use crate::threads::{self, lock};
 

@@ -2,17 +2,17 @@
 //!
 //! There are three ideas in this directory. A **section** is what the configuration says (`settings::ToolServer`): a program, an
 //! address, or commands. A **source** is a section in use (`ToolSource`), which is starting, ready or has failed. An **offer**
-//! is a tool of a source that the model may call (`Offer`). The `Toolbox` has all of a question. This is the life of a call:
+//! is a tool of a source that the model may call (`OfferedTool`). The `Toolbox` has all of a question. This is the life of a call:
 //!
 //! 1. **Section.** A `Selection` says which tools a question uses: by `-t`, by the conversation or, for `--list-tools`, all.
 //!    `Preparation` finds what each of their sections needs, before anything starts: programs, directories and keys. What comes of
 //!    a section is a `Server`, which knows its `Callee`: a program, a site, or commands. Each key on the way goes into
 //!    `ToolSecrets`.
 //! 2. **Source.** `Toolbox::start` starts all of them side by side, each on a thread; those of `-t` start while q reads its
-//!    input. `Connection::open` shakes hands and asks for the list of tools (`About`), in the words of `Protocol`, over the
+//!    input. `Connection::open` shakes hands and asks for the list of tools (`ServerInfo`), in the words of `Protocol`, over the
 //!    pipes of a `Process` or over `Http`. Commands need no start. A server that has listed its tools before (`cached_list`) is not
 //!    waited for: the model is asked while it starts.
-//! 3. **Offer.** `Toolbox::wait` collects what the sources offer: within `only` of the section, under names that every API
+//! 3. **OfferedTool.** `Toolbox::wait` collects what the sources offer: within `only` of the section, under names that every API
 //!    accepts, as far as it is selected (`offers`, `names`), with what the servers want the model to know. `Toolbox::fit`
 //!    leaves out what the provider would refuse. When a server starts later, its new list corrects its offers.
 //! 4. **Consent.** The model calls a tool by its name. `Toolbox::run` finds the offer, waits for its server, and checks the
@@ -26,7 +26,7 @@
 //! 7. **Result.** `ToolSecrets` takes the keys out, `Room` cuts what is too much, and the `ToolRun` goes to the model and, by
 //!    the `Observer`, into the conversation: even where a signal ends q before the other calls have ended.
 //!
-//! In the end, `Toolbox::end` ends all servers. All processes are in `Groups`, through which a signal ends them at any moment;
+//! In the end, `Toolbox::end` ends all servers. All processes are in `ProcessGroups`, through which a signal ends them at any moment;
 //! how each kind of process is asked to end is a table in `process`. A conversation is saved before its servers end.
 
 mod about;
@@ -63,5 +63,5 @@ mod toolbox;
 
 pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};
 pub use names::Selection;
-pub use process::Groups;
+pub use process::ProcessGroups;
 pub use toolbox::Toolbox;

@@ -12,7 +12,7 @@ use crate::text::nearest::choices;
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offer {
+pub struct OfferedTool {
     /// The index of its source.
     pub(super) source: usize,
     /// The server's own name for it.
@@ -29,11 +29,11 @@ pub struct Offer {
     pub(super) is_listed: bool,
 }
 
-impl Offer {
+impl OfferedTool {
     /// A tool of the source at this index, as it lists it.
-    fn new(source: usize, section: &ToolServer, tool: &ListedTool) -> Offer {
+    fn new(source: usize, section: &ToolServer, tool: &ListedTool) -> OfferedTool {
         let full_name = names::full_name(&section.name, &tool.name);
-        Offer {
+        OfferedTool {
             source,
             tool: tool.name.clone(),
             full_name: full_name.clone(),
@@ -63,11 +63,11 @@ pub fn of_source(
     source: usize,
     section: &ToolServer,
     tools: &[ListedTool],
-) -> Result<Vec<Offer>, Error> {
+) -> Result<Vec<OfferedTool>, Error> {
     let mut offers = Vec::new();
     for tool in tools {
         if section.offers(&tool.name) {
-            offers.push(Offer::new(source, section, tool));
+            offers.push(OfferedTool::new(source, section, tool));
         }
     }
     if offers.is_empty() && !tools.is_empty() {
@@ -83,7 +83,10 @@ pub fn of_source(
 }
 
 /// The selected tools, or an error that says which name selects none. A tool whose name was cut has both names.
-pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
+pub fn choose(
+    selection: &Selection,
+    mut offers: Vec<OfferedTool>,
+) -> Result<Vec<OfferedTool>, Error> {
     let mut all_names = Vec::new();
     for offer in &offers {
         all_names.push(offer.full_name.clone());
@@ -101,7 +104,7 @@ pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer
 
 /// Gives each tool a name of its own that every API accepts, and sorts them by it, so that a provider's prompt cache finds
 /// them again. Where several have the same name for an API, all but the first have a number.
-pub fn name_apart(offers: &mut [Offer]) {
+pub fn name_apart(offers: &mut [OfferedTool]) {
     // Their order does not depend on that in which servers list them.
     offers.sort_by(|a, b| (&a.full_name, &a.tool).cmp(&(&b.full_name, &b.tool)));
     let full_names = Vec::from_iter(offers.iter().map(|offer| offer.full_name.clone()));
@@ -142,11 +145,11 @@ mod tests {
         ToolServer::parse("db", &format!("command = [\"x\"]\n{more}"))
     }
 
-    fn offers(section: &ToolServer, tools: &[ListedTool]) -> Vec<Offer> {
+    fn offers(section: &ToolServer, tools: &[ListedTool]) -> Vec<OfferedTool> {
         of_source(0, section, tools).expect("offers")
     }
 
-    fn names(offers: &[Offer]) -> Vec<&str> {
+    fn names(offers: &[OfferedTool]) -> Vec<&str> {
         offers
             .iter()
             .map(|offer| offer.shown.name.as_str())

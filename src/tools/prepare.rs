@@ -11,7 +11,7 @@ use super::connection::Callee;
 use super::faults;
 use super::http::Site;
 use super::names::{self, Selection};
-use super::process::{Groups, Program};
+use super::process::{ProcessGroups, Program};
 use super::secrets::ToolSecrets;
 use super::server::Server;
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub struct Preparation<'a> {
     pub settings: &'a Settings,
     pub notes: &'a Notes,
     /// Where they start.
-    pub groups: &'a Groups,
+    pub groups: &'a ProcessGroups,
     /// Gets those of the sections.
     pub secrets: &'a ToolSecrets,
     /// Where temporary directories are made; `None` without a home.
@@ -78,7 +78,7 @@ impl Preparation<'_> {
                 let runnable = self.runnable(&section, commands)?;
                 let mut about = None;
                 // A list of tools says nothing of it, and must not depend on it.
-                let asks = self.settings.typed.mode == Mode::Ask;
+                let asks = self.settings.arguments.mode == Mode::Ask;
                 if let Some(local) = section.about.as_ref().filter(|_| asks) {
                     about = Some(self.program(&format!("{name}.about_run"), local)?);
                 }
@@ -111,7 +111,7 @@ impl Preparation<'_> {
                 .is_none_or(|selection| selection.has(&full_name));
             let place = format!("{}.{name}", section.name);
             let fault = faults::find_fault(section, command, &self.settings.environment);
-            let fault = fault.filter(|_| !self.settings.typed.yes);
+            let fault = fault.filter(|_| !self.settings.arguments.yes);
             let fault = fault.or_else(|| faults::without_files(&place, command));
             let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
             match found {

@@ -89,7 +89,7 @@ pub type ReportLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The process groups of all servers and commands, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
-pub struct Groups(Arc<Mutex<Running>>);
+pub struct ProcessGroups(Arc<Mutex<Running>>);
 
 /// What the threads share about the groups.
 #[derive(Debug, Default)]
@@ -118,7 +118,7 @@ impl Running {
         self.groups.iter().any(|group| group.id == id)
     }
 
-    /// Returns the temporary directory of the group, which [`Groups::remove`] takes without the lock.
+    /// Returns the temporary directory of the group, which [`ProcessGroups::remove`] takes without the lock.
     #[must_use]
     fn forget(&mut self, id: u32) -> Option<Scratch> {
         let index = self.groups.iter().position(|group| group.id == id)?;
@@ -128,7 +128,7 @@ impl Running {
     }
 }
 
-impl Groups {
+impl ProcessGroups {
     /// Asks every group to end, and lets no more start.
     pub fn terminate(&self) {
         self.signal_all(|group| group.stop);
@@ -152,7 +152,7 @@ impl Groups {
         }
     }
 
-    /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
+    /// Ends every group, and lets no more start. ProcessGroups that were asked to end get a moment for it.
     pub fn kill(&self) {
         let closed = lock(&self.0).closed;
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
@@ -212,7 +212,7 @@ impl Groups {
 /// How much memory may be taken by texts that a process has not read.
 const MAX_WAITING: usize = 4 << 20;
 
-/// About how much memory a text takes besides its bytes.
+/// ServerInfo how much memory a text takes besides its bytes.
 const TEXT: usize = 64;
 
 /// The way to a process's standard input. A thread writes, because a process that does not read would block it.
@@ -274,12 +274,12 @@ pub struct Program {
 }
 
 /// A running process with its own process group. It is among the groups until nothing of it is left, or nothing more can be
-/// done about it. Dropping it asks the group to end, and [`Groups::kill`] waits for that.
+/// done about it. Dropping it asks the group to end, and [`ProcessGroups::kill`] waits for that.
 #[derive(Debug)]
 pub struct Process {
     pub leader: Child,
     id: u32,
-    groups: Groups,
+    groups: ProcessGroups,
     /// `None` for a command, whose input the caller writes.
     input: Option<Input>,
     /// The last lines of standard error. The thread that reads them has a reference of its own until it ends.
@@ -293,7 +293,7 @@ impl Process {
     /// error.
     pub fn start(
         program: &Program,
-        groups: &Groups,
+        groups: &ProcessGroups,
         mut read: impl FnMut(&Input, &[u8]) -> bool + Send + 'static,
         report: ReportLine,
     ) -> io::Result<Process> {
@@ -333,7 +333,7 @@ impl Process {
         argv: &[String],
         stdin: Stdio,
         steps: EndSteps,
-        groups: &Groups,
+        groups: &ProcessGroups,
     ) -> io::Result<Process> {
         let mut command = Command::new(&program.file);
         // Its name as it is configured, but with the home directory in place of `~`: a Python of its own looks next to it.
@@ -524,14 +524,14 @@ pub fn wait_until(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
 mod tests {
     use super::*;
 
-    impl Groups {
+    impl ProcessGroups {
         pub fn is_empty(&self) -> bool {
             lock(&self.0).groups.is_empty()
         }
     }
 
     /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
-    fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<String>) {
+    fn shell(script: &str, groups: &ProcessGroups) -> (Process, mpsc::Receiver<String>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let program = Program {
@@ -605,7 +605,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn the_id_of_a_process_stays_taken_until_its_group_is_forgotten() {
-        let (mut process, _lines) = shell("exit 3", &Groups::default());
+        let (mut process, _lines) = shell("exit 3", &ProcessGroups::default());
         assert!(wait_until(Duration::from_secs(120), || process.has_ended()));
         assert!(unix::is_group_left(process.id), "it is not reaped");
         let status = process.end_after(Duration::ZERO).expect("a status");
@@ -616,13 +616,13 @@ mod tests {
     #[test]
     fn a_process_that_ends_with_its_input_is_not_signalled() {
         let script = "trap 'exit 7' TERM; while read -r line; do :; done; exit 3";
-        let (process, _lines) = shell(script, &Groups::default());
+        let (process, _lines) = shell(script, &ProcessGroups::default());
         assert_eq!(end(process).0.expect("a status").code(), Some(3));
     }
 
     #[test]
     fn a_process_that_ignores_the_end_of_its_input_is_terminated() {
-        let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
+        let (process, lines) = shell("echo ready; exec sleep 1000", &ProcessGroups::default());
         assert_eq!(lines.recv().expect("a line"), "ready");
         let (status, took) = end(process);
         assert_eq!(
@@ -635,7 +635,8 @@ mod tests {
     #[test]
     fn a_server_has_more_time_to_end_after_a_call_that_may_have_changed_something() {
         let took = [true, false].map(|reads| {
-            let (mut process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
+            let (mut process, lines) =
+                shell("echo ready; exec sleep 1000", &ProcessGroups::default());
             assert_eq!(lines.recv().expect("a line"), "ready");
             if !reads {
                 process.may_change();
@@ -652,7 +653,7 @@ mod tests {
     fn a_process_that_ignores_everything_is_killed() {
         let (process, lines) = shell(
             "trap '' TERM; echo ready; while :; do sleep 1000; done",
-            &Groups::default(),
+            &ProcessGroups::default(),
         );
         assert_eq!(lines.recv().expect("a line"), "ready");
         let (status, took) = end(process);
@@ -665,14 +666,17 @@ mod tests {
 
     #[test]
     fn what_a_process_leaves_behind_is_ended_too() {
-        let (process, lines) = shell("sleep 1000 <&- & echo left; exit 0", &Groups::default());
+        let (process, lines) = shell(
+            "sleep 1000 <&- & echo left; exit 0",
+            &ProcessGroups::default(),
+        );
         assert_eq!(lines.recv().expect("a line"), "left");
         assert!(end(process).0.expect("a status").success());
     }
 
     #[test]
     fn a_process_that_does_not_read_does_not_block() {
-        let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
+        let (process, lines) = shell("echo ready; exec sleep 1000", &ProcessGroups::default());
         assert_eq!(lines.recv().expect("a line"), "ready");
         let long = "x".repeat(1 << 20);
         let taken = (0..100).filter(|_| process.send(long.clone()));
@@ -685,7 +689,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_and_the_next_one_read() {
         let script = "head -c 17000000 /dev/zero | tr '\\0' x; echo; echo next";
-        let (_process, lines) = shell(script, &Groups::default());
+        let (_process, lines) = shell(script, &ProcessGroups::default());
         let long = lines.recv().expect("a line");
         assert_eq!(long.len(), MAX_MESSAGE);
         assert_eq!(lines.recv().expect("a line"), "next");
@@ -713,8 +717,13 @@ mod tests {
             let line = String::from_utf8_lossy(line).into_owned();
             sender.send(line).is_ok()
         };
-        let process = Process::start(&program, &Groups::default(), read, Arc::new(|_: &str| ()))
-            .expect("a process");
+        let process = Process::start(
+            &program,
+            &ProcessGroups::default(),
+            read,
+            Arc::new(|_: &str| ()),
+        )
+        .expect("a process");
         let counted = lines.iter().nth(1).expect("a number");
         assert_eq!(counted.trim(), "1000");
         drop(process);
@@ -723,7 +732,10 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_process_has_a_session_of_its_own() {
-        let (_process, lines) = shell("echo $$; cut -d' ' -f6 /proc/$$/stat", &Groups::default());
+        let (_process, lines) = shell(
+            "echo $$; cut -d' ' -f6 /proc/$$/stat",
+            &ProcessGroups::default(),
+        );
         assert_eq!(
             lines.recv().expect("a process"),
             lines.recv().expect("a session")
@@ -733,7 +745,7 @@ mod tests {
     #[test]
     fn the_last_lines_of_standard_error_are_kept() {
         let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
-        let (mut process, lines) = shell(script, &Groups::default());
+        let (mut process, lines) = shell(script, &ProcessGroups::default());
         assert_eq!(lines.recv().expect("a line"), "done");
         process.end();
         let kept = process.lines();
@@ -748,8 +760,10 @@ mod tests {
 
     #[test]
     fn a_line_of_standard_error_is_not_kept_with_half_a_character() {
-        let (mut process, lines) =
-            shell("printf '%0499dé.\\n' 0 >&2; echo done", &Groups::default());
+        let (mut process, lines) = shell(
+            "printf '%0499dé.\\n' 0 >&2; echo done",
+            &ProcessGroups::default(),
+        );
         assert_eq!(lines.recv().expect("a line"), "done");
         process.end();
         assert_eq!(process.lines(), ["0".repeat(MAX_KEPT_LINE - 1)]);
@@ -757,9 +771,9 @@ mod tests {
 
     #[test]
     fn groups_end_on_a_signal_and_no_more_start() {
-        let groups = Groups::default();
-        for signal in [Groups::terminate, Groups::kill] {
-            let groups = Groups::default();
+        let groups = ProcessGroups::default();
+        for signal in [ProcessGroups::terminate, ProcessGroups::kill] {
+            let groups = ProcessGroups::default();
             let (_process, lines) = shell("echo ready; exec sleep 1000", &groups);
             assert_eq!(lines.recv().expect("a line"), "ready");
             signal(&groups);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::about::About;
+use super::about::ServerInfo;
 use crate::error::Error;
 use crate::secret::{self, Secret, Secrets};
 use crate::server::client::is_authorization;
@@ -59,7 +59,7 @@ impl ToolSecrets {
     }
 
     /// What a server says of itself, as the model and a file get it.
-    pub fn redact_about(&self, about: &mut About) {
+    pub fn redact_about(&self, about: &mut ServerInfo) {
         about.redact(&lock(&self.0).keys);
     }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::about::About;
+use super::about::ServerInfo;
 use super::connection::{Callee, Connection};
 use super::outcome::{Failure, Outcome};
-use super::process::{Groups, ReportLine};
+use super::process::{ProcessGroups, ReportLine};
 use crate::error::Error;
 use crate::settings::ToolServer;
 use crate::threads::lock;
@@ -18,10 +18,10 @@ pub struct Server {
     pub section: Arc<ToolServer>,
     pub callee: Callee,
     /// What it has listed.
-    pub about: About,
+    pub about: ServerInfo,
     /// How long it took to start and to list its tools.
     pub took: Duration,
-    groups: Groups,
+    groups: ProcessGroups,
     /// `None` before the server has started, after it has ended, and for commands. A call holds the lock until its answer has
     /// arrived.
     connection: Mutex<Option<Connection>>,
@@ -29,11 +29,11 @@ pub struct Server {
 
 impl Server {
     /// A server that can be started in `groups`.
-    pub fn new(section: ToolServer, callee: Callee, groups: &Groups) -> Server {
+    pub fn new(section: ToolServer, callee: Callee, groups: &ProcessGroups) -> Server {
         Server {
             section: Arc::new(section),
             callee,
-            about: About::default(),
+            about: ServerInfo::default(),
             took: Duration::ZERO,
             groups: groups.clone(),
             connection: Mutex::new(None),
@@ -160,7 +160,7 @@ mod tests {
 
     fn of(program: Program) -> Server {
         let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
-        Server::new(section, Callee::Local(program), &Groups::default())
+        Server::new(section, Callee::Local(program), &ProcessGroups::default())
     }
 
     fn silent() -> ReportLine {

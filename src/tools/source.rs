@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
-use super::about::About;
+use super::about::ServerInfo;
 use super::cached_list;
 use super::process::ReportLine;
 use super::secrets::ToolSecrets;
@@ -20,7 +20,7 @@ use crate::threads;
 pub struct ToolSource {
     pub section: Arc<ToolServer>,
     /// What its server has listed the last time, without keys.
-    listed_before: Option<About>,
+    listed_before: Option<ServerInfo>,
     /// Where to keep what it lists now.
     list: Option<PathBuf>,
     state: SourceState,
@@ -45,7 +45,7 @@ impl ToolSource {
         let section = Arc::clone(&server.section);
         let list = cached_list::list_path(context.cache.as_deref(), &server);
         let mut listed_before = None;
-        let typed = &settings.typed;
+        let typed = &settings.arguments;
         if let Some(path) = &list
             && !typed.dry_run
             && typed.mode == Mode::Ask
@@ -65,7 +65,7 @@ impl ToolSource {
     }
 
     /// What it offers: what it has listed now, else what it has listed before; or why it could not be started.
-    pub fn about(&self) -> Option<Result<&About, &Error>> {
+    pub fn about(&self) -> Option<Result<&ServerInfo, &Error>> {
         match (&self.state, &self.listed_before) {
             (SourceState::Ready(server), _) => Some(Ok(&server.about)),
             (_, Some(about)) => Some(Ok(about)),

@@ -4,20 +4,20 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::about::About;
+use super::about::ServerInfo;
 use super::bounds::Bounds;
 use super::consent::Consent;
 use super::names::Selection;
-use super::offers::{self, Offer};
+use super::offers::{self, OfferedTool};
 use super::outcome::Room;
 use super::prepare::Preparation;
-use super::process::Groups;
+use super::process::ProcessGroups;
 use super::secrets::ToolSecrets;
 use super::server::Server;
 use super::source::ToolSource;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::interrupt::{Interrupts, When};
+use crate::interrupt::{Interrupts, ShutdownPhase};
 use crate::message::{Tool, shortened};
 use crate::output::Notes;
 use crate::provider::tool_schema::{self, RefusedTool, ToolSchemas};
@@ -38,12 +38,12 @@ pub struct Toolbox {
     pub(super) sources: Vec<ToolSource>,
     /// The tools offered to the model, sorted by name, as are `offers`. Both are empty until the sources are known.
     pub tools: Vec<Tool>,
-    pub(super) offers: Vec<Offer>,
+    pub(super) offers: Vec<OfferedTool>,
     /// What the servers want the model to know, in fences that name them.
     pub instructions: String,
     pub(super) secrets: ToolSecrets,
     pub(super) consent: Consent,
-    groups: Groups,
+    groups: ProcessGroups,
     /// A call has run.
     pub(super) has_called: bool,
     /// For results.
@@ -57,7 +57,7 @@ impl Toolbox {
         selection: Option<&Selection>,
         settings: &Settings,
         context: &Context,
-        groups: &Groups,
+        groups: &ProcessGroups,
     ) -> Result<Toolbox, Error> {
         let notes = &context.notes;
         let secrets = ToolSecrets::of_providers(settings);
@@ -82,7 +82,7 @@ impl Toolbox {
             offers: Vec::new(),
             instructions: String::new(),
             secrets,
-            consent: Consent::new(settings.typed.yes, environment, Arc::clone(interrupts)),
+            consent: Consent::new(settings.arguments.yes, environment, Arc::clone(interrupts)),
             groups: groups.clone(),
             has_called: false,
             room: Room::default(),
@@ -124,7 +124,7 @@ impl Toolbox {
 
     /// The tools, or the selected ones, sorted by name, and to what each is confined. Without a selection, a note names each
     /// server that fails.
-    pub fn list(mut self, notes: &Notes) -> Result<Vec<(Offer, Option<Bounds>)>, Error> {
+    pub fn list(mut self, notes: &Notes) -> Result<Vec<(OfferedTool, Option<Bounds>)>, Error> {
         if self.is_starting() {
             self.wait_and_collect(|_| true, notes)?;
         }
@@ -206,7 +206,7 @@ impl Toolbox {
 
     /// What a server, or a command of the user's, wants the model to know, without keys and in a fence; empty if it says
     /// nothing.
-    fn instructions_of(&self, section: &ToolServer, about: &About) -> String {
+    fn instructions_of(&self, section: &ToolServer, about: &ServerInfo) -> String {
         let text = &about.instructions;
         if text.trim().is_empty() {
             return String::new();
@@ -245,7 +245,7 @@ impl Toolbox {
 
     /// What to do about a tool that an API refuses.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
-        let Offer { tool, source, .. } = self.offers.get(index)?;
+        let OfferedTool { tool, source, .. } = self.offers.get(index)?;
         let place = self.sources.get(*source)?.section.place();
         Some(format!(
             "it refuses the tool {}: only = [...] in {place} can leave it out",
@@ -311,9 +311,9 @@ impl Drop for Toolbox {
 }
 
 /// From now on, a signal asks the servers to end, and those that remain are killed just before q ends.
-fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
+fn end_on_signal(groups: &ProcessGroups, interrupts: &Interrupts) {
     let first = groups.clone();
-    interrupts.before_the_end(When::First, move || first.terminate());
+    interrupts.on_signal(ShutdownPhase::StopPrograms, move || first.terminate());
     let last = groups.clone();
-    interrupts.before_the_end(When::Last, move || last.kill());
+    interrupts.on_signal(ShutdownPhase::KillPrograms, move || last.kill());
 }

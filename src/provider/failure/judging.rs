@@ -6,7 +6,7 @@ use self::Clue::{Judgement, Statuses, Words};
 use super::reading::ServerError;
 use super::refused::{self, OUTPUT_CONFIG, has_name};
 use super::words;
-use crate::provider::request::Extra;
+use crate::provider::request::OptionalField;
 
 /// The statuses of errors after which another try may succeed.
 pub const TRANSIENT_STATUSES: &[u16] = &[
@@ -18,12 +18,12 @@ pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// What an error means for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum ErrorClass {
     /// The prompt is longer than the model's context, or longer than what may be sent in a minute. A shorter one may be
     /// accepted.
     TooLong,
     /// The server refuses something that the request can do without.
-    Refuses(Extra),
+    Refuses(OptionalField),
     /// The server does not know the model.
     UnknownModel,
     /// The model is for something else, such as embedding.
@@ -68,35 +68,38 @@ enum Clue {
 }
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
-const ROWS: &[(Meaning, Clue)] = &[
-    (Meaning::TooLong, Words(words::TOO_LONG)),
-    (Meaning::RefusesStream, Words(words::STREAM)),
-    (Meaning::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
-    (Meaning::RefusesTools, Judgement),
-    (Meaning::RefusesContent, Words(words::CONTENT)),
-    (Meaning::RefusesPlace, Words(words::PLACE)),
-    (Meaning::Refuses(Extra::Attachments), Words(words::PICTURES)),
-    (Meaning::NoAccess, Words(words::ACCESS)),
-    (Meaning::Refuses(Extra::Store), Judgement),
-    (Meaning::Refuses(Extra::Cache), Judgement),
-    (Meaning::Refuses(Extra::Usage), Judgement),
-    (Meaning::Refuses(Extra::Limit), Judgement),
-    (Meaning::Loading, Judgement),
-    (Meaning::CannotChat, Words(words::CANNOT_CHAT)),
-    (Meaning::UnknownModel, Words(words::MODEL)),
-    (Meaning::UnknownModel, Judgement),
-    (Meaning::Refuses(Extra::Effort), Judgement),
-    (Meaning::Refuses(Extra::Form), Judgement),
-    (Meaning::Refuses(Extra::Encrypted), Judgement),
-    (Meaning::Refuses(Extra::Choice), Judgement),
-    (Meaning::Refuses(Extra::System), Judgement),
-    (Meaning::Spent, Judgement),
-    (Meaning::WrongKey, Statuses(&[401, 403])),
-    (Meaning::WrongKey, Words(words::KEY)),
-    (Meaning::TooManyTools, Judgement),
-    (Meaning::TooLarge, Statuses(&[413])),
-    (Meaning::Refuses(Extra::Attachments), Judgement),
-    (Meaning::Transient, Judgement),
+const ROWS: &[(ErrorClass, Clue)] = &[
+    (ErrorClass::TooLong, Words(words::TOO_LONG)),
+    (ErrorClass::RefusesStream, Words(words::STREAM)),
+    (ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
+    (ErrorClass::RefusesTools, Judgement),
+    (ErrorClass::RefusesContent, Words(words::CONTENT)),
+    (ErrorClass::RefusesPlace, Words(words::PLACE)),
+    (
+        ErrorClass::Refuses(OptionalField::Attachments),
+        Words(words::PICTURES),
+    ),
+    (ErrorClass::NoAccess, Words(words::ACCESS)),
+    (ErrorClass::Refuses(OptionalField::Store), Judgement),
+    (ErrorClass::Refuses(OptionalField::Cache), Judgement),
+    (ErrorClass::Refuses(OptionalField::Usage), Judgement),
+    (ErrorClass::Refuses(OptionalField::Limit), Judgement),
+    (ErrorClass::Loading, Judgement),
+    (ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
+    (ErrorClass::UnknownModel, Words(words::MODEL)),
+    (ErrorClass::UnknownModel, Judgement),
+    (ErrorClass::Refuses(OptionalField::Effort), Judgement),
+    (ErrorClass::Refuses(OptionalField::Form), Judgement),
+    (ErrorClass::Refuses(OptionalField::Encrypted), Judgement),
+    (ErrorClass::Refuses(OptionalField::Choice), Judgement),
+    (ErrorClass::Refuses(OptionalField::System), Judgement),
+    (ErrorClass::Spent, Judgement),
+    (ErrorClass::WrongKey, Statuses(&[401, 403])),
+    (ErrorClass::WrongKey, Words(words::KEY)),
+    (ErrorClass::TooManyTools, Judgement),
+    (ErrorClass::TooLarge, Statuses(&[413])),
+    (ErrorClass::Refuses(OptionalField::Attachments), Judgement),
+    (ErrorClass::Transient, Judgement),
 ];
 
 /// What an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in the
@@ -104,11 +107,11 @@ const ROWS: &[(Meaning, Clue)] = &[
 pub fn judge(
     error: &ServerError,
     status: Option<u16>,
-    asked: &[Extra],
+    asked: &[OptionalField],
     tools: &[String],
-) -> Meaning {
+) -> ErrorClass {
     if let Some(place) = refused_tool(error, status.or(error.status), tools) {
-        return Meaning::RefusesTool(place);
+        return ErrorClass::RefusesTool(place);
     }
     let words = format!("{} {} {}", error.message, error.code, error.field);
     let case = Case {
@@ -120,7 +123,7 @@ pub fn judge(
     let found = ROWS
         .iter()
         .find(|(meaning, clue)| case.has(*clue, *meaning));
-    found.map_or(Meaning::Other, |(meaning, _)| *meaning)
+    found.map_or(ErrorClass::Other, |(meaning, _)| *meaning)
 }
 
 /// The place of the tool whose definition a server refuses, if its error says which one: by its name, or by its place, such as
@@ -165,7 +168,7 @@ struct Case<'a> {
     words: String,
     status: Option<u16>,
     /// What was in the request that it can do without.
-    asked: &'a [Extra],
+    asked: &'a [OptionalField],
 }
 
 impl Case<'_> {
@@ -174,8 +177,8 @@ impl Case<'_> {
     }
 
     /// Whether the error has this clue to this meaning. What was not in the request cannot be refused.
-    fn has(&self, clue: Clue, meaning: Meaning) -> bool {
-        if let Meaning::Refuses(extra) = meaning
+    fn has(&self, clue: Clue, meaning: ErrorClass) -> bool {
+        if let ErrorClass::Refuses(extra) = meaning
             && !self.asked.contains(&extra)
         {
             return false;
@@ -188,18 +191,20 @@ impl Case<'_> {
     }
 
     /// Whether the error has this meaning, where it takes more than one of some words or statuses.
-    fn means(&self, meaning: Meaning) -> bool {
+    fn means(&self, meaning: ErrorClass) -> bool {
         match meaning {
-            Meaning::RefusesTools => self.refuses_tools(),
-            Meaning::Loading => self.is_loading(),
-            Meaning::UnknownModel => self.is_missing() && self.says(&["model"]),
-            Meaning::Spent => self.is_spent(),
-            Meaning::TooManyTools => has_name(&self.words, "tools") && self.says(words::TOO_MANY),
-            Meaning::Transient => self.is_transient(),
-            Meaning::Refuses(Extra::Effort) => self.refuses_effort(),
-            Meaning::Refuses(Extra::Form) => self.refuses_form(),
-            Meaning::Refuses(Extra::Attachments) => self.may_be_about_attachments(),
-            Meaning::Refuses(extra) => self.names(extra),
+            ErrorClass::RefusesTools => self.refuses_tools(),
+            ErrorClass::Loading => self.is_loading(),
+            ErrorClass::UnknownModel => self.is_missing() && self.says(&["model"]),
+            ErrorClass::Spent => self.is_spent(),
+            ErrorClass::TooManyTools => {
+                has_name(&self.words, "tools") && self.says(words::TOO_MANY)
+            }
+            ErrorClass::Transient => self.is_transient(),
+            ErrorClass::Refuses(OptionalField::Effort) => self.refuses_effort(),
+            ErrorClass::Refuses(OptionalField::Form) => self.refuses_form(),
+            ErrorClass::Refuses(OptionalField::Attachments) => self.may_be_about_attachments(),
+            ErrorClass::Refuses(extra) => self.names(extra),
             _ => false,
         }
     }
@@ -210,7 +215,7 @@ impl Case<'_> {
     }
 
     /// Whether the server refuses this by its name.
-    fn names(&self, extra: Extra) -> bool {
+    fn names(&self, extra: OptionalField) -> bool {
         refused::refuses(extra, &self.words, self.error, self.status)
     }
 
@@ -233,10 +238,10 @@ impl Case<'_> {
     fn refuses_effort(&self) -> bool {
         let has_wrong_parameter = self.error.code.contains(words::WRONG_PARAMETER);
         // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
-        let is_only_effort = !self.asked.contains(&Extra::Form);
+        let is_only_effort = !self.asked.contains(&OptionalField::Form);
         let may_be =
             has_wrong_parameter || (is_only_effort && has_name(&self.words, OUTPUT_CONFIG));
-        self.names(Extra::Effort) || (self.is_bad_request() && may_be)
+        self.names(OptionalField::Effort) || (self.is_bad_request() && may_be)
     }
 
     /// Whether the server refuses the form, or may mean it, or the model did not keep it. The status is not always there.
@@ -245,7 +250,7 @@ impl Case<'_> {
         let is_field = self.error.field == "text";
         let is_bare = self.error.message.to_lowercase() == words::INVALID_ARGUMENT;
         let may_be = is_field || is_bare;
-        self.names(Extra::Form)
+        self.names(OptionalField::Form)
             || self.says(words::FAILED_FORM)
             || (self.is_bad_request() && may_be)
     }
@@ -317,17 +322,17 @@ mod tests {
     use crate::message::tests::rows;
 
     /// A request that asks for everything.
-    const ALL: &[Extra] = &[
-        Extra::Effort,
-        Extra::Store,
-        Extra::Cache,
-        Extra::Form,
-        Extra::Attachments,
+    const ALL: &[OptionalField] = &[
+        OptionalField::Effort,
+        OptionalField::Store,
+        OptionalField::Cache,
+        OptionalField::Form,
+        OptionalField::Attachments,
     ];
 
     /// Checks a table: what an error means, or what not, its status, and its body, which may be the message alone.
     #[track_caller]
-    fn check(asks: &[Extra], table: &str) {
+    fn check(asks: &[OptionalField], table: &str) {
         for [meaning, status, body] in rows(table) {
             let error = read(body).expect(body);
             let found = format!("{:?}", judge(&error, status.parse().ok(), asks, &[]));
@@ -339,7 +344,7 @@ mod tests {
     }
 
     /// Nothing in such a table means this to who has asked for something else.
-    fn check_never(asks: &[Extra], meaning: &str, table: &str) {
+    fn check_never(asks: &[OptionalField], meaning: &str, table: &str) {
         for [_, rest] in rows(table) {
             check(asks, &format!("not {meaning} | {rest}"));
         }
@@ -382,7 +387,7 @@ mod tests {
             };
             let meaning = judge(&error, Some(status), &[], &tools);
             let found = match meaning {
-                Meaning::RefusesTool(place) => Some(place),
+                ErrorClass::RefusesTool(place) => Some(place),
                 _ => None,
             };
             assert_eq!(found, place, "{status} {message}");
@@ -455,7 +460,7 @@ mod tests {
             429 | 1113 | 余额不足或无可用资源包,请充值。
         "##;
         for [status, code, message] in rows(table) {
-            let [spent, passes] = [Meaning::Spent, Meaning::Transient];
+            let [spent, passes] = [ErrorClass::Spent, ErrorClass::Transient];
             let soon = if status == "429" { passes } else { spent };
             for (seconds, meaning) in [(None, spent), (Some(61), spent), (Some(60), soon)] {
                 let error = ServerError {
@@ -482,7 +487,7 @@ mod tests {
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}
             Spent | 400 | You have reached your specified workspace API usage limits. You will regain access on 2026-09-01 at 00:00 UTC.
             Spent | 429 | You have reached your API usage limits: your organization has crossed its monthly API usage threshold.
-            Spent | 429 | Extra usage is required for long context requests.
+            Spent | 429 | OptionalField usage is required for long context requests.
             Spent | 429 | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted","type":"request_error"}}
             Spent | - | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted"}}
             Spent | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
@@ -504,11 +509,11 @@ mod tests {
     #[test]
     fn a_server_says_with_a_header_whether_to_try_again() {
         for (status, should_retry, meaning) in [
-            (429, None, Meaning::Transient),
-            (429, Some(false), Meaning::Other),
-            (529, Some(true), Meaning::Transient),
-            (400, Some(true), Meaning::Transient),
-            (401, Some(true), Meaning::WrongKey),
+            (429, None, ErrorClass::Transient),
+            (429, Some(false), ErrorClass::Other),
+            (529, Some(true), ErrorClass::Transient),
+            (400, Some(true), ErrorClass::Transient),
+            (401, Some(true), ErrorClass::WrongKey),
         ] {
             let error = ServerError {
                 should_retry,
@@ -599,12 +604,12 @@ mod tests {
             Refuses(Form) | - | {"error":{"message":"Failed to validate JSON. Please adjust your prompt."}}
             Refuses(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}
         "##;
-        check(&[Extra::Form], table);
+        check(&[OptionalField::Form], table);
         check_never(&[], "Refuses(Form)", table);
         let other = r##"
             not Refuses(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument. Field: temperature","status":"INVALID_ARGUMENT"}}
         "##;
-        check(&[Extra::Form], other);
+        check(&[OptionalField::Form], other);
     }
 
     #[test]
@@ -675,13 +680,13 @@ mod tests {
             Refuses(Form) | 400 | {"error":{"message":"no","code":"invalid_json_schema"}}
             Refuses(Form) | 400 | {"error":{"message":"JSON mode is not enabled for this model"}}
             Refuses(Form) | 400 | {"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}
-            Refuses(Form) | 400 | {"error":{"message":"output_config: Extra inputs are not permitted"}}
+            Refuses(Form) | 400 | {"error":{"message":"output_config: OptionalField inputs are not permitted"}}
             Refuses(Form) | 400 | [{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]
             Refuses(Form) | 400 | {"error":{"code":400,"message":"generation_config.response_mime_type: no"}}
             Refuses(Form) | 400 | {"error":{"code":400,"message":"Failed to parse grammar"}}
-            Refuses(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
+            Refuses(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"OptionalField inputs are not permitted"}]}
             Refuses(Form) | 422 | {"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}
-            not Refuses(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
+            not Refuses(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"OptionalField inputs are not permitted"}]}
             not Refuses(Form) | 500 | {"error":{"message":"response_format is not supported"}}
             not Refuses(Form) | 400 | {"error":{"message":"no"}}
             not Refuses(Form) | 400 | {"error":{"message":"The model json_object does not exist"}}
@@ -755,15 +760,15 @@ mod tests {
             not Refuses(Effort) | 500 | reasoning_effort is not supported
             not Refuses(Effort) | 400 | temperature is not supported by grok-4-fast-reasoning
             not Refuses(Effort) | 400 | The model grok-4-fast-reasoning does not exist
-            Refuses(Effort) | 400 | output_config: Extra inputs are not permitted
+            Refuses(Effort) | 400 | output_config: OptionalField inputs are not permitted
             Refuses(Effort) | 400 | {"error":{"code":1210,"message":"Invalid API parameter."}}
         "##;
-        check(&[Extra::Effort], table);
+        check(&[OptionalField::Effort], table);
         check_never(&[], "Refuses(Effort)", table);
         // One object of Anthropic's has the form, too.
         let table = r##"
             Refuses(Effort) | 400 | {"error":{"message":"no","param":"reasoning.effort"}}
-            Refuses(Form) | 400 | output_config: Extra inputs are not permitted
+            Refuses(Form) | 400 | output_config: OptionalField inputs are not permitted
             Refuses(Effort) | 400 | output_config.effort: Input should be 'low'
             Refuses(Form) | 400 | output_config.format.schema: no
         "##;
@@ -786,13 +791,17 @@ mod tests {
     #[test]
     fn a_refused_cache_is_named() {
         let table = r##"
-            Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
+            Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: OptionalField inputs are not permitted"}}
             Refuses(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
             Refuses(Cache) | 400 | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
             not Refuses(Cache) | 400 | {"error":{"message":"no"}}
         "##;
         check(ALL, table);
-        check_never(&[Extra::Effort, Extra::Form], "Refuses(Cache)", table);
+        check_never(
+            &[OptionalField::Effort, OptionalField::Form],
+            "Refuses(Cache)",
+            table,
+        );
     }
 
     #[test]

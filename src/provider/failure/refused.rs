@@ -1,12 +1,12 @@
 //! Recognizes what a server refuses of a request that can do without it, or say it in another form: one table (pure).
 
 use super::reading::ServerError;
-use crate::provider::request::Extra;
+use crate::provider::request::OptionalField;
 
 /// How servers name something that they refuse.
 #[derive(Clone, Copy)]
 struct RefusalRow {
-    extra: Extra,
+    extra: OptionalField,
     /// Names of the field and of its parts that are no words of English.
     names: &'static [&'static str],
     /// Names that are words, too. They count only where the error names a field: in quotation marks, on a path, next to the
@@ -22,28 +22,28 @@ const BAD_REQUEST: &[u16] = &[400, 422];
 
 const ROWS: &[RefusalRow] = &[
     RefusalRow {
-        extra: Extra::Store,
+        extra: OptionalField::Store,
         names: &[],
         words: &["store"],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
     RefusalRow {
-        extra: Extra::Cache,
+        extra: OptionalField::Cache,
         names: &["cache_control"],
         words: &[],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
     RefusalRow {
-        extra: Extra::Usage,
+        extra: OptionalField::Usage,
         names: &["stream_options", "streamoptions", "include_usage"],
         words: &[],
         phrases: &["stream options"],
         statuses: BAD_REQUEST,
     },
     RefusalRow {
-        extra: Extra::Encrypted,
+        extra: OptionalField::Encrypted,
         names: &["reasoning.encrypted_content"],
         words: &["include"],
         // OpenAI, of models that do not reason.
@@ -51,7 +51,7 @@ const ROWS: &[RefusalRow] = &[
         statuses: BAD_REQUEST,
     },
     RefusalRow {
-        extra: Extra::Choice,
+        extra: OptionalField::Choice,
         names: &[
             "tool_choice",
             "functioncallingconfig",
@@ -62,7 +62,7 @@ const ROWS: &[RefusalRow] = &[
         statuses: BAD_REQUEST,
     },
     RefusalRow {
-        extra: Extra::System,
+        extra: OptionalField::System,
         names: &[
             "systeminstruction",
             "system_instruction",
@@ -94,7 +94,7 @@ const ROWS: &[RefusalRow] = &[
         statuses: &[400, 422, 500],
     },
     RefusalRow {
-        extra: Extra::Effort,
+        extra: OptionalField::Effort,
         names: &[
             "reasoning_effort",
             "reasoningeffort",
@@ -126,7 +126,7 @@ const ROWS: &[RefusalRow] = &[
         statuses: BAD_REQUEST,
     },
     RefusalRow {
-        extra: Extra::Form,
+        extra: OptionalField::Form,
         names: &[
             "response_format",
             "json_object",
@@ -209,8 +209,13 @@ const BEFORE_COLON: &[&str] = &[
 ];
 
 /// Whether an error refuses this, by what it says, in lower case, and by its status. The message comes first in `words`.
-pub(super) fn refuses(extra: Extra, words: &str, error: &ServerError, status: Option<u16>) -> bool {
-    if extra == Extra::Limit {
+pub(super) fn refuses(
+    extra: OptionalField,
+    words: &str,
+    error: &ServerError,
+    status: Option<u16>,
+) -> bool {
+    if extra == OptionalField::Limit {
         let is_bad = status.is_some_and(|status| BAD_REQUEST.contains(&status));
         return is_bad && asks_for_other_limit(words);
     }
@@ -219,7 +224,7 @@ pub(super) fn refuses(extra: Extra, words: &str, error: &ServerError, status: Op
     };
     // A server that does without an earlier response obeys the field.
     let plain = words.replace(['"', '\'', '`'], "");
-    if extra == Extra::Store && OBEYED.iter().any(|phrase| plain.contains(phrase)) {
+    if extra == OptionalField::Store && OBEYED.iter().any(|phrase| plain.contains(phrase)) {
         return false;
     }
     let has_status = status.is_some_and(|status| row.statuses.contains(&status));
@@ -297,21 +302,21 @@ fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t st
 
 #[cfg(test)]
 mod tests {
-    use super::super::judging::{Meaning, judge};
+    use super::super::judging::{ErrorClass, judge};
     use super::super::reading::tests::read;
     use super::*;
     use crate::message::tests::rows;
 
-    const ALL: &[Extra] = &[
-        Extra::Effort,
-        Extra::Store,
-        Extra::Cache,
-        Extra::Usage,
-        Extra::Encrypted,
-        Extra::Choice,
-        Extra::Limit,
-        Extra::System,
-        Extra::Form,
+    const ALL: &[OptionalField] = &[
+        OptionalField::Effort,
+        OptionalField::Store,
+        OptionalField::Cache,
+        OptionalField::Usage,
+        OptionalField::Encrypted,
+        OptionalField::Choice,
+        OptionalField::Limit,
+        OptionalField::System,
+        OptionalField::Form,
     ];
 
     #[test]
@@ -319,27 +324,27 @@ mod tests {
         // What is refused, the server, the status and the body.
         let table = r##"
             Store | OpenAI | 400 | {"error":{"message":"Unknown parameter: 'store'.","param":"store"}}
-            Store | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","store"],"msg":"Extra inputs are not permitted"}]}
+            Store | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","store"],"msg":"OptionalField inputs are not permitted"}]}
             Store | Azure | 400 | {"error":{"message":"Unrecognized request argument supplied: store"}}
             Store | Fireworks | 400 | body.store: property 'body.store' is unsupported
             Store | Go | 400 | json: unknown field "store"
-            Cache | Vertex | 400 | cache_control: Extra inputs are not permitted
-            Cache | LiteLLM | 400 | {"error":{"message":"{\"error\":{\"message\":\"cache_control: Extra inputs are not permitted\"}}"}}
-            Cache | Bedrock | 400 | {"message":"cache_control: Extra inputs are not permitted"}
+            Cache | Vertex | 400 | cache_control: OptionalField inputs are not permitted
+            Cache | LiteLLM | 400 | {"error":{"message":"{\"error\":{\"message\":\"cache_control: OptionalField inputs are not permitted\"}}"}}
+            Cache | Bedrock | 400 | {"message":"cache_control: OptionalField inputs are not permitted"}
             Usage | Databricks | 400 | {"error_code":"BAD_REQUEST","message":"Bad request: json: unknown field \"stream_options\""}
             Usage | Azure | 400 | Unrecognized request argument supplied: stream_options. Please contact us through an Azure support request
             Usage | Azure | 400 | Unknown parameter: 'stream_options'.
-            Usage | Mistral | 422 | {"message":{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}}
+            Usage | Mistral | 422 | {"message":{"detail":[{"loc":["body","stream_options"],"msg":"OptionalField inputs are not permitted"}]}}
             Encrypted | OpenAI | 400 | {"error":{"message":"Encrypted content is not supported with this model.","param":"include"}}
             Encrypted | Azure | 400 | {"error":{"message":"Unknown parameter: 'include'."}}
             Encrypted | FastAPI | 422 | {"detail":[{"loc":["body","include",0],"msg":"Input should be 'file_search_call.results'"}]}
             Limit | OpenAI | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}
             Limit | Copilot | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"invalid_request_body"}}
-            Limit | vLLM | 400 | {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 8192}]","code":400}
-            Limit | Mistral | 422 | {"message":{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}}
+            Limit | vLLM | 400 | {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'OptionalField inputs are not permitted', 'input': 8192}]","code":400}
+            Limit | Mistral | 422 | {"message":{"detail":[{"loc":["body","max_completion_tokens"],"msg":"OptionalField inputs are not permitted"}]}}
             Choice | vLLM | 400 | Only 'auto' tool_choice is supported in response API with Harmony
             Choice | Bedrock | 400 | {"message":"tool_choice.type: Input should be 'auto', 'any' or 'tool'"}
-            Choice | FastAPI | 422 | {"detail":[{"loc":["body","tool_choice"],"msg":"Extra inputs are not permitted"}]}
+            Choice | FastAPI | 422 | {"detail":[{"loc":["body","tool_choice"],"msg":"OptionalField inputs are not permitted"}]}
             Choice | Vertex | 400 | Invalid JSON payload received. Unknown name "functionCallingConfig" at 'tool_config': Cannot find field.
             System | vLLM | 400 | {"object":"error","message":"System role not supported","type":"BadRequestError","param":null,"code":400}
             System | llama.cpp | 500 | {"error":{"code":500,"message":"System role not supported at row 1, column 58","type":"server_error"}}
@@ -373,7 +378,7 @@ mod tests {
             Form | Anthropic | 400 | Schemas contains too many parameters with union types (49 parameters with type arrays or anyOf) which exceeds the limit: 16
             Form | Anthropic | 400 | Schemas contains too many optional parameters (27), which would make grammar compilation inefficient.
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
-            Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
+            Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"OptionalField inputs are not permitted"}]}
         "##;
         for [refused, server, status, body] in rows(table) {
             let error = read(body).expect(body);
@@ -385,7 +390,7 @@ mod tests {
             );
             // What was not sent cannot be refused.
             let found = judge(&error, status.parse().ok(), &[], &[]);
-            assert!(!matches!(found, Meaning::Refuses(_)), "{server}: {body}");
+            assert!(!matches!(found, ErrorClass::Refuses(_)), "{server}: {body}");
         }
     }
 
@@ -412,7 +417,10 @@ mod tests {
         for [status, body] in rows(table) {
             let error = read(body).expect(body);
             let found = judge(&error, status.parse().ok(), ALL, &[]);
-            assert!(!matches!(found, Meaning::Refuses(_)), "{body}: {found:?}");
+            assert!(
+                !matches!(found, ErrorClass::Refuses(_)),
+                "{body}: {found:?}"
+            );
         }
     }
 }

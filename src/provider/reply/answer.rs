@@ -9,7 +9,7 @@ const PARAGRAPH: &str = "\n\n";
 
 /// The end of the answer so far.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Tail {
+pub struct AnswerTail {
     /// The last character; `None` if nothing has arrived yet.
     last: Option<char>,
     /// The text that comes next is a paragraph of its own.
@@ -27,7 +27,7 @@ pub struct AnswerPart {
     says_something: bool,
     /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer
     /// that the reply continues.
-    pub tail: Tail,
+    pub tail: AnswerTail,
     /// How many bytes have arrived since the last message began.
     length_of_last_part: usize,
     reasoning: Filter,

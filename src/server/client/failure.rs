@@ -10,10 +10,10 @@ use super::connections::CONNECT_TIMEOUT;
 use super::proxy::NamedProxy;
 use super::response::Response;
 use super::tls;
-use crate::address::Address;
 use crate::provider::failure::{self, ServerError};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
+use crate::server_url::ServerUrl;
 
 /// The beginning of q's words for a name, the server's or a proxy's, that was not resolved.
 const UNRESOLVED: &str = "could not resolve the host";
@@ -66,7 +66,7 @@ impl TransportError {
     pub fn of_status(
         status: StatusCode,
         mut response: Response,
-        address: &Address,
+        address: &ServerUrl,
         secrets: &Secrets,
     ) -> TransportError {
         let mut said = response.read_error();

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use ureq::Proxy;
 
-use crate::address::Address;
 use crate::error::Error;
 use crate::secret::{self, Secret};
+use crate::server_url::ServerUrl;
 use crate::settings::Environment;
 
 /// A proxy from the environment.
@@ -20,7 +20,10 @@ pub struct NamedProxy {
 
 impl NamedProxy {
     /// Finds the proxy for an address, by its scheme.
-    pub fn find(address: &Address, environment: &Environment) -> Result<Option<NamedProxy>, Error> {
+    pub fn find(
+        address: &ServerUrl,
+        environment: &Environment,
+    ) -> Result<Option<NamedProxy>, Error> {
         let exempt = first_set(["NO_PROXY", "no_proxy"], environment);
         if address.is_loopback() || exempt.is_some_and(|(_, list)| is_exempt(address, &list)) {
             return Ok(None);
@@ -57,7 +60,7 @@ fn first_set<const N: usize>(
 }
 
 /// Whether `NO_PROXY` names the host, one of its domains, or its network.
-fn is_exempt(address: &Address, list: &str) -> bool {
+fn is_exempt(address: &ServerUrl, list: &str) -> bool {
     let list = list.to_ascii_lowercase();
     let mut entries = list.split([',', ' ', '\t']);
     entries.any(|entry| entry == "*" || names(entry, address))
@@ -65,7 +68,7 @@ fn is_exempt(address: &Address, list: &str) -> bool {
 
 /// Whether an entry of `NO_PROXY` names the host of an address: `example.com`, `.example.com`, `example.com:8080`, `10.0.0.1`
 /// or `10.0.0.0/8`.
-fn names(entry: &str, address: &Address) -> bool {
+fn names(entry: &str, address: &ServerUrl) -> bool {
     let host = address.host().to_ascii_lowercase();
     let host_ip: Option<IpAddr> = host.parse().ok();
     if let Some((network, length)) = entry.split_once('/') {
@@ -154,7 +157,7 @@ mod tests {
             ("", "https://example.com", false),
             (",", "https://example.com", false),
         ] {
-            let address = Address::parse(url).expect(url);
+            let address = ServerUrl::parse(url).expect(url);
             assert_eq!(is_exempt(&address, list), exempt, "{list:?} for {url}");
         }
     }

@@ -38,7 +38,7 @@ const KEY_PARAMETERS: [&str; 6] = ["key", "api-key", "api_key", "token", "access
 
 /// An `http` or `https` URL with a host. Paths are added to it, and its query is added to each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerUrl {
     /// Without user, password and query.
     uri: Uri,
     /// It may contain a key. Empty if there is none.
@@ -47,9 +47,9 @@ pub struct Address {
     login: Option<Secret>,
 }
 
-impl Address {
+impl ServerUrl {
     /// Checks a URL. A slash at its end does not matter. An error does not repeat the text, which may contain a password.
-    pub fn parse(text: &str) -> Result<Address, String> {
+    pub fn parse(text: &str) -> Result<ServerUrl, String> {
         let (scheme, rest) = text.trim().split_once("://").unwrap_or_default();
         if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
             return Err(NO_SCHEME.to_owned());
@@ -70,7 +70,7 @@ impl Address {
         if has_port && uri.port_u16().is_none() {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
-        let address = Address {
+        let address = ServerUrl {
             uri,
             query: Secret::new(query),
             login: (!login.is_empty()).then(|| Secret::new(login)),
@@ -79,7 +79,7 @@ impl Address {
     }
 
     /// Refuses an address that already has the path of a question, and shows the one that was meant.
-    fn without_path_of_question(self) -> Result<Address, String> {
+    fn without_path_of_question(self) -> Result<ServerUrl, String> {
         let shown = self.to_string();
         let query = match self.query.expose() {
             "" => "",
@@ -97,7 +97,7 @@ impl Address {
     }
 
     /// The address with the version of an API where that API has it.
-    pub fn with_version(self, version: Version) -> Address {
+    pub fn with_version(self, version: Version) -> ServerUrl {
         let shown = self.to_string();
         let base = match version {
             Version::InBaseUrl if shown != self.origin() => return self,
@@ -112,7 +112,7 @@ impl Address {
             }
         };
         match base.parse() {
-            Ok(uri) => Address { uri, ..self },
+            Ok(uri) => ServerUrl { uri, ..self },
             Err(_) => self,
         }
     }
@@ -220,7 +220,7 @@ fn not_a_url(error: impl fmt::Display) -> String {
 }
 
 /// The address without user, password and query.
-impl fmt::Display for Address {
+impl fmt::Display for ServerUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.uri.to_string().trim_end_matches('/'))
     }
@@ -230,7 +230,7 @@ impl fmt::Display for Address {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// Where the server is, without a path.
-    pub server: Address,
+    pub server: ServerUrl,
     /// Both may contain a key.
     path_and_query: Secret,
     /// What variables have added to it. Any of it may be a key, so its path is not shown then.
@@ -244,7 +244,7 @@ impl Endpoint {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, path_and_query) = rest.split_at(end);
-        let server = Address::parse(&format!("{scheme}://{host}"))?;
+        let server = ServerUrl::parse(&format!("{scheme}://{host}"))?;
         let mut path_and_query = path_and_query.to_owned();
         if !path_and_query.starts_with('/') {
             path_and_query.insert(0, '/');
@@ -297,7 +297,7 @@ mod tests {
     fn a_missing_scheme_is_named() {
         for text in ["localhost:8080", "127.0.0.1:8080/v1", "ftp://h", ""] {
             assert_eq!(
-                Address::parse(text).err().as_deref(),
+                ServerUrl::parse(text).err().as_deref(),
                 Some(NO_SCHEME),
                 "{text}"
             );
@@ -319,7 +319,7 @@ mod tests {
         "##;
         for [path, joined, shown, text] in rows(table) {
             let text = &text.replace('␊', "\n");
-            let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let address = ServerUrl::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
                 (address.join(path).as_str(), address.to_string().as_str()),
                 (joined, shown)
@@ -354,7 +354,7 @@ mod tests {
             x/y@z | x/y@z
             h/x | me:secret@h/x
         "##;
-        let address = Address::parse("http://me:pass@box:1/v1?key=1").expect("an address");
+        let address = ServerUrl::parse("http://me:pass@box:1/v1?key=1").expect("an address");
         for [target, location] in rows(table) {
             assert_eq!(address.redirect_target(location), target, "{location}");
         }
@@ -365,7 +365,7 @@ mod tests {
         let texts = "http://|http:///v1|http://h:99999|http://h:/v1|http://h:x|http://h/v1?a b|\
             http://a b/|http://u:hunter22@h:x";
         for text in texts.split('|') {
-            let error = Address::parse(text).expect_err(text);
+            let error = ServerUrl::parse(text).expect_err(text);
             assert!(!error.contains("hunter22"), "{error}");
         }
     }
@@ -381,9 +381,9 @@ mod tests {
         "##;
         for [path, meant, text] in rows(table) {
             let expected = format!("ends in {path}, which q adds itself: it must be {meant}");
-            assert_eq!(Address::parse(text), Err(expected), "{text}");
+            assert_eq!(ServerUrl::parse(text), Err(expected), "{text}");
         }
-        assert!(Address::parse("https://messages/v1").is_ok());
+        assert!(ServerUrl::parse("https://messages/v1").is_ok());
     }
 
     fn exposed(secrets: Vec<Secret>) -> String {
@@ -393,14 +393,16 @@ mod tests {
 
     #[test]
     fn a_login_is_decoded_and_kept_secret() {
-        let address = Address::parse("http://me:p%40ss@h").expect("an address");
+        let address = ServerUrl::parse("http://me:p%40ss@h").expect("an address");
         // me:p@ss
         let header = address.authorization().expect("a login");
         assert_eq!(header.expose(), "Basic bWU6cEBzcw==");
         assert_eq!(exposed(address.secrets()), "bWU6cEBzcw== p%40ss p@ss");
-        let address = Address::parse("http://h?version=2&key=12%2F45").expect("an address");
+        let address = ServerUrl::parse("http://h?version=2&key=12%2F45").expect("an address");
         assert_eq!(exposed(address.secrets()), "2 12%2F45");
-        assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
+        assert!(
+            ServerUrl::parse("http://h").is_ok_and(|address| address.authorization().is_none())
+        );
     }
 
     #[test]
@@ -413,7 +415,7 @@ mod tests {
             https://h?a=key | https://h?a=key
         "##;
         for [without, text] in rows(table) {
-            let address = Address::parse(text).expect(text);
+            let address = ServerUrl::parse(text).expect(text);
             assert_eq!(address.without_keys(), without, "{text}");
         }
     }
@@ -471,7 +473,7 @@ mod tests {
             (gemini, "http://h/a/v1beta?a=b", "http://h/a?a=b"),
             (gemini, "http://h/v1/openai", "http://h/v1/openai"),
         ] {
-            let address = Address::parse(text).expect(text).with_version(version);
+            let address = ServerUrl::parse(text).expect(text).with_version(version);
             assert_eq!(address.join(""), base, "{text}");
         }
     }
@@ -487,7 +489,7 @@ mod tests {
             ("http://10.0.0.1", false),
             ("http://0.0.0.0", false),
         ] {
-            let found = Address::parse(text).map(|address| address.is_loopback());
+            let found = ServerUrl::parse(text).map(|address| address.is_loopback());
             assert_eq!(found, Ok(loopback), "{text}");
         }
     }
