@@ -211,6 +211,8 @@ def after(peer, status):
 
 def full_disk(peer):
     """the disk is full"""
+    if not peer.store:
+        return NOT_THERE
     with Stage(peer, HOMES, disk=True) as stage:
         usual = stage.ask(peer.chat, "What is ALPHA?")  # what a program writes once, it has written
         stage.fill()
@@ -362,19 +364,19 @@ def main():
           f"{os.cpu_count()} cores and a load of {load:.0f}.")
     seen = {title(row): {} for row in COSTS + ROWS}
 
-    def chosen(rows):
-        return [row for row in rows if not wanted or row.__name__ in wanted]
-
     def look(row, peer):
         cell = seen[title(row)][peer.name] = row(peer)
         return cell
 
-    head("", *map(title, chosen(COSTS)))
-    for peer in asked:
-        print(f"| {peer.name} |", " | ".join(look(row, peer) for row in chosen(COSTS)), "|")
-    head("", *(peer.name for peer in compared))
-    for row in chosen(ROWS):
-        print(f"| {title(row)} |", " | ".join(look(row, peer) for peer in compared), "|")
+    costs, rows = ([row for row in rows if not wanted or row.__name__ in wanted] for rows in (COSTS, ROWS))
+    if costs:
+        head("", *map(title, costs))
+        for peer in asked:
+            print(f"| {peer.name} |", " | ".join(look(row, peer) for row in costs), "|")
+    if rows:
+        head("", *(peer.name for peer in compared))
+        for row in rows:
+            print(f"| {title(row)} |", " | ".join(look(row, peer) for peer in compared), "|")
     if not wanted:
         wrong = list(disagreements((ROOT / "README.md").read_text(encoding="utf-8"), seen, versions))
         print("", *wrong, f"README.md has {len(wrong)} claims about peers that are not what was seen.", sep="\n")
