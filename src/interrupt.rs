@@ -19,7 +19,7 @@ pub fn ignore_sigxfsz() {
     let _ = flag::register(libc::SIGXFSZ, ignored);
 }
 
-/// ShutdownPhase an action runs before a signal ends q.
+/// A phase of the end by a signal, in which an action runs before a signal ends q.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShutdownPhase {
     /// Programs that q has started are asked to end.

@@ -45,16 +45,19 @@ impl Scratch {
                 made => made?,
             }
             // Until it is locked, another q may sweep it.
-            let Ok(directory) = File::open(&path) else {
+            let Ok(opened) = File::open(&path) else {
                 continue;
             };
-            match directory.try_lock() {
+            match opened.try_lock() {
                 Err(fs::TryLockError::WouldBlock) => continue,
                 // Where there are no locks, no q sweeps it.
                 Ok(()) | Err(fs::TryLockError::Error(_)) => (),
             }
-            if is_at(&directory, &path) {
-                return Ok(Scratch { path, directory });
+            if is_at(&opened, &path) {
+                return Ok(Scratch {
+                    path,
+                    directory: opened,
+                });
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -84,13 +87,13 @@ pub fn sweep(directory: &Path) {
             continue;
         }
         let path = entry.path();
-        let opened = openat(CWD, &path, FOUND, Mode::empty());
-        let Ok(directory) = opened.and_then(|found| readable(&found)) else {
+        let found = openat(CWD, &path, FOUND, Mode::empty());
+        let Ok(opened) = found.and_then(|found| readable(&found)) else {
             continue;
         };
-        let directory = File::from(directory);
-        if directory.try_lock().is_ok() {
-            remove(&path, &directory, REMOVAL_TIMEOUT);
+        let opened = File::from(opened);
+        if opened.try_lock().is_ok() {
+            remove(&path, &opened, REMOVAL_TIMEOUT);
         }
     }
 }

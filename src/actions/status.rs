@@ -110,7 +110,7 @@ impl Report {
         let why = &asked.why;
         let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
         let asks = match &asked.provider {
-            Some(provider) => format!("asks {provider}, model {model} ({why})"),
+            Some(provider) => format!("provider {provider}, model {model} ({why})"),
             None => format!("no provider: {why}"),
         };
         let version = env!("CARGO_PKG_VERSION");

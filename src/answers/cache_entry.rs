@@ -125,7 +125,7 @@ impl CacheEntry {
             Err(failure) => failure.to_string(),
         };
         let path = self.path.display();
-        Err(format!("the cached answer {path} is not used: {reason}"))
+        Err(format!("ignoring the cached answer {path}: {reason}"))
     }
 
     /// Whether this is the answer of this file. Somebody may have put another one in its place.

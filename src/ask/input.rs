@@ -127,7 +127,7 @@ impl InputReader {
         }
         match &left_out[..] {
             [] => {}
-            [reason] => self.notes.note(&format!("{reason}; it is left out")),
+            [reason] => self.notes.note(&format!("{reason}; skipped")),
             reasons => self.notes.note(&format!(
                 "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped",
                 reasons.len()

@@ -9,7 +9,7 @@ pub const MAX_KEPT: usize = 10_000_000;
 /// little.
 pub const ITEM: usize = 300;
 
-/// ServerInfo how many bytes of memory JSON takes as a tree of values.
+/// About how many bytes of memory JSON takes as a tree of values.
 pub fn weight(json: &str) -> usize {
     json.len() + json::weight(json)
 }

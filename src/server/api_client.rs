@@ -23,8 +23,8 @@ use crate::text::parts::parts;
 const MAX_LIST: usize = 8_000_000;
 
 /// Advice where a reply has nothing but reasoning.
-const ONLY_REASONING: &str = "-v shows the reasoning\n\
-    another --effort, or a higher max_tokens (Q_MAX_TOKENS), may leave room for an answer";
+const ONLY_REASONING: &str = "see the reasoning with -v\n\
+    leave room for an answer with another --effort, or a higher max_tokens (Q_MAX_TOKENS)";
 
 /// A client of the API of one server, with what a request needs besides its content.
 pub struct ApiClient<'a> {

@@ -82,7 +82,7 @@ pub fn without_place(error: &serde_json::Error) -> String {
 struct CheckedFields<'a> {
     /// The names of those that q knows. There are few, whatever else the message has.
     known_names: Vec<Cow<'a, str>>,
-    /// ServerInfo how much memory the message takes besides its strings.
+    /// About how much memory the message takes besides its strings.
     weight: usize,
     first: Option<&'a str>,
     last: &'a str,
@@ -160,7 +160,7 @@ impl<'a> CheckedFields<'a> {
     }
 }
 
-/// ServerInfo how much memory the value of a field takes besides its strings. The arguments of calls stay JSON, whatever they are.
+/// About how much memory the value of a field takes besides its strings. The arguments of calls stay JSON, whatever they are.
 fn weight_of_field(name: &str, value: &str) -> usize {
     let mut weight = json::weight_of_value(value);
     if name == "steps" && weight > json::MAX_WEIGHT {

@@ -141,7 +141,7 @@ impl Conversation {
     }
 }
 
-/// ProcessGroups messages: each question begins an exchange.
+/// Groups messages: each question begins an exchange.
 pub(super) fn grouped(entries: impl Iterator<Item = StoredEntry>) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     for entry in entries {

@@ -442,7 +442,7 @@ mod tests {
             2 | must be the name of an environment variable | [providers.work]␊key_env = "sk-123"
             3 | not both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
             2 | must be a list | [providers.work]␊key_cmd = "pass show"
-            3 | providers.work.headers.a b: no header can have this name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
+            3 | providers.work.headers.a b: is not a valid name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
             2 | providers.work.options.model: -m chooses the model | [providers.work]␊options = { model = "m" }
             1 | providers: must be a table | providers = 1
             1 | provider: there is no section [provider.work]; did you mean [providers.work]? | [provider.work]␊model = "m"

@@ -329,18 +329,18 @@ mod tests {
             too short | timeout = "0s"
             must be a string | start = 5
             there is no setting “alow” | alow = []
-            db: has neither a command nor a url | only = []
-            db.key_env: does not go with | command = ["x"]␊key_env = "K"
-            db.command: does not go with | url = "https://x"␊command = ["x"]
-            cwd: does not go with | cwd = "/"␊url = "https://x"
+            db: needs command, url, or a table | only = []
+            db.key_env: cannot be combined with | command = ["x"]␊key_env = "K"
+            db.command: cannot be combined with | url = "https://x"␊command = ["x"]
+            cwd: cannot be combined with | cwd = "/"␊url = "https://x"
             db.url: is not a URL | url = "x"
             url: must be a string | url = 1
             must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
             must be the name of an environment variable | url = "https://x"␊key_env = ""
             key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
             must be a table | url = "https://x"␊headers = 1
-            headers.a b: no header can have | url = "https://x"␊headers = { "a b" = "x" }
-            headers.Content-Length: no header can have | url = "https://x"␊headers = { Content-Length = "1" }
+            headers.a b: is not a valid name | url = "https://x"␊headers = { "a b" = "x" }
+            headers.Content-Length: is not a valid name | url = "https://x"␊headers = { Content-Length = "1" }
             there is no setting “header” | url = "https://x"␊header = 1
         "##,
         ) {
@@ -407,7 +407,7 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            db.a: does not go with | command = ["x"]␊[a]␊run = ["x"]
+            db.a: cannot be combined with | command = ["x"]␊[a]␊run = ["x"]
             db.env.run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
             db.a: has no run | [a]
             db.a.run: must name a program | [a]␊run = []
@@ -415,18 +415,18 @@ mod tests {
             run: must be a list | [a]␊run = "x"
             run: “./x” is a relative path | [a]␊run = ["./x"]
             db.a.run: the program cannot be | [a]␊run = ["{x}"]
-            db.a.input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
+            db.a.input: “b” is never used | [a]␊run = ["x"]␊input = "b"
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
             db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
             db.about_run: must name a program | about_run = []␊[a]␊run = ["x"]
-            db.about_run: does not go with | command = ["x"]␊about_run = ["x"]
+            db.about_run: cannot be combined with | command = ["x"]␊about_run = ["x"]
             read: there is no setting “read” | [a]␊run = ["x"]␊read = true
             db.a.allow: this key belongs in a section such as [tools.shop] | [a]␊run = ["x"]␊allow = []
             too short | [a]␊run = ["x"]␊timeout = "0s"
             cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
             db.a_b: the name must be | [a_b]␊run = ["x"]
             db.none: the name must be | [none]␊run = ["x"]
-            headers: does not go with | [headers]␊run = ["x"]
+            headers: cannot be combined with | [headers]␊run = ["x"]
             db.run: this key belongs in a section such as [tools.date.calendar] | run = ["x"]
         "##,
         ) {

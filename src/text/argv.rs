@@ -452,10 +452,7 @@ mod tests {
         let error = negative.fill(&object(json!({"n": -5})), full);
         assert!(error.is_err(), "the model gives no option");
         let error = parse(&["x", "-n", "{n}"], Some("n? int")).expect_err("an option's value");
-        assert!(
-            error.reason.contains("cannot stand after “-n”"),
-            "{error:?}"
-        );
+        assert!(error.reason.contains("cannot follow “-n”"), "{error:?}");
         assert!(parse(&["x", "-n", "{n}"], Some("n int = 5")).is_ok());
     }
 
@@ -464,9 +461,9 @@ mod tests {
         for (run, words) in [
             (&["{a}"][..], "the program cannot be"),
             (&["/bin/{a}"], "the program cannot be"),
-            (&["ls", "-{a}"], "may only come after “=”"),
-            (&["ls", "--{a}=b"], "may only come after “=”"),
-            (&["ls", "-I{a}=b"], "may only come after “=”"),
+            (&["ls", "-{a}"], "must follow “=”"),
+            (&["ls", "--{a}=b"], "must follow “=”"),
+            (&["ls", "-I{a}=b"], "must follow “=”"),
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
             assert!(
@@ -509,12 +506,12 @@ mod tests {
     fn every_argument_has_a_place_and_every_place_an_argument() {
         for [run, stdin, input, words] in rows(
             r#"
-            {a}    |     | a, b int  | nothing uses “b”
-            {a}    | {b} | b, c      | nothing uses “c”
-            {{a}}  |     | a         | nothing uses “a”
-            x{a}   |     | a list    | must be a whole element
-            {a}{a} |     | a list    | must be a whole element
-            {a}    | {a} | a list    | must be a whole element
+            {a}    |     | a, b int  | “b” is never used
+            {a}    | {b} | b, c      | “c” is never used
+            {{a}}  |     | a         | “a” is never used
+            x{a}   |     | a list    | must be an argument of its own
+            {a}{a} |     | a list    | must be an argument of its own
+            {a}    | {a} | a list    | must be an argument of its own
             {a}    |     | [a]       | is not the name
             {a}    |     | a integer | str, int, float, bool, list, path
             x      |     |           | a field is empty"#,

@@ -6,7 +6,7 @@ use serde_json::Result;
 /// The most memory, by an estimate, that the values of one JSON text may take.
 pub const MAX_WEIGHT: usize = 12_000_000;
 
-/// ServerInfo how many bytes of memory a value takes, and what an array and an object take besides their elements.
+/// About how many bytes of memory a value takes, and what an array and an object take besides their elements.
 pub const VALUE: usize = 110;
 pub const ARRAY: usize = 300;
 pub const OBJECT: usize = 500;
@@ -39,7 +39,7 @@ pub fn too_many_values() -> serde_json::Error {
     Error::custom("it has too many values")
 }
 
-/// ServerInfo how many bytes of memory the values of a text take besides its strings.
+/// About how many bytes of memory the values of a text take besides its strings.
 pub fn weight(json: &str) -> usize {
     let mut weight = VALUE;
     outside_strings(json, |byte| {

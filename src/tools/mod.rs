@@ -12,7 +12,7 @@
 //!    input. `Connection::open` shakes hands and asks for the list of tools (`ServerInfo`), in the words of `Protocol`, over the
 //!    pipes of a `Process` or over `Http`. Commands need no start. A server that has listed its tools before (`cached_list`) is not
 //!    waited for: the model is asked while it starts.
-//! 3. **OfferedTool.** `Toolbox::wait` collects what the sources offer: within `only` of the section, under names that every API
+//! 3. **Offers.** `Toolbox::wait` collects what the sources offer: within `only` of the section, under names that every API
 //!    accepts, as far as it is selected (`offers`, `names`), with what the servers want the model to know. `Toolbox::fit`
 //!    leaves out what the provider would refuse. When a server starts later, its new list corrects its offers.
 //! 4. **Consent.** The model calls a tool by its name. `Toolbox::run` finds the offer, waits for its server, and checks the

@@ -152,7 +152,7 @@ impl ProcessGroups {
         }
     }
 
-    /// Ends every group, and lets no more start. ProcessGroups that were asked to end get a moment for it.
+    /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub fn kill(&self) {
         let closed = lock(&self.0).closed;
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
@@ -212,7 +212,7 @@ impl ProcessGroups {
 /// How much memory may be taken by texts that a process has not read.
 const MAX_WAITING: usize = 4 << 20;
 
-/// ServerInfo how much memory a text takes besides its bytes.
+/// About how much memory a text takes besides its bytes.
 const TEXT: usize = 64;
 
 /// The way to a process's standard input. A thread writes, because a process that does not read would block it.

@@ -248,7 +248,7 @@ impl Toolbox {
         let OfferedTool { tool, source, .. } = self.offers.get(index)?;
         let place = self.sources.get(*source)?.section.place();
         Some(format!(
-            "it refuses the tool {}: only = [...] in {place} can leave it out",
+            "it rejects the tool {}: exclude it with only = [...] in {place}",
             on_one_line(tool)
         ))
     }

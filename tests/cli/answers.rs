@@ -76,7 +76,7 @@ fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
         if said.is_empty() {
             again.exit(0).stdout(&(long(number) + "\n"));
         } else {
-            assert!(said.contains("the answer is not known"), "{said}");
+            assert!(said.contains("no cached answer"), "{said}");
             again.exit(1).stdout_is_empty();
         }
     }
@@ -112,7 +112,7 @@ fn an_answer_of_another_user_is_used_only_in_a_directory_that_the_user_names() {
         .env("Q_PROVIDER", "openai")
         .run();
     only.exit(1)
-        .stderr_contains("the answer is not known")
+        .stderr_contains("no cached answer")
         .stderr_lacks("the same question");
     let other = |directory: &str| {
         let q = sandbox.q(&["-n", "-p", "openai", "-m", "other", "hi"]);

@@ -355,8 +355,8 @@ fn a_lock_that_fails_says_why_and_one_that_is_interrupted_is_tried_again() {
     let server = Server::openai("answer");
     for (fault, note) in [
         ("EINTR:when=1..3", ""),
-        ("ENOLCK", "q: this file system has no locks: "),
-        ("EOPNOTSUPP", "q: this file system has no locks: "),
+        ("ENOLCK", "q: this file system has no locks; "),
+        ("EOPNOTSUPP", "q: this file system has no locks; "),
         ("EIO", "q: cannot lock <sessions>: Input/output error"),
         ("EBADF", "q: cannot lock <sessions>: Bad file descriptor"),
     ] {

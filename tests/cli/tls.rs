@@ -328,7 +328,7 @@ fn a_server_without_tls_is_told_from_one_that_has_it() {
     let url = server.url().replace("http:", "https:");
     let outcome = q(&sandbox, url, &["hi"]).run();
     outcome.exit(1).stdout_is_empty().explains();
-    outcome.stderr_contains_all(&["TLS", "its address begins with http://"]);
+    outcome.stderr_contains_all(&["TLS", "begin its URL with http://"]);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
     for args in [&["one"][..], &["-f", "two"]] {
         let outcome = refusing(&sandbox, "?symlink,?symlinkat:error=EPERM", args);
         outcome.exit(0).stdout("answer\n");
-        outcome.stderr_contains("; -f does not continue this conversation, but q -s session_");
+        outcome.stderr_contains("; to continue this conversation, use q -s session_");
     }
     assert_eq!(sandbox.archived().len(), 2);
     // A file in place of the link is continued where it is, and stays when another conversation begins.

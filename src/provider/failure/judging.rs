@@ -487,7 +487,7 @@ mod tests {
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}
             Spent | 400 | You have reached your specified workspace API usage limits. You will regain access on 2026-09-01 at 00:00 UTC.
             Spent | 429 | You have reached your API usage limits: your organization has crossed its monthly API usage threshold.
-            Spent | 429 | OptionalField usage is required for long context requests.
+            Spent | 429 | Extra usage is required for long context requests.
             Spent | 429 | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted","type":"request_error"}}
             Spent | - | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted"}}
             Spent | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
@@ -680,13 +680,13 @@ mod tests {
             Refuses(Form) | 400 | {"error":{"message":"no","code":"invalid_json_schema"}}
             Refuses(Form) | 400 | {"error":{"message":"JSON mode is not enabled for this model"}}
             Refuses(Form) | 400 | {"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}
-            Refuses(Form) | 400 | {"error":{"message":"output_config: OptionalField inputs are not permitted"}}
+            Refuses(Form) | 400 | {"error":{"message":"output_config: Extra inputs are not permitted"}}
             Refuses(Form) | 400 | [{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]
             Refuses(Form) | 400 | {"error":{"code":400,"message":"generation_config.response_mime_type: no"}}
             Refuses(Form) | 400 | {"error":{"code":400,"message":"Failed to parse grammar"}}
-            Refuses(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"OptionalField inputs are not permitted"}]}
+            Refuses(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
             Refuses(Form) | 422 | {"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}
-            not Refuses(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"OptionalField inputs are not permitted"}]}
+            not Refuses(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
             not Refuses(Form) | 500 | {"error":{"message":"response_format is not supported"}}
             not Refuses(Form) | 400 | {"error":{"message":"no"}}
             not Refuses(Form) | 400 | {"error":{"message":"The model json_object does not exist"}}
@@ -760,7 +760,7 @@ mod tests {
             not Refuses(Effort) | 500 | reasoning_effort is not supported
             not Refuses(Effort) | 400 | temperature is not supported by grok-4-fast-reasoning
             not Refuses(Effort) | 400 | The model grok-4-fast-reasoning does not exist
-            Refuses(Effort) | 400 | output_config: OptionalField inputs are not permitted
+            Refuses(Effort) | 400 | output_config: Extra inputs are not permitted
             Refuses(Effort) | 400 | {"error":{"code":1210,"message":"Invalid API parameter."}}
         "##;
         check(&[OptionalField::Effort], table);
@@ -768,7 +768,7 @@ mod tests {
         // One object of Anthropic's has the form, too.
         let table = r##"
             Refuses(Effort) | 400 | {"error":{"message":"no","param":"reasoning.effort"}}
-            Refuses(Form) | 400 | output_config: OptionalField inputs are not permitted
+            Refuses(Form) | 400 | output_config: Extra inputs are not permitted
             Refuses(Effort) | 400 | output_config.effort: Input should be 'low'
             Refuses(Form) | 400 | output_config.format.schema: no
         "##;
@@ -791,7 +791,7 @@ mod tests {
     #[test]
     fn a_refused_cache_is_named() {
         let table = r##"
-            Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: OptionalField inputs are not permitted"}}
+            Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
             Refuses(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
             Refuses(Cache) | 400 | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
             not Refuses(Cache) | 400 | {"error":{"message":"no"}}

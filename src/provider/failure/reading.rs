@@ -498,7 +498,7 @@ pub mod tests {
     #[test]
     fn the_field_that_an_error_is_about_is_named() {
         let table = r##"
-            body.stream_options: OptionalField inputs are not permitted | {"detail":[{"loc":["body","stream_options"],"msg":"OptionalField inputs are not permitted"}]}
+            body.stream_options: Extra inputs are not permitted | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
             Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
             Unsupported value: 'effort' | {"error":{"message":"Unsupported value: 'effort'","param":"reasoning.effort"}}
             no | {"error":{"message":"no"}}

@@ -324,27 +324,27 @@ mod tests {
         // What is refused, the server, the status and the body.
         let table = r##"
             Store | OpenAI | 400 | {"error":{"message":"Unknown parameter: 'store'.","param":"store"}}
-            Store | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","store"],"msg":"OptionalField inputs are not permitted"}]}
+            Store | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","store"],"msg":"Extra inputs are not permitted"}]}
             Store | Azure | 400 | {"error":{"message":"Unrecognized request argument supplied: store"}}
             Store | Fireworks | 400 | body.store: property 'body.store' is unsupported
             Store | Go | 400 | json: unknown field "store"
-            Cache | Vertex | 400 | cache_control: OptionalField inputs are not permitted
-            Cache | LiteLLM | 400 | {"error":{"message":"{\"error\":{\"message\":\"cache_control: OptionalField inputs are not permitted\"}}"}}
-            Cache | Bedrock | 400 | {"message":"cache_control: OptionalField inputs are not permitted"}
+            Cache | Vertex | 400 | cache_control: Extra inputs are not permitted
+            Cache | LiteLLM | 400 | {"error":{"message":"{\"error\":{\"message\":\"cache_control: Extra inputs are not permitted\"}}"}}
+            Cache | Bedrock | 400 | {"message":"cache_control: Extra inputs are not permitted"}
             Usage | Databricks | 400 | {"error_code":"BAD_REQUEST","message":"Bad request: json: unknown field \"stream_options\""}
             Usage | Azure | 400 | Unrecognized request argument supplied: stream_options. Please contact us through an Azure support request
             Usage | Azure | 400 | Unknown parameter: 'stream_options'.
-            Usage | Mistral | 422 | {"message":{"detail":[{"loc":["body","stream_options"],"msg":"OptionalField inputs are not permitted"}]}}
+            Usage | Mistral | 422 | {"message":{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}}
             Encrypted | OpenAI | 400 | {"error":{"message":"Encrypted content is not supported with this model.","param":"include"}}
             Encrypted | Azure | 400 | {"error":{"message":"Unknown parameter: 'include'."}}
             Encrypted | FastAPI | 422 | {"detail":[{"loc":["body","include",0],"msg":"Input should be 'file_search_call.results'"}]}
             Limit | OpenAI | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}
             Limit | Copilot | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"invalid_request_body"}}
-            Limit | vLLM | 400 | {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'OptionalField inputs are not permitted', 'input': 8192}]","code":400}
-            Limit | Mistral | 422 | {"message":{"detail":[{"loc":["body","max_completion_tokens"],"msg":"OptionalField inputs are not permitted"}]}}
+            Limit | vLLM | 400 | {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 8192}]","code":400}
+            Limit | Mistral | 422 | {"message":{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}}
             Choice | vLLM | 400 | Only 'auto' tool_choice is supported in response API with Harmony
             Choice | Bedrock | 400 | {"message":"tool_choice.type: Input should be 'auto', 'any' or 'tool'"}
-            Choice | FastAPI | 422 | {"detail":[{"loc":["body","tool_choice"],"msg":"OptionalField inputs are not permitted"}]}
+            Choice | FastAPI | 422 | {"detail":[{"loc":["body","tool_choice"],"msg":"Extra inputs are not permitted"}]}
             Choice | Vertex | 400 | Invalid JSON payload received. Unknown name "functionCallingConfig" at 'tool_config': Cannot find field.
             System | vLLM | 400 | {"object":"error","message":"System role not supported","type":"BadRequestError","param":null,"code":400}
             System | llama.cpp | 500 | {"error":{"code":500,"message":"System role not supported at row 1, column 58","type":"server_error"}}
@@ -378,7 +378,7 @@ mod tests {
             Form | Anthropic | 400 | Schemas contains too many parameters with union types (49 parameters with type arrays or anyOf) which exceeds the limit: 16
             Form | Anthropic | 400 | Schemas contains too many optional parameters (27), which would make grammar compilation inefficient.
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
-            Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"OptionalField inputs are not permitted"}]}
+            Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
         "##;
         for [refused, server, status, body] in rows(table) {
             let error = read(body).expect(body);
