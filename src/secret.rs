@@ -4,4 +4,4 @@ mod redaction;
 mod value;
 
 pub use redaction::{Redaction, Secrets, redact};
-pub use value::{Secret, in_header, of_login, of_proxy, of_query, of_urls, without_user_info};
+pub use value::{Secret, in_header, of_proxy, of_query, of_urls, of_user_info, without_user_info};

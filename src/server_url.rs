@@ -44,7 +44,7 @@ pub struct ServerUrl {
     /// It may contain a key. Empty if there is none.
     query: Secret,
     /// User and password, as in the URL.
-    login: Option<Secret>,
+    user_info: Option<Secret>,
 }
 
 impl ServerUrl {
@@ -57,7 +57,7 @@ impl ServerUrl {
         let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
         PathAndQuery::try_from(format!("/?{query}")).map_err(not_a_url)?;
         let (authority, path) = base.split_at(base.find('/').unwrap_or(base.len()));
-        let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user_info, host) = authority.rsplit_once('@').unwrap_or(("", authority));
         if host.is_empty() || host.starts_with(':') {
             return Err("is not a URL: it names no host".to_owned());
         }
@@ -73,7 +73,7 @@ impl ServerUrl {
         let address = ServerUrl {
             uri,
             query: Secret::new(query),
-            login: (!login.is_empty()).then(|| Secret::new(login)),
+            user_info: (!user_info.is_empty()).then(|| Secret::new(user_info)),
         };
         address.without_path_of_question()
     }
@@ -200,16 +200,16 @@ impl ServerUrl {
 
     /// The header for the user and password in the URL (RFC 7617).
     pub fn authorization(&self) -> Option<Secret> {
-        let login = self.login.as_ref()?;
-        let encoded = secret::in_header(login.expose());
+        let user_info = self.user_info.as_ref()?;
+        let encoded = secret::in_header(user_info.expose());
         Some(Secret::new(format!("Basic {encoded}")))
     }
 
     /// The parts of the URL that must not be shown.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = secret::of_query(self.query.expose(), |_| true);
-        if let Some(login) = &self.login {
-            secrets.extend(secret::of_login(login.expose()));
+        if let Some(user_info) = &self.user_info {
+            secrets.extend(secret::of_user_info(user_info.expose()));
         }
         secrets
     }
@@ -392,10 +392,10 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_decoded_and_kept_secret() {
+    fn user_info_is_decoded_and_kept_secret() {
         let address = ServerUrl::parse("http://me:p%40ss@h").expect("an address");
         // me:p@ss
-        let header = address.authorization().expect("a login");
+        let header = address.authorization().expect("user info");
         assert_eq!(header.expose(), "Basic bWU6cEBzcw==");
         assert_eq!(exposed(address.secrets()), "bWU6cEBzcw== p%40ss p@ss");
         let address = ServerUrl::parse("http://h?version=2&key=12%2F45").expect("an address");

@@ -507,7 +507,7 @@ mod tests {
             .replace('&', "&amp;")
             .replace('<', "&lt;")
             .replace('"', "&quot;");
-        let with_login = BASE64_STANDARD.encode(format!("login:{secret}"));
+        let with_user = BASE64_STANDARD.encode(format!("login:{secret}"));
         let percent = escaped(secret, |byte| format!("%{byte:02X}"));
         vec![
             ("as it is", secret.to_owned()),
@@ -526,8 +526,8 @@ mod tests {
             ("base64", BASE64_STANDARD.encode(secret)),
             ("without padding", BASE64_STANDARD_NO_PAD.encode(secret)),
             ("for URLs", BASE64_URL_SAFE_NO_PAD.encode(secret)),
-            ("with a login", with_login.clone()),
-            ("of JSON", with_login.replace('/', "\\/")),
+            ("with a user", with_user.clone()),
+            ("of JSON", with_user.replace('/', "\\/")),
         ]
     }
 
@@ -540,7 +540,7 @@ mod tests {
                     found.starts_with("before ") && found.ends_with("[redacted] after"),
                     "{form}: {found}"
                 );
-                let is_cut = form == "with a login" || form == "of JSON";
+                let is_cut = form == "with a user" || form == "of JSON";
                 assert!(
                     is_cut || found == "before [redacted] after",
                     "{form}: {found}"
@@ -630,9 +630,9 @@ mod tests {
             // Each part that has eight characters of the secret.
             let characters = Vec::from_iter(hidden.chars());
             let size = (characters.len() * MIN_REDACTED).div_ceil(secret.chars().count());
-            // A login is shown.
-            let login = if hidden.starts_with("bG9naW46") { 8 } else { 0 };
-            for part in characters[login..].windows(size.max(MIN_REDACTED)) {
+            // A user is shown.
+            let user = if hidden.starts_with("bG9naW46") { 8 } else { 0 };
+            for part in characters[user..].windows(size.max(MIN_REDACTED)) {
                 let part = String::from_iter(part);
                 prop_assert!(!shown.contains(&part), "{part} of {name} of {secret}: {shown}");
             }

@@ -1,4 +1,4 @@
-//! A value that must never be shown, and where such values are found: in headers, in logins and in URLs (pure).
+//! A value that must never be shown, and where such values are found: in headers, in user info and in URLs (pure).
 
 use std::fmt::{self, Formatter};
 
@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 /// What is shown in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// How many URLs a text may have, and at how many places the login of one may end.
+/// How many URLs a text may have, and at how many places the user info of one may end.
 const MAX_URLS: usize = 100;
 const MAX_ENDS: usize = 8;
 
@@ -33,8 +33,8 @@ impl Secret {
             }
         }
         let decoded = BASE64_STANDARD.decode(last).unwrap_or_default();
-        let login = str::from_utf8(&decoded).unwrap_or_default();
-        if let Some((_, password)) = login.split_once(':') {
+        let user_info = str::from_utf8(&decoded).unwrap_or_default();
+        if let Some((_, password)) = user_info.split_once(':') {
             secrets.push(Secret::new(password));
         }
         secrets
@@ -64,12 +64,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The secrets of a login, which is `user:password` as in a URL: its password, or the user where there is none, because that
-/// is a token then; and the login as the header has it.
-pub fn of_login(login: &str) -> Vec<Secret> {
-    let decoded = percent_decode_str(login).decode_utf8_lossy();
-    let mut secrets = vec![Secret::new(in_header(login))];
-    for form in [login, &decoded] {
+/// The secrets of user info, which is `user:password` as in a URL: its password, or the user where there is none, because that
+/// is a token then; and the user info as the header has it.
+pub fn of_user_info(user_info: &str) -> Vec<Secret> {
+    let decoded = percent_decode_str(user_info).decode_utf8_lossy();
+    let mut secrets = vec![Secret::new(in_header(user_info))];
+    for form in [user_info, &decoded] {
         let (user, password) = form.split_once(':').unwrap_or((form, ""));
         let secret = if password.is_empty() { user } else { password };
         secrets.push(Secret::new(secret));
@@ -77,9 +77,9 @@ pub fn of_login(login: &str) -> Vec<Secret> {
     secrets
 }
 
-/// A login as the header for it has it.
-pub fn in_header(login: &str) -> String {
-    BASE64_STANDARD.encode(&*percent_decode_str(login).decode_utf8_lossy())
+/// User info as the header for it has it.
+pub fn in_header(user_info: &str) -> String {
+    BASE64_STANDARD.encode(&*percent_decode_str(user_info).decode_utf8_lossy())
 }
 
 /// The values in the query of a URL whose names are secret.
@@ -94,7 +94,7 @@ pub fn of_query(query: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     secrets
 }
 
-/// The secrets of all URLs in a text: their logins, and the values in their queries whose names are secret.
+/// The secrets of all URLs in a text: their user info, and the values in their queries whose names are secret.
 pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (at, mark) in text.match_indices("://").take(MAX_URLS) {
@@ -104,15 +104,15 @@ pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
         let (_, query) = before_fragment.split_once('?').unwrap_or_default();
         secrets.extend(of_query(query, &is_secret));
         let authority = authority_of(url);
-        if let Some((login, _)) = authority.rsplit_once('@') {
-            secrets.extend(of_login(login));
+        if let Some((user_info, _)) = authority.rsplit_once('@') {
+            secrets.extend(of_user_info(user_info));
         }
-        // A password may contain `/`, `?`, `#` and `@`, and so may what follows the host, so the login may end at any of them.
-        if authority.contains('@') || is_cut_login(authority) {
+        // A password may contain `/`, `?`, `#` and `@`, and so may what follows the host. So the user info may end at each.
+        if authority.contains('@') || is_cut_user_info(authority) {
             for (end, _) in url.match_indices('@').take(MAX_ENDS) {
-                let login = &url[..end];
-                if login.contains(':') {
-                    secrets.extend(of_login(login));
+                let user_info = &url[..end];
+                if user_info.contains(':') {
+                    secrets.extend(of_user_info(user_info));
                 }
             }
         }
@@ -124,7 +124,7 @@ pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
 /// all if a password has a character at which the authority would end.
 pub fn without_user_info(url: &str) -> &str {
     let authority = authority_of(url);
-    let searched = if is_cut_login(authority) {
+    let searched = if is_cut_user_info(authority) {
         url
     } else {
         authority
@@ -138,8 +138,8 @@ fn authority_of(url: &str) -> &str {
     url.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Whether this, which ends where an authority would, is only a part of a login: what follows its colon is no port.
-fn is_cut_login(authority: &str) -> bool {
+/// Whether this, which ends where an authority would, is only a part of user info: what follows its colon is no port.
+fn is_cut_user_info(authority: &str) -> bool {
     let Some((_, port)) = authority.rsplit_once(':') else {
         return false;
     };

@@ -191,12 +191,12 @@ impl ToolServer {
             ServerKind::Local(program) => program.identity(),
             ServerKind::Remote(remote) => {
                 let RemoteServer { url, headers, key } = remote;
-                let login = url.server.authorization();
+                let authorization = url.server.authorization();
                 json!([
                     self.name,
                     url.server.to_string(),
                     url.path_and_query(),
-                    login.as_ref().map(Secret::expose),
+                    authorization.as_ref().map(Secret::expose),
                     exposed(headers),
                     format!("{key:?}"),
                 ])
