@@ -53,14 +53,14 @@ fn main() -> ExitCode {
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
     unix::give_memory_back();
-    let typed = Vec::from_iter(std::env::args_os().skip(1));
+    let args = Vec::from_iter(std::env::args_os().skip(1));
     let environment: Environment = std::env::vars_os().collect();
     let terminal = Terminal::new(|variable| environment.get(variable));
-    let arguments = match flags::parse(&typed) {
+    let arguments = match flags::parse(&args) {
         Ok(arguments) => arguments,
         Err(error) => {
             // --json may come after the option that is wrong.
-            let json = flags::asks_for_json(&typed);
+            let json = flags::asks_for_json(&args);
             let spinner = Spinner::default();
             let notes = Notes::new(Verbosity::Notes, spinner, terminal);
             report(&error, json, &notes);
@@ -130,8 +130,8 @@ fn run(
     environment.check()?;
     let variable = environment.get("Q_SESSION");
     let which = match arguments.session.as_deref() {
-        // What was typed must be right. A wrong variable fails only where a conversation is needed.
-        Some(typed) => Ok(ConversationRef::find(Some(typed), None)?),
+        // What is given on the command line must be right. A wrong variable fails only where a conversation is needed.
+        Some(given) => Ok(ConversationRef::find(Some(given), None)?),
         None => ConversationRef::find(None, variable),
     };
     let context = Context {

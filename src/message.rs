@@ -89,7 +89,7 @@ pub struct Message {
     /// They go before the text.
     pub attachments: Vec<Attachment>,
     pub text: Arc<str>,
-    /// It is a question without words. Standard input follows its files, without a fence.
+    /// Whether it is a question without words. Standard input then follows its files, without a fence.
     pub input_alone: bool,
     /// Where the messages that are flattened in its text end, all but the last; empty if it is one message.
     pub part_ends: Vec<usize>,

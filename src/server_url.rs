@@ -24,7 +24,7 @@ const PATHS_OF_QUESTIONS: [&str; 4] = [
 /// Hosts whose API is like OpenAI's and has no version in its paths.
 const WITHOUT_VERSION: [&str; 1] = ["api.perplexity.ai"];
 
-/// Where an API has its version: people write base URLs with it and without it.
+/// The place of the version in an API's URLs: people write base URLs with it and without it.
 #[derive(Debug, Clone, Copy)]
 pub enum Version {
     /// At the end of the base URL, which is `/v1` if the URL has no path at all.

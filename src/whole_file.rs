@@ -45,7 +45,7 @@ pub fn name_of(text: &str) -> String {
     name
 }
 
-/// Why a file was not read.
+/// A reason why a file was not read.
 #[derive(Debug)]
 pub enum ReadFailure {
     /// Something is there that cannot be used: no regular file, one that is too large, or one without the expected content.
@@ -304,7 +304,7 @@ pub fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// Says in an error what failed on which file.
+/// An extension of results that says in an error what failed on which file.
 pub trait OrCannot<T> {
     fn or_cannot(self, action: &str, path: &Path) -> io::Result<T>;
 }

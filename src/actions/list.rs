@@ -60,7 +60,7 @@ struct Row {
     /// The text around the first match of one of the words, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     found: Option<String>,
-    /// It is the current conversation.
+    /// Whether it is the current conversation.
     #[serde(skip)]
     current: bool,
 }
@@ -72,7 +72,7 @@ impl Row {
     }
 }
 
-/// What a terminal shows as the name of a conversation.
+/// The name of a conversation, as a terminal shows it.
 #[derive(PartialEq)]
 enum Label {
     /// Nothing: q has named it, and its number is shorter.
@@ -83,17 +83,17 @@ enum Label {
     Backup,
 }
 
-/// What is shown of the conversations.
+/// The columns that are shown of the conversations, and the room for them.
 struct Shown {
     /// How many rows there is room for.
     room: usize,
-    /// Their numbers.
+    /// Whether rows have the numbers of conversations.
     numbers: bool,
-    /// The first question beside a match.
+    /// Whether a match has the first question next to it.
     questions: bool,
 }
 
-/// What a search has found in a file.
+/// The result of a search in a file.
 enum Searched {
     /// No file, or one that lacks a word.
     Nothing,
@@ -101,7 +101,7 @@ enum Searched {
     Conversation(Option<Box<Row>>),
 }
 
-/// What is listed, and why a file could not be read.
+/// The conversations that are listed, and why a file could not be read.
 struct ListedConversation {
     rows: Vec<Row>,
     /// How many files were not opened, because there is no room for them.
@@ -168,9 +168,9 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 }
 
 /// The words to search for, in lower case.
-fn search_words(typed: &[OsString]) -> Vec<Word> {
+fn search_words(arguments: &[OsString]) -> Vec<Word> {
     let mut words = Vec::new();
-    for argument in typed {
+    for argument in arguments {
         let word = argument.to_string_lossy().trim().to_lowercase();
         if !word.is_empty() {
             words.push(Word::new(word));

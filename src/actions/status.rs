@@ -66,7 +66,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     print_texts(&[(report.text, plain)], context.notes.terminal())
 }
 
-/// What a question would be asked of.
+/// The provider and the model that a question would go to.
 #[derive(Default, Serialize)]
 struct Asked {
     /// `None`: there is no provider to ask.

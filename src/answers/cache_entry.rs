@@ -52,7 +52,7 @@ pub struct CacheEntry {
     pub subject: AnswerSubject,
 }
 
-/// What an answer is about.
+/// The question that an answer is about, and the parts of its request.
 pub struct AnswerSubject {
     /// The words of the question, without its input and files.
     pub question: String,

@@ -22,7 +22,7 @@ pub struct AnswerCache {
     pub sharing: Sharing,
 }
 
-/// How much a directory has.
+/// The number of files in a directory, and their size.
 #[derive(Default)]
 pub struct CacheSize {
     pub files: usize,

@@ -25,7 +25,7 @@ const KEY_LENGTH: usize = 64;
 /// At most this many characters of a name from a file are shown.
 const MAX_NAME: usize = 100;
 
-/// What two requests with the same question differ in.
+/// The difference between two requests with the same question.
 #[derive(Debug, PartialEq, Eq)]
 enum Difference {
     /// Each part that is not the same, in words for the user.

@@ -50,7 +50,7 @@ pub struct WholeRequest<'a> {
     /// The words at the end of the question, if it has any.
     pub words: &'a str,
     pub earlier: &'a [Message],
-    /// The earlier messages are sent as one.
+    /// Whether the earlier messages are sent as one.
     pub is_flattened: bool,
     pub body: &'a Value,
     /// The fields of the body that the user has set.

@@ -20,14 +20,14 @@ const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields
 /// Where the pipes are that the shell makes of `<(command)`.
 const SHELL_PIPES: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
 
-/// How an answer is printed.
+/// The way in which an answer is printed.
 pub struct Output {
     pub form: Form,
-    /// As JSON, with how the answer came about.
+    /// Whether it is printed as JSON, with how the answer came about.
     pub json: bool,
-    /// The answer is asked for, and may be printed, piece by piece.
+    /// Whether the answer is asked for, and may be printed, piece by piece.
     pub streams: bool,
-    /// The items of a list are printed, each on a line of its own.
+    /// Whether the items of a list are printed, each on a line of its own.
     lines: bool,
 }
 
@@ -63,7 +63,7 @@ impl Output {
         })
     }
 
-    /// Asks for the shape of an answer that is asked for again, if it had one, unless another form was typed.
+    /// Asks for the shape of an answer that is asked for again, if it had one, unless another form is given.
     pub fn repeat_shape(&mut self, schema: Option<&Value>) -> Result<(), Error> {
         if !matches!(self.form, Form::Prose) {
             return Ok(());
@@ -137,7 +137,7 @@ impl Output {
 }
 
 impl Form {
-    /// The items of the list that a shape has. `spec` is how it was typed.
+    /// The items of the list that a shape has. `spec` is the value of `--schema`.
     fn items(shape: Shape, spec: Option<&str>) -> Result<Form, Error> {
         let names = match shape.list() {
             Ok(place) => return Ok(Form::Items(shape, place)),
@@ -150,7 +150,7 @@ impl Form {
         let error = format!("--lines prints the items of a list, and the schema {reason}");
         let mut advice =
             "a schema of a list is of type array, or has one property that is".to_owned();
-        if let Some(fields) = spec.filter(|typed| is_short_form(typed)) {
+        if let Some(fields) = spec.filter(|spec| is_short_form(spec)) {
             advice = "brackets around the fields ask for a list of such objects".to_owned();
             let list = quoted(&format!("[{}]", fields.trim()));
             if !list.contains(char::is_control) {

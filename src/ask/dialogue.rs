@@ -17,7 +17,7 @@ pub struct Dialogue {
     pub toolbox: Option<Toolbox>,
     /// Parts of a request that the provider has refused; further requests do without it.
     pub left_out: Vec<OptionalField>,
-    /// The model of a local server was replaced by the next one on its list.
+    /// Whether the model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
     pub paused: Paused,
     /// How many more bytes the arguments of calls may have. All of them go with each further request.

@@ -52,7 +52,7 @@ pub struct QuestionInput {
     pub text: Option<String>,
 }
 
-/// Reads standard input and files, which share their limits.
+/// A reader of standard input and files, which share their limits.
 pub struct InputReader {
     notes: Notes,
     /// How many more bytes of text are allowed.
@@ -67,10 +67,10 @@ pub struct InputReader {
     empty: Vec<String>,
 }
 
-/// Where bytes come from, and its name in errors and notes.
+/// A source of bytes, with its name in errors and notes.
 struct InputSource {
     name: String,
-    /// It may be an image or a PDF.
+    /// Whether it is a file of `-a`, so that it may be an image or a PDF.
     is_attached: bool,
 }
 

@@ -34,7 +34,7 @@ pub struct NamedFiles {
     pub ignored: usize,
 }
 
-/// Which files are searched for, and where.
+/// A search for files: which ones, and where.
 #[derive(Clone)]
 struct FileSearch {
     /// A directory; its own name has no part in the search. Empty for the current one.
@@ -43,9 +43,10 @@ struct FileSearch {
     pattern: Option<Pattern>,
     /// How many levels below the root there may be files.
     depth: usize,
-    /// A part of the pattern begins with a dot.
+    /// Whether a part of the pattern begins with a dot.
     looks_into_hidden: bool,
-    /// Links to directories are followed as far as the pattern has a part for each level. Below a `**` they might form a circle.
+    /// Whether links to directories are followed, as far as the pattern has a part for each level. Below a `**` they might form a
+    /// circle.
     follows_links: bool,
 }
 

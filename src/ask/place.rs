@@ -22,12 +22,12 @@ use crate::session::{self, Conversation};
 use crate::text::one_line::{on_one_line, quoted};
 use crate::whole_file::ReadFailure;
 
-/// Where a question belongs.
+/// The place of a question: its conversation, and what it repeats of it.
 pub struct Place {
     /// `None`: there is no place for conversations.
     pub handle: Option<Handle>,
     pub intent: Intent,
-    /// The current conversation could not be read, perhaps only for a moment, so it stays, whatever the settings say.
+    /// Whether the current conversation stays, whatever the settings say: it could not be read, perhaps only for a moment.
     pub retains_current: bool,
     /// The conversation's file, if it is not in q's own directory: it may have come from somebody else.
     pub file_elsewhere: Option<PathBuf>,
@@ -39,17 +39,17 @@ pub struct Place {
 
 impl Place {
     /// Opens the conversation of a question, once its input is read; decides finally which server is asked, by what the
-    /// conversation says, and then whether it is continued. `typed` are the arguments without those of the role.
+    /// conversation says, and then whether it is continued. `command_line` has no options of a role.
     pub fn open(
         plan: &Plan,
         early: Option<Target>,
-        typed: &Arguments,
+        command_line: &Arguments,
         context: &Context,
     ) -> Result<(Place, Target), Error> {
         let notes = &context.notes;
         let opened = Opened::read(plan, context)?;
         let target = server::choose(plan, early, &opened.found, opened.at, notes)?;
-        let place = opened.decide(plan, &target, typed, notes);
+        let place = opened.decide(plan, &target, command_line, notes);
         Ok((place, target))
     }
 }
@@ -118,14 +118,20 @@ impl Opened {
     }
 
     /// Decides whether the conversation is continued. If an obstacle forbids that, a note names it, and q starts a new one.
-    fn decide(self, plan: &Plan, target: &Target, typed: &Arguments, notes: &Notes) -> Place {
+    fn decide(
+        self,
+        plan: &Plan,
+        target: &Target,
+        command_line: &Arguments,
+        notes: &Notes,
+    ) -> Place {
         let retains_current = matches!(self.found, Err(ReadFailure::System(_)));
         let handle = self.handle.clone();
         let intent = match plan.relation {
             Relation::New => Intent::New,
             // Where nothing can be looked for, nothing is missing.
             Relation::Follow if handle.is_none() => Intent::New,
-            Relation::Follow => self.follow(plan, target, typed, notes),
+            Relation::Follow => self.follow(plan, target, command_line, notes),
             Relation::Chosen | Relation::Again => match self.found.ok().flatten().map(Arc::new) {
                 Some(read) if plan.relation == Relation::Again => Intent::Again(read),
                 Some(read) => Intent::Follow(read),
@@ -155,7 +161,13 @@ impl Opened {
     }
 
     /// Continues the current conversation, unless there is an obstacle.
-    fn follow(self, plan: &Plan, target: &Target, typed: &Arguments, notes: &Notes) -> Intent {
+    fn follow(
+        self,
+        plan: &Plan,
+        target: &Target,
+        command_line: &Arguments,
+        notes: &Notes,
+    ) -> Intent {
         let responder = AnsweredBy {
             provider: target.provider().name.clone(),
             model: target.choice.named_model().map(str::to_owned),
@@ -169,7 +181,7 @@ impl Opened {
         if let (Ok(Some(_)), Some(handle)) = (&self.found, &self.handle)
             && plan.rules.keeps()
         {
-            let (id, whom) = (handle.id(), options_of_whom(typed));
+            let (id, whom) = (handle.id(), options_of_whom(command_line));
             note += &format!("; this continues the old one: q -s {id}{whom}");
         }
         notes.note(&note);
@@ -183,13 +195,13 @@ impl Opened {
     }
 }
 
-/// The options that say whom to ask, as they were typed, with a blank before each.
-fn options_of_whom(typed: &Arguments) -> String {
+/// The options that say whom to ask, as they were given, with a space before each.
+fn options_of_whom(command_line: &Arguments) -> String {
     let mut options = String::new();
     for (option, value) in [
-        ("-r", &typed.role),
-        ("-p", &typed.provider),
-        ("-m", &typed.model),
+        ("-r", &command_line.role),
+        ("-p", &command_line.provider),
+        ("-m", &command_line.model),
     ] {
         if let Some(value) = value {
             options += &format!(" {option} {}", quoted(&on_one_line(value)));

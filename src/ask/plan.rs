@@ -1,4 +1,4 @@
-//! Plans a question: checks what was typed as far as that needs no waiting, and decides what follows from it.
+//! Plans a question: checks the command line as far as that needs no waiting, and decides what follows from it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub struct Plan<'a> {
     pub output: Output,
 }
 
-/// How a question relates to a conversation.
+/// The relation of a question to a conversation.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Relation {
     /// The question begins one.
@@ -49,7 +49,7 @@ pub enum Relation {
 impl Plan<'_> {
     pub fn new<'a>(settings: &'a Settings, context: &Context) -> Result<Plan<'a>, Error> {
         let notes = &context.notes;
-        let text = |typed: OsString, name| notes.text_of(typed.into_encoded_bytes(), name);
+        let text = |words: OsString, name| notes.text_of(words.into_encoded_bytes(), name);
         let arguments = &settings.arguments;
         refuse_file_as_word(arguments)?;
         check_cached(settings)?;
@@ -163,7 +163,7 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
 /// The error where neither words nor input have a question.
 pub fn no_question(arguments: &Arguments) -> Error {
     let mut message = "there is no question".to_owned();
-    // An alias may have typed -n.
+    // An alias may have -n.
     if arguments.no_stdin && stdin::is_from_command() {
         message += ", because -n leaves standard input alone";
     } else if let Some(taken) = &arguments.taken_word {

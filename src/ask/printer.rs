@@ -25,7 +25,7 @@ pub enum Printing {
     Excerpt,
 }
 
-/// Why an answer did not come to its end, or was not printed to it.
+/// A reason why an answer did not come to its end, or was not printed to it.
 pub enum AnswerFailure {
     Failed(ApiError),
     Unprinted(OutputError),

@@ -63,7 +63,7 @@ pub struct RecordState {
     saver: Option<Saver>,
     /// A note about how the answer was saved, until it is printed.
     note: Option<String>,
-    /// No more text will come.
+    /// Whether no more text will come.
     is_complete: bool,
     /// See [`Piece::incomplete_reason`].
     incomplete_reason: Option<String>,
@@ -81,11 +81,11 @@ pub struct Answer {
     pub usage: Option<Usage>,
     /// The calls that are running.
     running: Vec<ToolRun>,
-    /// A call has run, so it may have had an effect. Those that were refused did not.
+    /// Whether a call has run, so that it may have had an effect. Calls that were refused had none.
     has_run: bool,
     /// Where the text of the latest reply begins.
     reply_begins: usize,
-    /// Reasoning has come with the latest reply, or was found in its text.
+    /// Whether reasoning has come with the latest reply, or was found in its text.
     pub has_reasoned: bool,
     /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
     budget: ByteBudget,

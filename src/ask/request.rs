@@ -151,7 +151,7 @@ impl Run<'_> {
                 if !levels.is_empty() {
                     levels = format!(" (levels that {provider} names: {levels})");
                 }
-                if self.settings.effort_is_typed {
+                if self.settings.effort_is_explicit {
                     error.advice = Some(format!("choose another level, or leave out -e{levels}"));
                     return false;
                 }

@@ -109,7 +109,7 @@ fn handed_to(place: &Place, provider: &str, model: &str) -> Option<String> {
     }
 }
 
-/// The system prompt: the one that was typed, the conversation's own, that of the settings, or the built-in one.
+/// The system prompt: the one of the command line, the conversation's own, that of the settings, or the built-in one.
 fn system_prompt(plan: &Plan, place: &Place) -> String {
     let continued = place.intent.continued();
     let kept = continued.and_then(|conversation| conversation.system.as_ref());

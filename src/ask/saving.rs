@@ -32,7 +32,7 @@ pub fn saver(
     let rule = rules::of_question(&handle.which, handle.directory.kind(&handle.path));
     let circumstances = Circumstances {
         is_new: matches!(place.intent, Intent::New | Intent::FollowOrNew),
-        is_model_typed: arguments.provider.is_some() || arguments.model.is_some(),
+        is_model_given: arguments.provider.is_some() || arguments.model.is_some(),
         is_terminal: io::stdout().is_terminal(),
     };
     // -ff meant what was there when the question began, and not what another q has begun since.

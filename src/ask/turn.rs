@@ -22,7 +22,7 @@ struct ReceivedReply {
     timing: Option<Timing>,
 }
 
-/// How long a reply took, in seconds.
+/// The time that a reply took, in seconds.
 struct Timing {
     first_word: f64,
     total: f64,

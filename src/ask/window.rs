@@ -23,7 +23,7 @@ pub struct Window {
     slides_at: Option<usize>,
 }
 
-/// Which messages are sent as far as their number decides that, by their places among all that can be sent.
+/// The messages that are sent as far as their number decides that, by their places among all that can be sent.
 #[derive(Debug, PartialEq)]
 struct SentPlaces {
     /// From here on all of them.

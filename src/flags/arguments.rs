@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// What q does. All but `Ask` are actions, which ask no model, and read no input but a confirmation.
+/// The task of this run. All but `Ask` are actions, which ask no model, and read no input but a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     #[default]
@@ -44,38 +44,38 @@ pub struct Arguments {
     pub mode: Mode,
     pub words: Vec<OsString>,
     pub follow: bool,
-    /// `-f` was typed twice: neither age nor another provider or model begins a new conversation.
+    /// Whether `-f` was given twice: neither age nor another provider or model begins a new conversation.
     pub follow_anyway: bool,
     pub again: bool,
     /// A name, or the path of a file.
     pub session: Option<OsString>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    /// The name of a role. Its options count as typed before these.
+    /// The name of a role. Its options count as given before these.
     pub role: Option<String>,
-    /// The provider may search the web.
+    /// Whether the provider may search the web.
     pub web: bool,
     /// Like a word, it need not be UTF-8.
     pub system: Option<OsString>,
     pub messages: Option<String>,
     pub effort: Option<String>,
-    /// Each `KEY=VALUE`, in the order typed.
+    /// Each `KEY=VALUE`, in the order given.
     pub options: Vec<String>,
-    /// Each a server, one of its tools or a pattern, in the order typed.
+    /// Each a server, one of its tools or a pattern, in the order given.
     pub tools: Vec<String>,
     pub yes: bool,
-    /// Files, in the order typed; `-` is standard input.
+    /// Files, in the order given; `-` is standard input.
     pub attach: Vec<OsString>,
-    /// The words follow `-a` and its file, without `--` between them.
+    /// Whether the words follow `-a` and its file, without `--` between them.
     pub words_follow_attach: bool,
     /// What the last argument is instead of a word, such as “trip” is the NAME of --session. `None` if it is not an option's
     /// value that stands alone.
     pub taken_word: Option<String>,
     /// JSON, a path or the short form.
     pub schema: Option<String>,
-    /// Each item of the list that the schema asks for is printed on a line of its own, as soon as it has come.
+    /// Whether each item of the list that the schema asks for is printed on a line of its own, as soon as it has come.
     pub lines: bool,
-    /// The words are a statement, and the exit status says whether it is true.
+    /// Whether the words are a statement, and the exit status says whether it is true.
     pub is: bool,
     pub no_stdin: bool,
     pub no_save: bool,

@@ -17,9 +17,9 @@ const MAX_COMMAND: usize = 300;
 const MAX_WORD: usize = 40;
 
 /// Reads the arguments after the program's name: options, then words.
-pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
+pub fn parse(args: &[OsString]) -> Result<Arguments, Error> {
     let mut arguments = Arguments::default();
-    let mut parser = lexopt::Parser::from_args(typed);
+    let mut parser = lexopt::Parser::from_args(args);
     let mut used: Vec<&Flag> = Vec::new();
     loop {
         // Within `-abc` this gives nothing, because the rest of that argument comes first.
@@ -33,7 +33,7 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
                 let last = used.last();
                 arguments.words_follow_attach = last.is_some_and(|flag| flag.name() == "--attach");
                 arguments.words = rest.collect();
-                refuse_late_options(typed, &arguments)?;
+                refuse_late_options(args, &arguments)?;
                 break;
             }
         }
@@ -47,7 +47,7 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
         apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
     }
-    arguments.taken_word = taken_word(typed, &arguments, used.last());
+    arguments.taken_word = taken_word(args, &arguments, used.last());
     let follows = used.iter().filter(|flag| flag.name() == "--follow");
     arguments.follow_anyway = follows.count() > 1;
     check(&arguments, &used)?;
@@ -55,19 +55,19 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
 }
 
 /// Says of which option the last argument is the value, where somebody may have meant it as the question.
-fn taken_word(typed: &[OsString], arguments: &Arguments, last: Option<&&Flag>) -> Option<String> {
+fn taken_word(args: &[OsString], arguments: &Arguments, last: Option<&&Flag>) -> Option<String> {
     // A file that is attached is a question.
     let flag = last.filter(|flag| flag.name() != "--attach" && arguments.words.is_empty())?;
     let value = flag.value()?.name;
-    let word = typed.last().filter(|word| !looks_like_option(word))?;
+    let word = args.last().filter(|word| !looks_like_option(word))?;
     let word = beginning(&on_one_line(&word.to_string_lossy()), MAX_WORD);
     Some(format!("“{word}” is the {value} of {}", flag.name()))
 }
 
 /// Whether `--json` is among the options, for the error of a command line that cannot be read. An option that q does not know
 /// may have a value in the same argument.
-pub fn asks_for_json(typed: &[OsString]) -> bool {
-    let mut parser = lexopt::Parser::from_args(typed);
+pub fn asks_for_json(args: &[OsString]) -> bool {
+    let mut parser = lexopt::Parser::from_args(args);
     loop {
         if let Some(rest) = parser.try_raw_args()
             && !rest
@@ -92,12 +92,12 @@ pub fn asks_for_json(typed: &[OsString]) -> bool {
 }
 
 fn find(argument: &Arg) -> Option<&'static Flag> {
-    let typed = as_typed(argument);
+    let spelling = spelling_of(argument);
     let mut flags = FLAGS.iter();
-    flags.find(|flag| flag.spellings().any(|name| name == typed))
+    flags.find(|flag| flag.spellings().any(|name| name == spelling))
 }
 
-fn as_typed(argument: &Arg) -> String {
+fn spelling_of(argument: &Arg) -> String {
     match argument {
         Arg::Short(short) => format!("-{short}"),
         Arg::Long(long) => format!("--{long}"),
@@ -126,11 +126,11 @@ fn apply(
         *field(arguments) = true;
     }
     if let Some(value) = flag.value() {
-        let Ok(typed) = parser.value() else {
+        let Ok(text) = parser.value() else {
             let form = value.name;
             return Err(Error::usage(format!("{name} needs a value: {name} {form}")));
         };
-        if let Err(reason) = value.setter.set(arguments, typed) {
+        if let Err(reason) = value.setter.set(arguments, text) {
             return Err(Error::usage(format!("{name}: {reason}")));
         }
     }
@@ -217,12 +217,12 @@ fn looks_like_option(argument: &OsStr) -> bool {
 }
 
 /// Refuses an option after the first word, and shows both command lines that the user may have meant.
-fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), Error> {
+fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), Error> {
     let words = arguments.words.as_slice();
     let Some(late) = words.iter().find(|word| looks_like_option(word)) else {
         return Ok(());
     };
-    let before = &typed[..typed.len() - words.len()];
+    let before = &args[..args.len() - words.len()];
     let as_one = words.join(OsStr::new(" "));
     let words = words.iter().filter(|word| *word != "--");
     let words = Vec::from_iter(words.cloned());
@@ -300,30 +300,30 @@ fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
 }
 
 fn unknown(argument: &Arg) -> Error {
-    let typed = as_typed(argument);
-    let error = Error::usage(format!("unknown option {typed}"));
-    match nearest_option(typed.trim_start_matches('-')) {
+    let spelling = spelling_of(argument);
+    let error = Error::usage(format!("unknown option {spelling}"));
+    match nearest_option(spelling.trim_start_matches('-')) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
         None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),
     }
 }
 
 /// The option that was probably meant.
-fn nearest_option(typed: &str) -> Option<String> {
-    let typed = typed.to_ascii_lowercase();
+fn nearest_option(spelling: &str) -> Option<String> {
+    let spelling = spelling.to_ascii_lowercase();
     let mut names = Vec::new();
     for flag in FLAGS {
         let name = flag.name().trim_start_matches('-');
         // A guess must not delete a conversation, but a single typing error is hardly a guess.
-        if !flag.deletes() || strsim::osa_distance(&typed, name) <= 1 {
+        if !flag.deletes() || strsim::osa_distance(&spelling, name) <= 1 {
             names.push(name);
         }
     }
-    let meant = synonyms::meant(WordPlace::CommandLine, &typed, &names)?;
+    let meant = synonyms::meant(WordPlace::CommandLine, &spelling, &names)?;
     if names.contains(&&*meant) {
         return Some(format!("--{meant}"));
     }
-    let is_exact = synonyms::habit(WordPlace::CommandLine, &typed).is_some();
+    let is_exact = synonyms::habit(WordPlace::CommandLine, &spelling).is_some();
     let mut flags = FLAGS.iter();
     let deletes = flags.any(|flag| flag.deletes() && flag.name() == meant);
     (is_exact || !deletes).then_some(meant)

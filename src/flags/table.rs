@@ -46,7 +46,7 @@ pub struct Flag {
     pub doc: &'static str,
 }
 
-/// What an option is about.
+/// The group of an option in the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionGroup {
     Conversation,
@@ -58,7 +58,7 @@ pub enum OptionGroup {
     Action,
 }
 
-/// What an option changes in the arguments.
+/// The change that an option makes in the arguments.
 #[derive(Debug)]
 pub enum Effect {
     /// Chooses what q does.
@@ -88,7 +88,7 @@ const fn value(name: &'static str, completion: Completion, setter: Setter) -> Va
     }
 }
 
-/// Where a value goes. If it goes into a list, the option may be repeated.
+/// The field that a value goes to. If that is a list, the option may be repeated.
 #[derive(Debug)]
 pub enum Setter {
     Text(fn(&mut Arguments) -> &mut Option<String>),
@@ -106,7 +106,7 @@ pub enum Setter {
     Raws(fn(&mut Arguments) -> &mut Vec<OsString>),
 }
 
-/// What a shell can offer as a value.
+/// The values that a shell can offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     Nothing,

@@ -11,7 +11,7 @@ pub enum Echo {
     Fields(EchoFields),
 }
 
-/// What comes with the text and the calls of a turn in chat completions, and goes back with them.
+/// The fields that come with the text and the calls of a turn in chat completions, and go back with them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EchoFields {
     /// Of `reasoning_content`, and of the field `reasoning` where that and the details lack it.

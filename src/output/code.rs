@@ -28,7 +28,7 @@ impl Audience {
     }
 }
 
-/// Why the code of an answer is not printed.
+/// A reason why the code of an answer is not printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoCode {
     /// The answer has no block, or all blocks are empty.

@@ -16,7 +16,7 @@ pub struct FencedBlock {
     fence: OpenFence,
     /// The language that is named after its fence.
     pub language: Option<String>,
-    /// Its fence is within HTML that is open.
+    /// Whether its fence is within HTML that is open.
     pub is_in_html: bool,
     /// Its lines, without what comes before the fence on each of them.
     pub code: String,
@@ -78,10 +78,10 @@ pub fn find_blocks(answer: &str) -> Option<Vec<FencedBlock>> {
     Some(blocks)
 }
 
-/// What the text between the blocks means for those that follow.
+/// The text between the blocks, by what it means for those that follow.
 #[derive(Default)]
 struct TextBetween {
-    /// A line ends in backticks, which may be meant to open or close a block.
+    /// Whether a line ends in backticks, which may be meant to open or close a block.
     ends_in_backticks: bool,
     /// What ends the HTML that is open; nothing if none is.
     html_ends: &'static [&'static str],

@@ -17,12 +17,12 @@ const MAX_COLUMNS: usize = 100;
 /// What is longer, in bytes, is shown before it has ended.
 const MAX_HELD: usize = 4_000;
 
-/// How text is shown on a terminal.
+/// The options for text on a terminal.
 #[derive(Clone, Copy, Default)]
 pub struct DisplayOptions {
-    /// Prose is wrapped.
+    /// Whether prose is wrapped.
     pub wraps: bool,
-    /// Markdown gets weight and colour.
+    /// Whether Markdown gets weight and colour.
     pub styles: bool,
 }
 
@@ -43,9 +43,9 @@ struct OpenLine {
     reader: MarkdownReader,
     /// The column of the next character.
     column: usize,
-    /// Prose is before the next word, since the last break: there may be a break between them. There is none after a marker,
-    /// which would stay alone on its line. There is none after a fence, either, which may be shown before the line turns out
-    /// to be prose.
+    /// Whether prose is before the next word, since the last break, so that there may be a break between them. There is none
+    /// after a marker, which would stay alone on its line. There is none after a fence, either, which may be shown before the
+    /// line turns out to be prose.
     follows_prose: bool,
     inline: InlineMarkdown,
     word: HeldWord,

@@ -24,7 +24,7 @@ pub struct InlineMarkdown {
 /// The current word, as far as it has been read.
 #[derive(Default)]
 struct InlineWord {
-    /// It has a URL, where marks open nothing.
+    /// Whether it has a URL, where marks open nothing.
     has_url: bool,
     /// The last character before the unread marks; `None` if the word begins with them.
     before: Option<char>,
@@ -39,7 +39,7 @@ struct Marks {
     count: usize,
 }
 
-/// What marks may do by the characters before and after them.
+/// The ways in which marks may be used, by the characters before and after them.
 #[derive(Clone, Copy)]
 struct Sides {
     opens: bool,

@@ -18,7 +18,7 @@ pub const MIN_FENCE: usize = 3;
 /// The highest level of a heading.
 const MAX_LEVEL: usize = 6;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     /// It has only blanks and the markers of lists and quotes, or what may still become a marker, a heading or a fence.
@@ -36,7 +36,7 @@ pub enum LineKind {
     Closing,
 }
 
-/// How far a line of fenced code has come.
+/// The part of a line of fenced code that has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodePart {
     /// It has only blanks, and the markers of the quote that the code is in.
@@ -58,13 +58,13 @@ pub struct OpenFence {
     quotes: usize,
 }
 
-/// What the lines before mean for the next one.
+/// The lines before, by what they mean for the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BlockContext {
     /// The fenced code that is open.
     fence: Option<OpenFence>,
     in_list: bool,
-    /// The previous line is neither blank nor indented code.
+    /// Whether the previous line is neither blank nor indented code.
     after_text: bool,
 }
 
@@ -86,13 +86,13 @@ pub struct MarkdownReader {
     column: usize,
     after_text: bool,
     in_list: bool,
-    /// It begins with a marker.
+    /// Whether it begins with a marker.
     is_marked: bool,
     /// How many markers of block quotes it begins with.
     quotes: usize,
 }
 
-/// What the beginning of a line has decided.
+/// The state of a line, as its beginning has decided it.
 #[derive(Debug, Clone, Copy)]
 enum LineState {
     /// Nothing yet.
@@ -105,7 +105,7 @@ enum LineState {
     Fenced(OpenFence, Fenced),
 }
 
-/// What follows the blanks and markers at the beginning of a line.
+/// The start of a line, after its blanks and markers.
 #[derive(Debug, Clone, Copy)]
 enum Start {
     Nothing,
@@ -119,7 +119,7 @@ enum Start {
     Fence(char, usize),
 }
 
-/// What follows the blanks and markers at the beginning of a line of fenced code.
+/// The start of a line of fenced code, after its blanks and markers.
 #[derive(Debug, Clone, Copy)]
 enum Fenced {
     Nothing,

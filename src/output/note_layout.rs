@@ -10,7 +10,7 @@ use crate::text::one_line::without_breaks;
 /// Begins each line.
 const SENDER: &str = "q: ";
 
-/// Where a message goes, which decides how it looks.
+/// The place where a message goes, which decides how it looks.
 #[derive(Clone, Copy)]
 pub struct NotePlace<'a> {
     pub terminal: &'a Terminal,

@@ -12,7 +12,7 @@ use crate::text::one_line::without_breaks;
 use crate::threads::lock;
 use crate::unix;
 
-/// How many messages the user wants.
+/// The amount of messages that the user wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verbosity {
     /// Errors alone (`-q`).
@@ -36,7 +36,7 @@ impl Verbosity {
     }
 }
 
-/// Writes q's messages, as many as the user wants. If standard error cannot be written, q continues without them.
+/// A writer of q's messages, as many as the user wants. If standard error cannot be written, q continues without them.
 #[derive(Clone, Default)]
 pub struct Notes {
     verbosity: Verbosity,

@@ -19,7 +19,7 @@ pub struct Quote {
 struct QuotedLine {
     /// The column of the next character.
     column: usize,
-    /// The last character was a blank, or there is none on the line.
+    /// Whether the last character was a blank, or there is none on the line.
     is_between_words: bool,
 }
 

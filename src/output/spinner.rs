@@ -29,14 +29,14 @@ const ERASE_LINE: &str = "\r\u{1b}[K";
 #[derive(Clone, Default)]
 pub struct Spinner(Option<Arc<Mutex<SpinnerState>>>);
 
-/// What the spinner shows.
+/// The state of the spinner, and what it shows.
 #[derive(Default)]
 struct SpinnerState {
     /// What q waits for, if it waits.
     wait: Option<Wait>,
     /// The text on the line.
     shown: String,
-    /// A thread draws it.
+    /// Whether a thread draws it.
     has_thread: bool,
     encoding: TextEncoding,
     /// The terminal, if its device can be opened.

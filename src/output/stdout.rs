@@ -26,7 +26,7 @@ pub struct Stdout {
     ends_with_newline: bool,
 }
 
-/// Why standard output accepts no more.
+/// A reason why standard output accepts no more.
 #[derive(Debug)]
 pub enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.

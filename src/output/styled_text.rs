@@ -2,7 +2,7 @@
 
 use std::ops::BitOr;
 
-/// How text looks: plain, or a sum of the other constants.
+/// The look of text: plain, or a sum of the other constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style(u8);
 
@@ -39,7 +39,7 @@ const RESET: &str = "\u{1b}[0m";
 
 /// Text for a terminal, as far as it has been built. A style is on only where text needs it.
 pub struct StyledText {
-    /// Otherwise all text is plain.
+    /// Whether text gets styles. Otherwise all of it is plain.
     has_styles: bool,
     /// The style that is on at the end of the text.
     style: Style,

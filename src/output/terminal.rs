@@ -5,7 +5,7 @@ use super::text_encoding::TextEncoding;
 /// Set by the keys for shells, which show the messages of q on a terminal and put its answer into the command line.
 const FOR_COMMAND_LINE: &str = "Q_LINE";
 
-/// What the environment lets q do with a terminal, whatever the settings say.
+/// The styles that the environment lets q use on a terminal, whatever the settings say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Styling {
     /// `TERM=dumb`: it shows lines one after the other, and nothing else works.
@@ -29,12 +29,12 @@ impl Styling {
     }
 }
 
-/// What the environment says about the terminal.
+/// The terminal, as the environment describes it.
 #[derive(Debug, Clone, Default)]
 pub struct Terminal {
     pub encoding: TextEncoding,
     pub styling: Styling,
-    /// The answer goes into the command line of a shell.
+    /// Whether the answer goes into the command line of a shell.
     pub fills_command_line: bool,
 }
 

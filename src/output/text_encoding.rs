@@ -27,7 +27,7 @@ pub struct TextEncoding {
     by_environment: Encoding,
     /// The encoding by the system, too. It is found when somebody first needs it, because that may take a while.
     by_system: Arc<OnceLock<Encoding>>,
-    /// The terminal is a window of GNU screen.
+    /// Whether the terminal is a window of GNU screen.
     is_in_screen: bool,
     /// Letters were shown as their code points.
     has_encoded: Arc<AtomicBool>,

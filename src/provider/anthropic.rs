@@ -255,7 +255,7 @@ fn usage_of(counts: &Counts) -> Usage {
     usage
 }
 
-/// What q reads of an event of a stream, of any type. Skipping the rest makes long streams fast.
+/// An event of a stream, of any type, as far as q reads it. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct MessageEvent<'a> {
@@ -295,7 +295,7 @@ struct WholeMessage<'a> {
     usage: Json<'a>,
 }
 
-/// Why the model refused to answer.
+/// The reason why the model refused to answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StopDetails<'a> {
@@ -304,7 +304,7 @@ struct StopDetails<'a> {
     category: Text<'a>,
 }
 
-/// What q reads of a block when it begins, of any type.
+/// The beginning of a block of any type, as far as q reads it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ContentBlock<'a> {
@@ -321,7 +321,7 @@ struct ContentBlock<'a> {
     content: Object<SearchResult<'a>>,
 }
 
-/// What is in place of the pages if a search has failed.
+/// The error that is in place of the pages if a search has failed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SearchResult<'a> {

@@ -145,12 +145,12 @@ impl Calls {
     }
 }
 
-/// How the arguments of a call have been put together.
+/// The way in which the arguments of a call have been put together.
 #[derive(Debug, Default)]
 struct Assembly {
     /// Where the last fragment begins.
     last: usize,
-    /// Some fragment does not begin with all of the one before it.
+    /// Whether some fragment does not begin with all of the one before it.
     goes_on: bool,
     scan: Scan,
 }
@@ -193,7 +193,7 @@ impl Assembly {
     }
 }
 
-/// Looks for the end of JSON that grows, and reads each byte of it once.
+/// A search for the end of JSON that grows. It reads each byte once.
 #[derive(Debug, Default)]
 struct Scan {
     /// Up to where it has been read.

@@ -27,7 +27,7 @@ pub struct Dialect {
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
     /// The name of the header with the key, and what is before the key in its value.
     pub(super) key_header: (&'static str, &'static str),
-    /// Other servers with this API may want the key as a bearer token.
+    /// Whether other servers with this API may want the key as a bearer token.
     pub takes_bearer: bool,
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
@@ -35,13 +35,13 @@ pub struct Dialect {
     pub(super) event: ReadFn,
     /// Adds an answer that came in one piece to the reply.
     pub(super) whole: ReadFn,
-    /// A stream ends with `[DONE]`, whether or not there was a finish reason.
+    /// Whether a stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
     pub(super) extras: &'static [(OptionalField, &'static str)],
-    /// The API can enforce JSON objects without fixed names for their fields, within a shape or as a whole answer.
+    /// Whether the API can enforce JSON objects without fixed names for their fields, within a shape or as a whole answer.
     pub enforces_maps: bool,
-    /// The provider can search the web for an answer.
+    /// Whether the provider can search the web for an answer.
     pub searches: bool,
     /// What it takes of the schemas of tools.
     pub tool_schemas: ToolSchemas,

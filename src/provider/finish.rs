@@ -1,6 +1,6 @@
 //! Reads how an answer ended from the finish reasons of all providers (pure).
 
-/// Why the model stopped.
+/// The kind of reason for which the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishKind {
     /// The answer is complete.
@@ -17,7 +17,7 @@ pub enum FinishKind {
     Blocked,
 }
 
-/// How a reply ended.
+/// The finish reason of a reply: its kind, and the provider's word for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     pub kind: FinishKind,

@@ -203,7 +203,7 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
     })))
 }
 
-/// What q reads of an event of a stream, or of a complete answer. Skipping the rest makes long streams fast.
+/// An event of a stream, or a complete answer, as far as q reads it. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Generated<'a> {
@@ -265,7 +265,7 @@ struct OwnCall<'a> {
     tool_type: Text<'a>,
 }
 
-/// Why the prompt itself was blocked.
+/// The reason why the prompt itself was blocked.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct PromptFeedback<'a> {

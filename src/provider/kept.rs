@@ -20,7 +20,7 @@ pub fn weight_of_text(json: &str) -> usize {
     json.len() + json::weight(json) / 10
 }
 
-/// How many bytes of what may be kept are used up.
+/// The bytes that are used up of those that may be kept.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct ByteBudget(usize);
 

@@ -44,7 +44,7 @@ trait Lenient<'de>: Default {
     }
 }
 
-/// Reads any JSON value as a lenient type.
+/// A visitor that reads any JSON value as a lenient type.
 struct AnyValue<T>(PhantomData<T>);
 
 impl<'de, T: Lenient<'de>> Visitor<'de> for AnyValue<T> {
@@ -249,7 +249,7 @@ pub const NO_ENTRIES: &str = "a text or a list stands in place of an object";
 #[derive(Debug)]
 pub struct Entries<T> {
     list: Vec<T>,
-    /// Something other than objects is there, so a part of the answer may be lost.
+    /// Whether something other than objects is there, so that a part of the answer may be lost.
     lacks_some: bool,
 }
 

@@ -82,7 +82,7 @@ struct ModelEntry<'a> {
     architecture: Chats,
 }
 
-/// Whether a field says that a model is in memory. One that sleeps wakes at once.
+/// The field that says whether a model is in memory. One that sleeps wakes at once.
 #[derive(Default)]
 struct Loaded(bool);
 
@@ -105,7 +105,7 @@ struct ModelStatus<'a> {
     value: Text<'a>,
 }
 
-/// Whether a field says that a model can chat, or that it cannot.
+/// The field that says whether a model can chat.
 #[derive(Default)]
 struct Chats(Option<bool>);
 

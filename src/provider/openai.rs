@@ -236,7 +236,7 @@ fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
     step.calls.iter().flat_map(|run| &run.images)
 }
 
-/// What q reads of an event of a stream, or of a complete answer. Skipping the rest makes long streams fast.
+/// An event of a stream, or a complete answer, as far as q reads it. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Chunk<'a> {

@@ -55,7 +55,7 @@ enum Stage {
     Answer,
 }
 
-/// Removes the reasoning from a text that comes in pieces.
+/// A filter that removes the reasoning from a text that comes in pieces.
 #[derive(Debug, Default)]
 pub struct Filter {
     stage: Stage,

@@ -23,7 +23,7 @@ pub struct Piece {
     pub text: String,
     /// Where the last message begins in the text, if one begins there.
     pub part_begin: Option<usize>,
-    /// No more text will come.
+    /// Whether no more text will come.
     pub is_last: bool,
     /// See [`ReplyEnd::incomplete_reason`].
     pub incomplete_reason: Option<String>,
@@ -58,7 +58,7 @@ pub struct Reply {
     pub(super) half: String,
 }
 
-/// What the model or its provider does besides answering.
+/// The activity of the model or its provider besides answering.
 #[derive(Debug, Default)]
 pub struct Activity {
     /// See [`Piece::sign`].

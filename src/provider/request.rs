@@ -27,13 +27,13 @@ pub struct Prompt<'a> {
     pub stream: bool,
     /// The tools offered, sorted by name. If there are none, the request has no field about tools.
     pub tools: &'a [Tool],
-    /// The provider may search the web.
+    /// Whether the provider may search the web.
     pub web: bool,
     /// The calls of this question so far. They follow the messages, in the form in which the API sent them.
     pub steps: &'a [Step],
     /// A turn of the model that the provider paused, in the form in which the API sent it.
     pub paused_turn: &'a Echo,
-    /// There are tools, but they must not be called again.
+    /// Whether there are tools, but they must not be called again.
     pub forbids_calls: bool,
     pub form: AnswerForm<'a>,
 }
@@ -95,9 +95,9 @@ pub struct ListedModel {
     pub id: String,
     /// When it was made: seconds since 1970 or RFC 3339, as the provider writes it. Comparable only within a list.
     pub created: Option<String>,
-    /// The list says that it is in memory.
+    /// Whether the list says that it is in memory.
     pub is_loaded: bool,
-    /// It is for embedding, ranking or speech, as the list or its name says.
+    /// Whether it is for embedding, ranking or speech, as the list or its name says.
     pub cannot_chat: bool,
 }
 
@@ -178,26 +178,28 @@ pub(super) fn without_empty(mut object: Value) -> Value {
     object
 }
 
-/// How a server differs from others with the same dialect.
+/// The differences of a server from others with the same dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Quirks {
-    /// Accepts `stream_options`, and then reports the usage in a stream.
+    /// Whether it accepts `stream_options`, and then reports the usage in a stream.
     pub stream_usage: bool,
-    /// Knows `max_completion_tokens`, which OpenAI's newer models demand in place of `max_tokens`. Mistral refuses it.
+    /// Whether it knows `max_completion_tokens`, which OpenAI's newer models demand in place of `max_tokens`. Mistral rejects it.
     pub max_completion_tokens: bool,
-    /// Wants the reasoning back with the calls that it led to, and an empty text where there was none.
+    /// Whether it wants the reasoning back with the calls that it led to, and an empty text where there was none.
     pub returns_reasoning: bool,
-    /// Accepts PDFs as `document_url`; others that accept PDFs want `file`.
+    /// Whether it accepts PDFs as `document_url`; other servers that accept PDFs want `file`.
     pub document_url: bool,
-    /// Has Gemini's API and stores requests, unless a field asks it not to. Others with that API may not know the field.
+    /// Whether it has Gemini's API and stores requests, unless a field asks it not to. Other servers with that API may not know
+    /// the field.
     pub stores: bool,
-    /// Has a tool in chat completions that searches the web.
+    /// Whether it has a tool in chat completions that searches the web.
     pub searches: bool,
     /// The effort to send if the user sets none, because the server's default is high.
     pub effort: Option<&'static str>,
 }
 
-/// What a request can do without, or say in another form. Where a server refuses it, the request is sent again, once for each.
+/// A field that a request can do without, or say in another form. Where a server rejects it, the request is sent again, once for
+/// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionalField {
     /// How much the model thinks.

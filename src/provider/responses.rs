@@ -153,7 +153,7 @@ fn result_of(run: &ToolRun) -> Value {
     })
 }
 
-/// What q reads of an event of a stream, of any type. Skipping the rest makes long streams fast.
+/// An event of a stream, of any type, as far as q reads it. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -185,7 +185,7 @@ struct IncompleteDetails<'a> {
     reason: Text<'a>,
 }
 
-/// What q reads of an item, of any type.
+/// An item of any type, as far as q reads it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Item<'a> {

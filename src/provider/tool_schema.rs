@@ -45,7 +45,7 @@ const MAX_REFERRED: usize = 20_000;
 /// The longest name of an argument that Anthropic takes.
 const MAX_ARGUMENT: usize = 64;
 
-/// What an API takes of the schemas of tools, besides what all of them take.
+/// The keywords that an API takes in the schemas of tools, besides what all of them take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolSchemas {
     /// Any schema.
@@ -118,7 +118,7 @@ struct Variants {
     branches: Vec<Keywords>,
 }
 
-/// Completes one schema.
+/// A builder that completes one schema.
 struct SchemaBuilder<'c> {
     root: &'c Value,
     few_keywords: bool,

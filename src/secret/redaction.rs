@@ -37,7 +37,7 @@ pub struct Secrets {
 #[derive(Clone, Default, PartialEq, Eq)]
 struct EncodedForm {
     bytes: Vec<u8>,
-    /// In base64, the characters before and after these may have bits of the secret, too.
+    /// Whether, in base64, the characters before and after these may have bits of the secret, too.
     has_bits_before: bool,
     has_bits_after: bool,
 }
@@ -322,7 +322,8 @@ fn char_after(text: &str, mut place: usize) -> usize {
     place
 }
 
-/// Removes secrets from text that comes in pieces. What may be the beginning of a secret is held back until more has come.
+/// A filter that removes secrets from text that comes in pieces. What may be the beginning of a secret is held back until more
+/// has come.
 pub struct Redaction<'a> {
     secrets: &'a Secrets,
     held: String,

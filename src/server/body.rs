@@ -15,7 +15,7 @@ const REST_TIMEOUT: Duration = Duration::from_millis(100);
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 16 << 10;
 
-/// Why there is no complete answer.
+/// A reason why there is no complete answer.
 #[derive(Debug)]
 pub enum ReadError {
     Connection(io::Error),

@@ -56,7 +56,7 @@ pub fn is_authorization((name, _): &(String, Secret)) -> bool {
     name.eq_ignore_ascii_case("authorization")
 }
 
-/// How long a request may take; `None` is no limit.
+/// The timeouts of a request; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timeouts {
     /// How long no data may be received, or none that is sent be taken.

@@ -58,7 +58,7 @@ pub fn fetch(
     output.key(program, whose).map(Some)
 }
 
-/// What a command has printed.
+/// The output of a command that prints a key.
 enum PrintedKey {
     /// The command has ended.
     Whole(Vec<u8>, ExitStatus),

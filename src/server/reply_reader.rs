@@ -21,7 +21,7 @@ pub struct ReplyReader<'a> {
     stage: ReadingStage,
 }
 
-/// How far a reply has been read.
+/// The stage that the reading of a reply has reached.
 enum ReadingStage {
     Beginning,
     Streaming,
@@ -34,7 +34,7 @@ enum ReadingStage {
     Ended(Result<(), ReadError>),
 }
 
-/// How complete the answer of a stream is that sends no more.
+/// The end of a stream that sends no more, by how complete its answer is.
 enum StreamEnd {
     /// The terminal event has come.
     Terminated,

@@ -16,7 +16,7 @@ pub const LOADING_POLL: Duration = Duration::from_secs(1);
 /// The shortest wait before another try.
 const MIN_WAIT: Duration = Duration::from_millis(500);
 
-/// How often and how long q tries.
+/// The limits of retries: how often, and how long.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RetryLimits {
     /// How often a failed request is sent again.

@@ -27,11 +27,11 @@ pub struct SseParser {
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
     data: Vec<u8>,
-    /// The event is named `error`.
+    /// Whether the event is named `error`.
     is_error: bool,
     /// Lines that are not fields: some servers report errors like this, or send a page.
     stray: String,
-    /// The last line ended in CR, so an LF next to it belongs to it.
+    /// Whether the last line ended in CR, so that an LF next to it belongs to it.
     after_carriage_return: bool,
     /// The most bytes of a line, or of the data of one event.
     limit: usize,

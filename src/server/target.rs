@@ -22,7 +22,7 @@ use crate::text::one_line::on_one_line;
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What is at an address, as far as a request for the list of models tells.
+/// The result of a probe: what is at an address, as far as a request for the list of models tells.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Probe {
     /// A server with this model, which it lists as the first that can chat.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::entry::{Entry, StoredEntry};
 
-/// What is decoded of a question where only the schema of its answer matters.
+/// A question, decoded only as far as the schema of its answer.
 #[derive(Deserialize)]
 struct AskedSchema {
     schema: Option<Value>,

@@ -91,7 +91,7 @@ struct CheckedFields<'a> {
     interrupted: bool,
     has_finish: bool,
     has_steps: bool,
-    /// A question came with files or input.
+    /// Whether a question came with files or input.
     brings_input: bool,
 }
 

@@ -27,7 +27,7 @@ pub struct Conversation {
     /// The tools that its questions may use, as `-t` names them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// A user chose its provider or its model for it, so a follow-up keeps them.
+    /// Whether a user chose its provider or its model for it, so that a follow-up keeps them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
     /// Oldest first. The file has a list of messages.

@@ -33,7 +33,7 @@ pub struct StateDirectory {
 pub struct ConversationFile {
     pub path: PathBuf,
     pub bytes: u64,
-    /// A backup, which has no number.
+    /// Whether it is a backup, which has no number.
     pub is_backup: bool,
     modified: SystemTime,
 }

@@ -182,13 +182,13 @@ pub struct StoredEntry {
     /// Where the JSON of its text is in the file.
     text: Range<usize>,
     pub role: Role,
-    /// See [`Entry::interrupted`].
+    /// Whether it is [`Entry::interrupted`].
     pub interrupted: bool,
-    /// It has an [`Entry::finish`].
+    /// Whether it has an [`Entry::finish`].
     pub has_finish: bool,
-    /// It has [`Entry::steps`].
+    /// Whether it has [`Entry::steps`].
     has_steps: bool,
-    /// A question came with files or input.
+    /// Whether a question came with files or input.
     pub brings_input: bool,
 }
 
@@ -311,7 +311,7 @@ impl PartialEq for StoredEntry {
     }
 }
 
-/// What is decoded of a message where only its time matters.
+/// A message, decoded only as far as its time.
 #[derive(Deserialize)]
 struct Moment {
     timestamp: Option<String>,

@@ -13,7 +13,7 @@ use crate::whole_file::ReadFailure;
 /// What was found at the path of a conversation; `None` means that there is no file.
 pub type Found = Result<Option<Conversation>, ReadFailure>;
 
-/// What a file is, by its name and its directory alone.
+/// The kind of a file, by its name and its directory alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FileKind {
     /// `current.json` or `current-NAME.json`: a link to a current conversation, or a file in its place.
@@ -30,7 +30,7 @@ pub enum FileKind {
     External,
 }
 
-/// Who decides about a file.
+/// The one who decides about a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Owner {
     /// q has named it, so q sets its time, and trims, sweeps and replaces it.
@@ -39,7 +39,7 @@ pub enum Owner {
     User,
 }
 
-/// When the daily sweep removes a file.
+/// The time when the daily sweep removes a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Swept {
     Never,
@@ -49,7 +49,7 @@ pub enum Swept {
     AfterADay,
 }
 
-/// What q does with a file without being asked to.
+/// The rule for a kind of file: what q does with it without being asked to.
 #[derive(Debug)]
 pub struct FileRule {
     kind: FileKind,
@@ -111,7 +111,7 @@ pub fn of_file(kind: FileKind) -> &'static FileRule {
     row.unwrap_or(&FILE_RULES[FILE_RULES.len() - 1])
 }
 
-/// How long a link keeps what it leads to from being swept.
+/// The time for which a link keeps what it leads to from being swept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shelter {
     Always,
@@ -128,7 +128,7 @@ pub fn shelter_of(link: FileKind, is_current: bool) -> Shelter {
     Shelter::Always
 }
 
-/// How a user names the conversation of a question.
+/// The way in which a user names the conversation of a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum NamedBy {
     /// The link to the current one.
@@ -152,7 +152,7 @@ impl NamedBy {
     }
 }
 
-/// When something is done to the conversation of a question.
+/// The condition on which something is done to the conversation of a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Condition {
     Always,
@@ -160,16 +160,16 @@ pub enum Condition {
     /// If the exchange begins it.
     New,
     /// If `-p`, `-m` or a role names a provider or a model.
-    ModelTyped,
+    ModelGiven,
     /// If standard output is a terminal.
     Terminal,
 }
 
-/// What is true of a question, for [`Condition`].
+/// The circumstances of a question, for [`Condition`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Circumstances {
     pub is_new: bool,
-    pub is_model_typed: bool,
+    pub is_model_given: bool,
     pub is_terminal: bool,
 }
 
@@ -179,13 +179,13 @@ impl Condition {
             Condition::Always => true,
             Condition::Never => false,
             Condition::New => to.is_new,
-            Condition::ModelTyped => to.is_model_typed,
+            Condition::ModelGiven => to.is_model_given,
             Condition::Terminal => to.is_terminal,
         }
     }
 }
 
-/// What a question does to its conversation besides adding the exchange.
+/// The rule for a question: what it does to its conversation besides adding the exchange.
 #[derive(Debug)]
 pub struct QuestionRule {
     named_by: NamedBy,
@@ -205,7 +205,7 @@ const QUESTION_RULES: [QuestionRule; 5] = [
         named_by: NamedBy::Link,
         owner: Some(Owner::Q),
         is_trimmed: true,
-        pinned: Condition::ModelTyped,
+        pinned: Condition::ModelGiven,
         becomes_current: Condition::New,
     },
     // A link that the user has made lead to a file of their own is followed like a name.
@@ -213,7 +213,7 @@ const QUESTION_RULES: [QuestionRule; 5] = [
         named_by: NamedBy::Link,
         owner: Some(Owner::User),
         is_trimmed: false,
-        pinned: Condition::ModelTyped,
+        pinned: Condition::ModelGiven,
         becomes_current: Condition::New,
     },
     // Who picks an old conversation goes on with it: as it was, and in this terminal.
@@ -224,12 +224,12 @@ const QUESTION_RULES: [QuestionRule; 5] = [
         pinned: Condition::Always,
         becomes_current: Condition::Terminal,
     },
-    // A name is typed each time, so it needs no link, and keeps what was said under it.
+    // A name is given each time, so it needs no link, and keeps what was said under it.
     QuestionRule {
         named_by: NamedBy::Name,
         owner: None,
         is_trimmed: false,
-        pinned: Condition::ModelTyped,
+        pinned: Condition::ModelGiven,
         becomes_current: Condition::Never,
     },
     // So is a path.
@@ -237,7 +237,7 @@ const QUESTION_RULES: [QuestionRule; 5] = [
         named_by: NamedBy::Path,
         owner: None,
         is_trimmed: false,
-        pinned: Condition::ModelTyped,
+        pinned: Condition::ModelGiven,
         becomes_current: Condition::Never,
     },
 ];
@@ -258,7 +258,7 @@ pub fn is_removed_when_left(kind: FileKind, found: &Found) -> bool {
     of_file(kind).owner == Owner::Q && found.is_ok()
 }
 
-/// What the settings say about conversations.
+/// The settings about conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
     /// The most exchanges that the conversation keeps; at least 1.
@@ -267,7 +267,7 @@ pub struct Rules {
     pub keep: Option<Duration>,
     /// The longest idle time of a conversation that is continued; `None` means no limit.
     pub expire: Option<Duration>,
-    /// `-f` continues a conversation with another provider or model instead of starting a new one.
+    /// Whether `-f` continues a conversation with another provider or model instead of starting a new one.
     pub continue_on_mismatch: bool,
 }
 
@@ -284,7 +284,7 @@ impl Rules {
     }
 }
 
-/// Which conversation an exchange belongs to.
+/// The conversation that an exchange is meant for.
 #[derive(Clone, PartialEq)]
 pub enum Intent {
     /// A new one, which becomes the current one.
@@ -601,15 +601,15 @@ mod tests {
             is_new: true,
             ..nothing
         };
-        let typed = Circumstances {
-            is_model_typed: true,
+        let given = Circumstances {
+            is_model_given: true,
             ..nothing
         };
         let terminal = Circumstances {
             is_terminal: true,
             ..nothing
         };
-        let in_any = [nothing, begun, typed, terminal];
+        let in_any = [nothing, begun, given, terminal];
         // In these circumstances it is pinned, and it becomes current.
         let (never, always) = ("----", "nbmt");
         for (reference, kind, is_trimmed, pinned, becomes_current) in [

@@ -12,7 +12,7 @@ use super::rules::{self, AnsweredBy, FileKind, Intent, Rules, is_removed_when_le
 use super::store::Handle;
 use super::{edit, sweep};
 
-/// Where and how an exchange is saved.
+/// A saver of an exchange, which knows where and how.
 #[derive(Clone)]
 pub struct Saver {
     pub handle: Handle,
@@ -20,7 +20,7 @@ pub struct Saver {
     /// The link that must lead to this conversation once the exchange is saved; one that begins is current.
     pub becomes_current: Option<PathBuf>,
     pub responder: AnsweredBy,
-    /// A user chose the provider or the model for this conversation.
+    /// Whether a user chose the provider or the model for this conversation.
     pub pins: bool,
     /// A system prompt that comes with this exchange and stays with the conversation.
     pub system: Option<String>,
@@ -31,7 +31,7 @@ pub struct Saver {
     pub cache: Option<PathBuf>,
 }
 
-/// What became of an exchange: where it was saved, or why it was not.
+/// The result of a save: where the exchange is, or why it is nowhere.
 #[derive(Default)]
 pub struct Saved {
     /// The file that contains it; `None` if it was not saved.

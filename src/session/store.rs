@@ -19,7 +19,7 @@ use crate::whole_file::{ReadFailure, directory_of};
 /// Advice for a conversation that does not exist.
 const LISTED: &str = "q --list lists the conversations";
 
-/// What a conversation is found for.
+/// The purpose for which a conversation is found.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     /// To show it, copy it or delete it.
@@ -30,7 +30,7 @@ pub enum Purpose {
     Ask,
 }
 
-/// Where a conversation is, and how the user names it.
+/// A conversation's place, and how the user names it.
 #[derive(Clone)]
 pub struct Handle {
     pub directory: StateDirectory,

@@ -19,7 +19,7 @@ pub struct Command {
     /// What it does, for the model.
     pub about: String,
     pub argv: Argv,
-    /// It changes nothing, so it runs without asking.
+    /// Whether it changes nothing, so that it runs without asking.
     pub reads: bool,
     pub program: LocalProgram,
     /// How long it may run; `None` is no limit.

@@ -15,7 +15,7 @@ pub struct Confinement {
     pub read: Vec<String>,
     /// Files and directories that it may change, too.
     pub write: Vec<String>,
-    /// It may reach the network.
+    /// Whether it may reach the network.
     pub network: bool,
 }
 

@@ -27,7 +27,7 @@ pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digit
 /// A configuration file. Its sections are in the order of the file.
 #[derive(Debug, Default)]
 pub struct File {
-    /// It may have something in it, but this user may not read it.
+    /// Whether it may have something in it, but this user may not read it.
     pub is_out_of_reach: bool,
     /// By key.
     pub settings: BTreeMap<String, Sourced>,
@@ -61,7 +61,7 @@ pub struct RoleSection {
     pub origins: BTreeMap<String, Origin>,
 }
 
-/// Finds the lines of a file.
+/// The lines of a file, which tell on which line a byte is.
 struct Lines {
     path: PathBuf,
     /// Where each line ends, in bytes.
@@ -243,7 +243,7 @@ impl RoleSection {
     }
 }
 
-/// The fields of a request, as they would be typed after `-o`.
+/// The fields of a request, as `-o` takes them.
 fn options(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let mut options = Vec::new();
     for_each(value, |entry| {

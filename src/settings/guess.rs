@@ -97,7 +97,7 @@ pub fn time_limit(key: &str, value: &DeValue) -> Result<Option<Duration>, String
 
 /// The reason why a variable or an option is wrong, with what to type instead.
 pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &str) -> String {
-    let typed = |guessed: String| {
+    let command = |guessed: String| {
         let value = quoted(&guessed);
         match origin {
             Origin::Variable(name) => Some(format!("{name}={value}")),
@@ -105,7 +105,7 @@ pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &st
             Origin::Default | Origin::File { .. } => None,
         }
     };
-    did_you_mean(reason, row.guess(text).and_then(typed))
+    did_you_mean(reason, row.guess(text).and_then(command))
 }
 
 /// The time to wait that somebody may have meant. Zero often stands for no limit.

@@ -7,7 +7,7 @@ use super::value;
 use crate::error::Error;
 use crate::secret::Secret;
 
-/// Where a key is.
+/// The place of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Key {
     /// None is needed.

@@ -174,7 +174,7 @@ fn shown_key(key: &str) -> String {
     key.to_owned()
 }
 
-/// Makes servers of sections.
+/// A reader that makes servers of sections.
 struct SectionReader<'e> {
     environment: &'e Environment,
     is_file: &'e dyn Fn(&str) -> bool,

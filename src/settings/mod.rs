@@ -73,9 +73,9 @@ impl Setting {
         let variable = environment.get(&row.variable());
         let variable = variable.map(|text| Sourced::new(text, Origin::Variable(row.variable())));
         let below = variable.as_ref().or(in_file.as_ref());
-        // A typed --cached does not loosen it.
+        // The option --cached does not loosen it.
         let is_strictest = row.key == "cached" && below.is_some_and(|set| set.text == "only");
-        let option = table::typed(row.key, arguments).filter(|_| !is_strictest);
+        let option = table::option_value(row.key, arguments).filter(|_| !is_strictest);
         let option = option.map(|(name, text)| Sourced::new(&text, Origin::Option(name)));
         Setting {
             row,
@@ -130,12 +130,12 @@ pub struct Settings {
     pub model: Option<Sourced>,
     /// Has the variables that are not settings, too: proxies, certificates, keys, the shell.
     pub environment: Environment,
-    /// The effort was typed. A role did not set it.
-    pub effort_is_typed: bool,
+    /// Whether the effort is given on the command line, and not by a role.
+    pub effort_is_explicit: bool,
     /// Fields of the request that options set.
     pub options: Vec<Field>,
     pub file: PathBuf,
-    /// The file may be there, but this user may not read it, as where q runs with the home of somebody else.
+    /// Whether the file may be there, but this user may not read it, as where q runs with the home of somebody else.
     pub is_out_of_reach: bool,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
@@ -162,25 +162,25 @@ impl Settings {
         arguments: &Arguments,
         path: &Path,
     ) -> Result<Settings, Error> {
-        let typed = roles::apply(arguments, &file.roles, path, environment)?;
+        let with_role = roles::apply(arguments, &file.roles, path, environment)?;
         let mut values = Values::default();
         let mut rows = Vec::new();
         for row in table::SETTINGS {
-            let setting = Setting::new(row, &file, environment, &typed);
+            let setting = Setting::new(row, &file, environment, &with_role);
             setting.apply(&mut values, environment)?;
             rows.push(setting);
         }
         let providers = providers::all(file.providers, environment);
         unset_model_of_another_provider(&mut rows, first_with_key(&providers, environment));
         let settings = Settings {
-            options: read_options(&typed.options)?,
-            effort_is_typed: arguments.effort.is_some(),
-            cached: if wants_results(&typed) {
+            options: read_options(&with_role.options)?,
+            effort_is_explicit: arguments.effort.is_some(),
+            cached: if wants_results(&with_role) {
                 Cached::Off
             } else {
                 values.cached
             },
-            arguments: typed,
+            arguments: with_role,
             values,
             providers,
             configured_tool_servers: file.tool_servers,
@@ -332,8 +332,8 @@ impl Settings {
     }
 }
 
-fn wants_results(typed: &Arguments) -> bool {
-    typed.web || typed.tools.iter().any(|name| name.trim() != NO_TOOLS)
+fn wants_results(arguments: &Arguments) -> bool {
+    arguments.web || arguments.tools.iter().any(|name| name.trim() != NO_TOOLS)
 }
 
 /// The fields of a request that `-o` sets.

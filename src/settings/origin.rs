@@ -52,7 +52,7 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Origin {
     #[default]

@@ -41,7 +41,7 @@ pub struct LocalProgram {
     pub env: Vec<(String, Secret)>,
     /// Variables that it does not get even if they are passed on.
     pub env_without: Vec<String>,
-    /// A file of other programs has it.
+    /// Whether a file of other programs has it.
     pub is_shared: bool,
     /// Patterns for more variables to pass on from q's own environment.
     pub env_from: Vec<String>,

@@ -23,16 +23,16 @@ impl RoleSection {
     }
 }
 
-/// The typed arguments with the options of their role, as if the user had typed those first. `file` is the configuration
+/// Adds the options of their role to the arguments of the command line, as if the user had given those first. `file` is the configuration
 /// file, and `sections` are its roles.
 pub fn apply(
-    typed: &Arguments,
+    given: &Arguments,
     sections: &[RoleSection],
     file: &Path,
     environment: &Environment,
 ) -> Result<Arguments, Error> {
-    let Some(name) = &typed.role else {
-        return Ok(typed.clone());
+    let Some(name) = &given.role else {
+        return Ok(given.clone());
     };
     if !is_role(name) {
         return Err(Error::usage(format!("--role: “{name}”: {ROLE_NAMES}")));
@@ -47,14 +47,14 @@ pub fn apply(
         let path = expand_home(path, environment)?;
         read_text(&file.with_file_name(path), MAX_TEXT)
     };
-    let mut all = over(role.options.clone(), typed);
+    let mut all = over(role.options.clone(), given);
     if all.system.is_none()
         && let Some(text) = system_prompt(&role, prompt, read_beside)?
     {
         let text = text.replace("\r\n", "\n");
         all.system = Some(without_front_matter(&text).trim_end_matches('\n').into());
     }
-    if typed.schema.is_none()
+    if given.schema.is_none()
         && let Some(path) = &all.schema
         && path.ends_with(".json")
     {
@@ -96,11 +96,11 @@ fn without_front_matter(text: &str) -> &str {
     prompt.unwrap_or(text)
 }
 
-/// The options of a role, with typed ones over them.
-fn over(role: Arguments, typed: &Arguments) -> Arguments {
-    let mut all = typed.clone();
+/// Puts the options of the command line over those of a role.
+fn over(role: Arguments, given: &Arguments) -> Arguments {
+    let mut all = given.clone();
     // The role's model belongs to its own provider.
-    if typed.provider.is_none() {
+    if given.provider.is_none() {
         all.model = all.model.or(role.model);
     }
     all.provider = all.provider.or(role.provider);
@@ -108,19 +108,19 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     all.messages = all.messages.or(role.messages);
     all.system = all.system.or(role.system);
     // --extract and --is exclude a schema.
-    if !typed.extract && !typed.is {
+    if !given.extract && !given.is {
         all.schema = all.schema.or(role.schema);
     }
     all.web |= role.web;
     all.options.splice(..0, role.options);
-    // “none” excludes other tools, so a typed option then replaces the role's.
-    let can_be_joined = typed.tools != [NO_TOOLS] && role.tools != [NO_TOOLS];
-    if typed.tools.is_empty() || can_be_joined {
+    // “none” excludes other tools, so an option of the command line then replaces the role's.
+    let can_be_joined = given.tools != [NO_TOOLS] && role.tools != [NO_TOOLS];
+    if given.tools.is_empty() || can_be_joined {
         all.tools.splice(..0, role.tools);
     }
     // --again has a question already.
     let is_blank = |word: &OsString| word.to_string_lossy().trim().is_empty();
-    if !typed.again && typed.words.iter().all(is_blank) {
+    if !given.again && given.words.iter().all(is_blank) {
         all.words = role.words;
     }
     all

@@ -49,7 +49,7 @@ pub struct Values {
     pub mcp: Option<String>,
 }
 
-/// How a conversation is sent.
+/// The form in which a conversation is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum History {
     /// Flattened into one prompt.
@@ -59,7 +59,7 @@ pub enum History {
     Messages,
 }
 
-/// Whether a question is answered from a file if its answer is known.
+/// The use of cached answers for a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cached {
     #[default]
@@ -79,7 +79,7 @@ pub struct SettingRow {
     pub doc: &'static str,
 }
 
-/// Which values a setting may have, and where they are stored.
+/// The kind of a setting: which values it may have, and where they are stored.
 #[derive(Debug)]
 pub enum SettingKind {
     /// Any text but an empty one.
@@ -268,8 +268,8 @@ pub fn find(key: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.key == key)
 }
 
-/// The option that sets a setting, and the value that was typed.
-pub fn typed(key: &str, arguments: &Arguments) -> Option<(&'static str, String)> {
+/// Returns the option that sets a setting, and its value.
+pub fn option_value(key: &str, arguments: &Arguments) -> Option<(&'static str, String)> {
     let system = arguments.system.as_ref();
     let (option, value) = match key {
         "provider" => ("--provider", arguments.provider.clone()),

@@ -40,7 +40,7 @@ pub struct ToolServer {
     pub start: Option<Duration>,
     /// A command whose output tells the model about the commands of this section. It has only an argv without placeholders.
     pub about: Option<LocalProgram>,
-    /// It is from the file of other programs, which has none of q's keys.
+    /// Whether it is from the file of other programs, which has none of q's keys.
     pub is_shared: bool,
 }
 

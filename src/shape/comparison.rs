@@ -25,7 +25,7 @@ const BYTES_OF_STEP: usize = 100;
 /// How many comparisons with lists of alternatives are remembered at once.
 const MAX_KNOWN: usize = 100_000;
 
-/// Why a value does not fit a schema.
+/// A reason why a value does not fit a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misfit {
     /// It differs, in words that follow a colon.

@@ -44,7 +44,7 @@ impl Items {
     }
 }
 
-/// Why there are no further items.
+/// A reason why there are no further items.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ItemFault {
     /// An item differs from the schema. It has this number.

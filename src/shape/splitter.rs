@@ -21,11 +21,11 @@ pub struct ListSplitter {
     expected: Expected,
     /// The value that has begun and whose end has not come.
     value: Option<OpenValue>,
-    /// The field has come.
+    /// Whether the field has come.
     has_field: bool,
 }
 
-/// What comes next, except for whitespace.
+/// The token that is expected next, except for whitespace.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     /// The JSON, or the mark of a code fence.
@@ -189,7 +189,7 @@ fn begins_value(first: char) -> bool {
 #[derive(Debug, Default)]
 struct OpenValue {
     text: String,
-    /// A number or a word, which ends where something else begins.
+    /// Whether it is a number or a word, which ends where something else begins.
     is_scalar: bool,
     /// How many lists and objects are open.
     depth: usize,

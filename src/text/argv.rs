@@ -16,11 +16,11 @@ pub struct Argv {
     pub stdin: Option<String>,
     /// The arguments. Each has a placeholder.
     pub inputs: Vec<ShortField>,
-    /// An argument may make an element begin with `-`.
+    /// Whether an argument may make an element begin with `-`.
     pub dashes: bool,
 }
 
-/// What is wrong with a command as the configuration has it.
+/// A fault of a command as the configuration has it.
 #[derive(Debug)]
 pub struct ArgvError {
     /// The key that is wrong: `run` or `input`.

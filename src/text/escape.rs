@@ -87,7 +87,7 @@ impl Charset {
     }
 }
 
-/// How the terminal reads bytes, as far as the environment knows.
+/// The encoding in which the terminal reads bytes, as far as the environment knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// As UTF-8, by the locale.
@@ -147,10 +147,10 @@ fn is_utf8(locale: &str) -> bool {
     encoding.replace('-', "").eq_ignore_ascii_case("utf8")
 }
 
-/// Escapes text that may come in pieces. Only the carriage return of a newline is dropped.
+/// An escaper of text that may come in pieces. Only the carriage return of a newline is dropped.
 #[derive(Default)]
 pub struct Escaper {
-    /// The last character was a CR. Only the next one shows whether it belongs to a newline.
+    /// Whether the last character was a CR. Only the next one shows whether it belongs to a newline.
     held_carriage_return: bool,
 }
 

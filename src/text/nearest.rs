@@ -5,30 +5,30 @@ use super::one_line::on_one_line;
 /// The beginning of a name, of at least so many letters, counts as a single error.
 const MIN_BEGINNING: usize = 3;
 
-/// The name with the fewest differences from what was typed, if these are few: one in a short name, and a quarter of the
+/// The name with the fewest differences from what was given, if these are few: one in a short name, and a quarter of the
 /// letters in a long one.
-pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
-    with_fewest_errors(typed, names, true)
+pub fn nearest<T: AsRef<str>>(given: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
+    with_fewest_errors(given, names, true)
 }
 
 /// The name that was misspelt: like `nearest`, but the beginning of a name is another name.
-pub fn misspelt<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
-    with_fewest_errors(typed, names, false)
+pub fn misspelt<T: AsRef<str>>(given: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
+    with_fewest_errors(given, names, false)
 }
 
 fn with_fewest_errors<T: AsRef<str>>(
-    typed: &str,
+    given: &str,
     names: impl IntoIterator<Item = T>,
     may_be_beginning: bool,
 ) -> Option<T> {
-    let typed = typed.to_lowercase();
-    let letters = typed.chars().count();
+    let given = given.to_lowercase();
+    let letters = given.chars().count();
     let mut best = None;
     let mut fewest = usize::MAX;
     for name in names {
         let other = name.as_ref().to_lowercase();
-        let mut errors = strsim::osa_distance(&typed, &other);
-        if may_be_beginning && letters >= MIN_BEGINNING && other.starts_with(&typed) {
+        let mut errors = strsim::osa_distance(&given, &other);
+        if may_be_beginning && letters >= MIN_BEGINNING && other.starts_with(&given) {
             errors = errors.min(1);
         }
         let longest = letters.max(other.chars().count());
@@ -46,8 +46,8 @@ fn with_fewest_errors<T: AsRef<str>>(
 }
 
 /// Asks whether the most similar name was meant. Advice begins with this; it is empty if no name is similar.
-pub fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> String {
-    match nearest(typed, names) {
+pub fn did_you_mean<T: AsRef<str>>(given: &str, names: impl IntoIterator<Item = T>) -> String {
+    match nearest(given, names) {
         Some(name) => format!("did you mean {}? ", on_one_line(name.as_ref())),
         None => String::new(),
     }
@@ -55,8 +55,8 @@ pub fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = 
 
 /// Says what there is in place of a name that does not exist: the one that may have been meant, and all of them, after words
 /// such as “there are”.
-pub fn choices<T: AsRef<str>>(typed: &str, names: &[T], there_are: &str) -> String {
-    let meant = did_you_mean(typed, names);
+pub fn choices<T: AsRef<str>>(given: &str, names: &[T], there_are: &str) -> String {
+    let meant = did_you_mean(given, names);
     let names = Vec::from_iter(names.iter().map(T::as_ref)).join(", ");
     format!("{meant}{there_are} {names}")
 }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn only_a_similar_name_is_suggested() {
         let names = "openai openrouter mistral gemini xai gpt-6-luna review";
-        for (meant, all_typed) in [
+        for (meant, all_given) in [
             (Some("openai"), "openia opnai open penai"),
             (Some("openrouter"), "openr"),
             (Some("mistral"), "mistrall"),
@@ -78,10 +78,10 @@ mod tests {
             (Some("gpt-6-luna"), "gpt-7-luna gpt-6"),
             (None, "nope patch groq r in x router germani"),
         ] {
-            for typed in all_typed.split(' ') {
-                assert_eq!(nearest(typed, names.split(' ')), meant, "{typed}");
-                let found = did_you_mean(typed, names.split(' ')).is_empty();
-                assert_eq!(found, meant.is_none(), "{typed}");
+            for given in all_given.split(' ') {
+                assert_eq!(nearest(given, names.split(' ')), meant, "{given}");
+                let found = did_you_mean(given, names.split(' ')).is_empty();
+                assert_eq!(found, meant.is_none(), "{given}");
             }
         }
         assert_eq!(nearest("", names.split(' ')), None);

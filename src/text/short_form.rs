@@ -13,7 +13,7 @@ const KINDS: [(&str, FieldKind); 6] = [
     ("path", FieldKind::Path),
 ];
 
-/// What fields describe.
+/// The purpose of a short form: what its fields describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormPurpose {
     /// The answer of a model.
@@ -27,7 +27,7 @@ pub enum FormPurpose {
 pub struct ShortField {
     pub name: String,
     pub kind: FieldKind,
-    /// `NAME?`: the field may be missing.
+    /// Whether the field may be missing, as `NAME?` says.
     pub is_optional: bool,
     /// `= VALUE`: what a missing field counts as.
     pub default: Option<Value>,
@@ -35,7 +35,7 @@ pub struct ShortField {
     description: String,
 }
 
-/// What the value of a field is.
+/// The kind of a field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldKind {
     Text,

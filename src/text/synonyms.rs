@@ -2,7 +2,7 @@
 
 use super::nearest::nearest;
 
-/// Where a name stands.
+/// The place of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum WordPlace {
     CommandLine,
@@ -126,15 +126,15 @@ const SAMPLING: &str =
 const MAX_SHORT: usize = 5;
 
 /// What a word of another program is called here, if it is one to the letter.
-pub fn habit(place: WordPlace, typed: &str) -> Option<&'static str> {
+pub fn habit(place: WordPlace, given: &str) -> Option<&'static str> {
     // `-` and `_` separate words in the same way.
-    let typed = typed.to_lowercase().replace('-', "_");
-    let is_typed = |word: &str| {
-        let is_end = word.starts_with('_') && typed.ends_with(word);
-        is_end || typed == word.replace('-', "_")
+    let given = given.to_lowercase().replace('-', "_");
+    let is_given = |word: &str| {
+        let is_end = word.starts_with('_') && given.ends_with(word);
+        is_end || given == word.replace('-', "_")
     };
     for (where_used, words, answer) in HABITS {
-        if *where_used == place && words.split(' ').any(is_typed) {
+        if *where_used == place && words.split(' ').any(is_given) {
             return Some(answer);
         }
     }
@@ -142,8 +142,8 @@ pub fn habit(place: WordPlace, typed: &str) -> Option<&'static str> {
 }
 
 /// What was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
-pub fn meant(place: WordPlace, typed: &str, names: &[&str]) -> Option<String> {
-    if let Some(answer) = habit(place, typed) {
+pub fn meant(place: WordPlace, given: &str, names: &[&str]) -> Option<String> {
+    if let Some(answer) = habit(place, given) {
         return Some(answer.to_owned());
     }
     let mut candidates = Vec::new();
@@ -159,7 +159,7 @@ pub fn meant(place: WordPlace, typed: &str, names: &[&str]) -> Option<String> {
         }
     }
     let words = candidates.iter().map(|(word, _)| *word);
-    let found = nearest(typed, words)?;
+    let found = nearest(given, words)?;
     let (_, answer) = candidates.iter().find(|(word, _)| *word == found)?;
     Some((*answer).to_owned())
 }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_word_of_another_program_is_answered_with_the_name_here() {
-        for [place, typed, expected] in rows(
+        for [place, given, expected] in rows(
             "
             top  | OPENAI_API_KEY | key_env of a provider
             top  | api_key | key_env of a provider
@@ -211,8 +211,8 @@ mod tests {
             } else {
                 CommandLine
             };
-            let found = meant(place, typed, &["timeout", "model"]);
-            assert_eq!(found.as_deref().unwrap_or("-"), expected, "{typed}");
+            let found = meant(place, given, &["timeout", "model"]);
+            assert_eq!(found.as_deref().unwrap_or("-"), expected, "{given}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct Unescaped {
     pub places: Vec<usize>,
 }
 
-/// What stands at the beginning of a text.
+/// The escape at the beginning of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Escape {
     /// No escape.

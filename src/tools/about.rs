@@ -24,7 +24,7 @@ pub struct ListedTool {
     pub reads: bool,
 }
 
-/// What a server says about itself.
+/// A server's description of itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServerInfo {
     pub name: String,

@@ -30,7 +30,7 @@ const MAX_ARGUMENTS_WEIGHT: usize = 8_000_000;
 /// The most characters of the line that shows a call.
 const MAX_LINE: usize = 201;
 
-/// Keeps the results of calls while others still run.
+/// An observer of calls, which keeps the results of those that have ended while others still run.
 pub trait Observer: Sync {
     /// These calls are about to run. From here on, they may have an effect.
     fn started(&self, calls: &[&ToolCall]);

@@ -174,12 +174,12 @@ fn execute(
     Ok(written.outcome(overrun, status))
 }
 
-/// What a command writes. The threads that read it have references of their own until its end.
+/// The output of a command. The threads that read it have references of their own until its end.
 #[derive(Default)]
 struct Written {
     output: Vec<u8>,
     error: Vec<u8>,
-    /// The command wrote more than q reads.
+    /// Whether the command wrote more than q reads.
     is_cut: bool,
 }
 
@@ -262,12 +262,12 @@ impl Written {
     }
 }
 
-/// What a command wrote, as text.
+/// The output of a command as text.
 struct WrittenText {
     text: String,
-    /// It had NUL or bytes that are not UTF-8.
+    /// Whether it had NUL or bytes that are not UTF-8.
     is_odd: bool,
-    /// Its end is missing: each odd byte takes three in the text.
+    /// Whether its end is missing: each odd byte takes three in the text.
     is_cut: bool,
 }
 

@@ -23,13 +23,13 @@ const OWN_FOLDERS: &[(&str, &str)] = &[
     ("XDG_STATE_HOME", ".local/state"),
 ];
 
-/// How a program is confined.
+/// The confinement of a program.
 #[derive(Debug, Clone)]
 pub struct Confined {
     pub bounds: Bounds,
     /// Its temporary directory is made in it.
     pub scratch_directory: PathBuf,
-    /// It starts in its temporary directory.
+    /// Whether it starts in its temporary directory.
     pub starts_in_scratch: bool,
 }
 

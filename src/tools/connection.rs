@@ -36,7 +36,7 @@ const MAX_PAGES: usize = 100;
 const MAX_LISTED: usize = 1_000_000;
 const MAX_LISTED_WEIGHT: usize = json::MAX_WEIGHT;
 
-/// What a call goes to.
+/// The program, server or commands that calls go to.
 pub enum Callee {
     Local(Program),
     Remote(Arc<Site>),
@@ -387,7 +387,7 @@ impl Connection {
     }
 }
 
-/// Reads the lines of a program, on a thread of its own, so that the server's requests are answered while q does something else.
+/// A reader of a program's lines, on a thread of its own, so that the server's requests are answered while q does something else.
 struct LineReader {
     protocol: Arc<Mutex<Protocol>>,
     events: EventSender,

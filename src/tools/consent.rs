@@ -21,9 +21,9 @@ const TERMINAL: &str = "/dev/tty";
 /// Says to the model that a call does not run because it cannot be asked about.
 const NOBODY: &str = "The call was refused: there is no terminal to ask on.";
 
-/// What the user has agreed to in this run.
+/// The calls that the user has agreed to in this run.
 pub struct Consent {
-    /// Every call runs.
+    /// Whether every call runs.
     yes: bool,
     /// The tools that a person has allowed for the rest of this run.
     always: HashSet<String>,
@@ -104,7 +104,7 @@ impl Consent {
     }
 }
 
-/// What a person answers.
+/// The decision of the user about a call.
 enum Decision {
     Yes,
     No,
@@ -192,7 +192,7 @@ impl Question<'_> {
     }
 }
 
-/// What is typed after a question.
+/// The input after a question.
 enum Typed {
     Line(String),
     /// Ctrl-Z.

@@ -11,7 +11,7 @@ use crate::threads::lock;
 /// How many events of a server wait until q takes them.
 const MAX_EVENTS: usize = 64;
 
-/// What comes of a server.
+/// A message or a failure that has arrived from a server.
 #[derive(Debug, PartialEq)]
 pub enum Arrival {
     /// What a message of its means.

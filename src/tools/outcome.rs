@@ -34,9 +34,9 @@ pub struct Outcome {
     /// The text mentions them, too.
     pub images: Vec<Attachment>,
     pub is_error: bool,
-    /// The text is not all that the tool gave, or not as it gave it.
+    /// Whether the text is not all that the tool gave, or not as it gave it.
     pub is_changed: bool,
-    /// The tool gave no result, and the text says why.
+    /// Whether the tool gave no result, and the text says why.
     pub no_result: bool,
     /// Why the server cannot continue, with its last lines, for the user alone.
     pub server_failed: Option<Error>,
@@ -94,7 +94,7 @@ impl Outcome {
     }
 }
 
-/// How much more the results of a question may take.
+/// The room that is left for the results of a question.
 pub struct Room {
     /// Bytes that the model may get.
     results: usize,
@@ -161,7 +161,7 @@ struct CallResult<'r> {
     kind: Option<&'r RawValue>,
 }
 
-/// Why a call or a start failed, in words for the user.
+/// A failure of a call or of a start, in words for the user.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     /// What happened, without the server's name; the model may learn this and nothing else.
@@ -171,7 +171,7 @@ pub struct Failure {
     /// Its last lines, if there are several.
     pub quote: String,
     pub advice: Option<String>,
-    /// The server cannot continue; otherwise it may answer the next call.
+    /// Whether the server cannot continue; otherwise it may answer the next call.
     pub has_ended_server: bool,
 }
 

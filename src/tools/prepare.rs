@@ -26,7 +26,7 @@ use crate::settings::{
 };
 use crate::text::nearest::choices;
 
-/// Prepares the servers and commands of a question.
+/// The preparation of the servers and commands of a question.
 pub struct Preparation<'a> {
     /// `None`: all tools.
     pub selection: Option<&'a Selection>,

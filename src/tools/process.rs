@@ -91,7 +91,7 @@ pub type ReportLine = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Debug, Clone, Default)]
 pub struct ProcessGroups(Arc<Mutex<Running>>);
 
-/// What the threads share about the groups.
+/// The groups, as the threads share them.
 #[derive(Debug, Default)]
 struct Running {
     groups: Vec<Group>,
@@ -107,7 +107,7 @@ struct Group {
     id: u32,
     /// The signal that asks it to end.
     stop: Signal,
-    /// A server that has not listed its tools yet, or a command.
+    /// Whether it is a server that has not listed its tools yet, or a command.
     is_starting: bool,
     /// The temporary directory of its program, which is removed once nothing of the group is left.
     scratch: Option<Scratch>,

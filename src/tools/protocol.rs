@@ -38,7 +38,7 @@ pub type Id = u64;
 /// of it is needed: its values may take a hundred times the memory of its text.
 pub type RpcAnswer = Result<String, String>;
 
-/// What a message from the server means.
+/// A message from the server, by what it means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerEvent {
     /// The answer to the request with this number.
@@ -67,7 +67,7 @@ struct RpcMessage<'m> {
     error: Option<&'m RawValue>,
 }
 
-/// What q reads of the parameters of a notification.
+/// The parameters of a notification, as far as q reads them.
 #[derive(Deserialize)]
 struct Progress<'m> {
     #[serde(borrow, rename = "progressToken")]
@@ -86,7 +86,7 @@ struct Refusal<'m> {
     data: Option<&'m RawValue>,
 }
 
-/// Where a message comes from. That decides which request it is about if it has no number or cannot be parsed.
+/// The source of a message. It decides which request the message is about if that has no number or cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MessageSource {
     /// The output of a program, in which all messages come.
@@ -101,18 +101,18 @@ enum MessageSource {
 /// answer.
 #[derive(Debug, Default)]
 pub struct Protocol {
-    /// Each answer comes on the connection of its request.
+    /// Whether each answer comes on the connection of its request.
     over_http: bool,
     /// The revision that both speak; empty until that is known.
     pub revision: String,
     /// The tools that the server has listed.
     pub tools: Vec<ListedTool>,
     last_id: Id,
-    /// The last request waits for its answer.
+    /// Whether the last request waits for its answer.
     is_waiting: bool,
     /// How many requests of the server have arrived.
     requests: usize,
-    /// The conversation is over: nothing that comes has a meaning.
+    /// Whether the conversation is over: nothing that comes has a meaning.
     closed: bool,
 }
 

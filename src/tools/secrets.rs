@@ -14,7 +14,7 @@ use crate::threads::lock;
 #[derive(Clone, Default)]
 pub struct ToolSecrets(Arc<Mutex<SecretLists>>);
 
-/// What must not be told, by whom it must not reach.
+/// The values that must not be told, by whom they must not reach.
 #[derive(Default)]
 struct SecretLists {
     /// Keys. Neither the model nor a file gets them.

@@ -26,7 +26,7 @@ pub struct ToolSource {
     state: SourceState,
 }
 
-/// Whether a source is ready.
+/// The state of a source.
 enum SourceState {
     /// Brings the server once it has started, or the error for the user.
     Starting(Receiver<Result<Server, Error>>),
@@ -45,10 +45,10 @@ impl ToolSource {
         let section = Arc::clone(&server.section);
         let list = cached_list::list_path(context.cache.as_deref(), &server);
         let mut listed_before = None;
-        let typed = &settings.arguments;
+        let arguments = &settings.arguments;
         if let Some(path) = &list
-            && !typed.dry_run
-            && typed.mode == Mode::Ask
+            && !arguments.dry_run
+            && arguments.mode == Mode::Ask
         {
             listed_before = cached_list::read_list(path);
         }

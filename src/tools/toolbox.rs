@@ -44,7 +44,7 @@ pub struct Toolbox {
     pub(super) secrets: ToolSecrets,
     pub(super) consent: Consent,
     groups: ProcessGroups,
-    /// A call has run.
+    /// Whether a call has run.
     pub(super) has_called: bool,
     /// For results.
     pub(super) room: Room,

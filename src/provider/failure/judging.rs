@@ -16,7 +16,7 @@ pub const TRANSIENT_STATUSES: &[u16] = &[
 /// The longest wait that a server may ask for.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// What an error means for the next request.
+/// The meaning of an error for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The prompt is longer than the model's context, or longer than what may be sent in a minute. A shorter one may be
@@ -56,7 +56,7 @@ pub enum ErrorClass {
     Other,
 }
 
-/// What an error with some meaning is recognized by.
+/// A sign by which an error of some class is recognized.
 #[derive(Clone, Copy)]
 enum Clue {
     /// One of these words or codes, whatever the status.

@@ -60,7 +60,7 @@ impl ServerError {
     }
 }
 
-/// Why data from a server is not a part of an answer.
+/// A reason why data from a server is not a part of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplyError {
     /// It does not fit the dialect.

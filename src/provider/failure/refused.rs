@@ -3,7 +3,7 @@
 use super::reading::ServerError;
 use crate::provider::request::OptionalField;
 
-/// How servers name something that they refuse.
+/// A row of the table: how servers name something that they reject.
 #[derive(Clone, Copy)]
 struct RefusalRow {
     extra: OptionalField,

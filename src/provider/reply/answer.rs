@@ -12,18 +12,18 @@ const PARAGRAPH: &str = "\n\n";
 pub struct AnswerTail {
     /// The last character; `None` if nothing has arrived yet.
     last: Option<char>,
-    /// The text that comes next is a paragraph of its own.
+    /// Whether the text that comes next is a paragraph of its own.
     ends_paragraph: bool,
 }
 
-/// What one reply adds to the answer.
+/// The part of the answer that one reply adds.
 #[derive(Debug, Default)]
 pub struct AnswerPart {
     /// Text that has not been taken yet.
     text: String,
     /// Where the last message begins that began in this text.
     part_begin: Option<usize>,
-    /// There is more than whitespace.
+    /// Whether there is more than whitespace.
     says_something: bool,
     /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer
     /// that the reply continues.
@@ -35,11 +35,11 @@ pub struct AnswerPart {
     sources: WaitingSources,
 }
 
-/// What the model says on the way. It is the answer only if nothing else comes.
+/// The commentary of the model on the way. It is the answer only if nothing else comes.
 #[derive(Debug, Default)]
 struct Commentary {
     text: String,
-    /// The message that is coming is commentary.
+    /// Whether the message that is coming is commentary.
     is_coming: bool,
 }
 

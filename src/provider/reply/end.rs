@@ -10,15 +10,15 @@ const UNOFFERED: &str = "tool_calls";
 /// The most characters of a word of the server's.
 pub const MAX_WORD: usize = 200;
 
-/// How a reply ends.
+/// The end of a reply.
 #[derive(Debug, Default)]
 pub struct ReplyEnd {
     finish: Option<Finish>,
     /// Why it ended so: what the model says instead of an answer, or the provider's words; empty if neither has said it.
     pub reason: String,
-    /// More has arrived after a finish reason, or will come.
+    /// Whether more has arrived after a finish reason, or will come.
     more_after_finish: bool,
-    /// The last event has arrived.
+    /// Whether the last event has arrived.
     is_over: bool,
 }
 

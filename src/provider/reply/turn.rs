@@ -11,12 +11,12 @@ use crate::provider::kept::{self, ByteBudget, ITEM};
 use crate::provider::lenient::Json;
 use crate::provider::request::Request;
 
-/// What the next request needs of a reply.
+/// The turn of the model in a reply, as the next request needs it.
 #[derive(Debug, Default)]
 pub struct ModelTurn {
-    /// Tools were offered. If not, calls are not read.
+    /// Whether tools were offered. If not, calls are not read.
     pub offers_tools: bool,
-    /// The model has called a tool, perhaps one that was not offered, or with more arguments than q keeps.
+    /// Whether the model has called a tool, perhaps one that was not offered, or with more arguments than q keeps.
     pub has_called: bool,
     calls: Calls,
     /// All of the turn as the API wants it back, by the provider's index or by position.

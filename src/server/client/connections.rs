@@ -25,12 +25,12 @@ pub const MAX_IDLE: Duration = Duration::from_secs(30);
 /// How long reading what has already arrived may take.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// What a client and its connections let each other know.
+/// The state that a client shares with its connections.
 #[derive(Debug, Default)]
 pub struct ConnectionState {
     /// A read timeout below the request's own: the library cannot change the timeouts of a request that has begun.
     pub read_timeout: Option<Duration>,
-    /// The connection had been idle, and nothing has come since: the server may have closed it before the request came.
+    /// Whether the connection had been idle, and nothing has come since: the server may have closed it before the request came.
     pub was_idle: bool,
     /// What the server's name was resolved to.
     addresses: Option<ResolvedSocketAddrs>,
@@ -38,7 +38,7 @@ pub struct ConnectionState {
     opening: Option<Receiver<Result<HttpConnection, Error>>>,
 }
 
-/// Opens the connections of a client, and looks names up for them.
+/// The connections of a client: it opens them, and looks names up for them.
 #[derive(Debug, Clone)]
 pub struct Connections {
     state: Arc<Mutex<ConnectionState>>,

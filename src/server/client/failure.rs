@@ -24,7 +24,7 @@ const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 /// What to do about a response that is compressed although the request asks for none that is.
 const DO_NOT_COMPRESS: &str = "the server, or a proxy or gateway before it, must not compress where “Accept-Encoding: identity” is sent";
 
-/// Why there is no response, or only a part of it.
+/// A reason why there is no response, or only a part of it.
 #[derive(Debug, Default)]
 pub struct TransportError {
     /// A status other than success; `None`: the connection failed.
@@ -36,7 +36,7 @@ pub struct TransportError {
     /// Where the server redirects to.
     pub location: Option<String>,
     pub advice: Option<String>,
-    /// The connection failed, and may succeed the next time.
+    /// Whether the connection failed, and may succeed the next time.
     pub is_transient: bool,
 }
 

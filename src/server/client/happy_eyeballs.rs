@@ -20,7 +20,7 @@ use crate::threads;
 /// How long an address has until the next one is tried as well.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
-/// Connects to the first address that takes a connection.
+/// A connector to the first address that takes a connection.
 #[derive(Debug)]
 pub struct HappyEyeballs;
 
