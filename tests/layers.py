@@ -1,4 +1,4 @@
-"""Checks that src/ imports only downwards: a directory, or a file beside the directories, from floors below its own; a file of
+"""Checks that src/ imports only downwards: a directory, or a file beside the directories, from layers below its own; a file of
 a directory never from its parent, nor from a file that imports it. Each file begins with its duty, and one whose duty says
 “(pure)” opens nothing.
 """
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
 
-FLOORS = [
+LAYERS = [
     ["main"],
     ["ask", "actions"],
     ["tools", "manual"],
@@ -71,7 +71,7 @@ def imports(path, files):
 
 
 def main():
-    floor_of = {name: number for number, floor in enumerate(FLOORS) for name in floor}
+    layer_of = {name: number for number, layer in enumerate(LAYERS) for name in layer}
     files = {module_of(path): path for path in sorted(SRC.rglob("*.rs"))}
     wrong = []
     within = set()
@@ -86,8 +86,8 @@ def main():
         for other, written in imports(path, files):
             here, there = [(each or ("main",))[0] for each in (module, other)]
             if here != there:
-                if not floor_of.get(here, 99) < floor_of.get(there, -1):
-                    wrong.append(f"{name}: {written} is not on a floor below")
+                if not layer_of.get(here, 99) < layer_of.get(there, -1):
+                    wrong.append(f"{name}: {written} is not in a layer below")
                 continue
             within.add((module, other))
             if other == module[:-1]:
@@ -96,7 +96,7 @@ def main():
                 wrong.append(f"{name}: {written} imports from a file that imports it")
     for line in sorted(set(wrong)):
         print(line)
-    print(f"{len(files)} files on {len(FLOORS)} floors, {len(set(wrong))} faults")
+    print(f"{len(files)} files on {len(LAYERS)} layers, {len(set(wrong))} faults")
     sys.exit(1 if wrong else 0)
 
 
