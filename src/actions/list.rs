@@ -84,7 +84,7 @@ enum Label {
 }
 
 /// The columns that are shown of the conversations, and the room for them.
-struct Shown {
+struct ListOptions {
     /// How many rows there is room for.
     room: usize,
     /// Whether rows have the numbers of conversations.
@@ -94,7 +94,7 @@ struct Shown {
 }
 
 /// The result of a search in a file.
-enum Searched {
+enum FileMatch {
     /// No file, or one that lacks a word.
     Nothing,
     /// A conversation, and its row if it has the words.
@@ -102,7 +102,7 @@ enum Searched {
 }
 
 /// The conversations that are listed, and why a file could not be read.
-struct ListedConversation {
+struct Listing {
     rows: Vec<Row>,
     /// How many files were not opened, because there is no room for them.
     unopened: usize,
@@ -119,7 +119,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if io::stdout().is_terminal() && !arguments.json {
         screen = Some(unix::terminal_size(io::stdout()));
     }
-    let shown = Shown {
+    let shown = ListOptions {
         // Conversations that the screen has no room for are not opened.
         room: match screen {
             Some(size) if words.is_empty() => room(size),
@@ -134,7 +134,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         .files(arguments.all)
         .map_err(Error::file)?;
     let has_files = !files.is_empty();
-    let ListedConversation {
+    let Listing {
         rows,
         unopened,
         unread,
@@ -203,10 +203,10 @@ fn said_of_names(words: &[OsString], directory: &StateDirectory) -> String {
 fn find_words(
     files: Vec<ConversationFile>,
     words: &[Word],
-    shown: &Shown,
+    shown: &ListOptions,
     current: &Handle,
     notes: &Notes,
-) -> ListedConversation {
+) -> Listing {
     let mut rows = Vec::new();
     let mut unread = Ok(());
     let mut counted = 0;
@@ -224,7 +224,7 @@ fn find_words(
         });
         for (file, found) in next.iter().zip(searched) {
             match found {
-                Ok(Searched::Conversation(row)) => {
+                Ok(FileMatch::Conversation(row)) => {
                     let mut number = None;
                     if !file.is_backup {
                         counted += 1;
@@ -233,7 +233,7 @@ fn find_words(
                     rows.extend(row.map(|row| Row { number, ..*row }));
                 }
                 // It was removed in the meantime.
-                Ok(Searched::Nothing) => {}
+                Ok(FileMatch::Nothing) => {}
                 Err(ReadFailure::Unusable(reason)) => {
                     notes.note(&format!("not listed: {}: {reason}", file.path.display()));
                 }
@@ -244,7 +244,7 @@ fn find_words(
             }
         }
     }
-    ListedConversation {
+    Listing {
         rows,
         unopened: unopened.len(),
         unread,
@@ -255,9 +255,9 @@ fn find_words(
 fn look_into(
     file: &ConversationFile,
     words: &[Word],
-    shown: &Shown,
+    shown: &ListOptions,
     current: &Handle,
-) -> Result<Searched, ReadFailure> {
+) -> Result<FileMatch, ReadFailure> {
     let read = if shown.numbers {
         // What cannot be used must not be counted.
         session::read(&file.path)
@@ -265,18 +265,18 @@ fn look_into(
         session::read_if_it_may_have(&file.path, words)
     };
     let Some(conversation) = read? else {
-        return Ok(Searched::Nothing);
+        return Ok(FileMatch::Nothing);
     };
     let found = first_match(&conversation, words);
     if found.is_none() && !words.is_empty() {
-        return Ok(Searched::Conversation(None));
+        return Ok(FileMatch::Conversation(None));
     }
     let mut row = row(&conversation, &file.path, current);
     if found.is_none() || shown.questions {
         row.question = title_of(&conversation).unwrap_or_default();
     }
     row.found = found;
-    Ok(Searched::Conversation(Some(Box::new(row))))
+    Ok(FileMatch::Conversation(Some(Box::new(row))))
 }
 
 /// The row of a conversation, but for its number and its texts.

@@ -35,12 +35,12 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         _ => Claim::None,
     };
     let asked = match error {
-        None => Asked::new(&settings, claim, context),
+        None => AskedModel::new(&settings, claim, context),
         Some(_) => Err(Error::settings("the configuration is wrong")),
     };
-    let asked = asked.unwrap_or_else(|reason| Asked {
+    let asked = asked.unwrap_or_else(|reason| AskedModel {
         why: reason.message,
-        ..Asked::default()
+        ..AskedModel::default()
     });
     let mut report = Report::new(&asked, error.as_deref(), &settings, context);
     if let Err(problem) = report.add_sessions(context) {
@@ -68,7 +68,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
 
 /// The provider and the model that a question would go to.
 #[derive(Default, Serialize)]
-struct Asked {
+struct AskedModel {
     /// `None`: there is no provider to ask.
     provider: Option<String>,
     /// `None`: the first that the server lists.
@@ -77,9 +77,9 @@ struct Asked {
     why: String,
 }
 
-impl Asked {
+impl AskedModel {
     /// Says who would be asked, or why nobody can be. A conversation that was chosen by its name has a claim.
-    fn new(settings: &Settings, claim: Claim, context: &Context) -> Result<Asked, Error> {
+    fn new(settings: &Settings, claim: Claim, context: &Context) -> Result<AskedModel, Error> {
         let choice = discover::find_server(settings, claim, &context.notes)?.choice;
         let name = &choice.provider.name;
         let key = key_summary(&choice.provider.key, &settings.environment);
@@ -90,7 +90,7 @@ impl Asked {
             (_, Some(named)) => named.origin.to_string(),
             (_, None) => format!("the first that can be asked; its key: {key}"),
         };
-        Ok(Asked {
+        Ok(AskedModel {
             provider: Some(name.clone()),
             model: choice.model.name().map(str::to_owned),
             why,
@@ -106,7 +106,12 @@ struct Report {
 
 impl Report {
     /// What would be asked, the version, and the file of settings. If these are wrong, the defaults follow.
-    fn new(asked: &Asked, error: Option<&str>, settings: &Settings, context: &Context) -> Report {
+    fn new(
+        asked: &AskedModel,
+        error: Option<&str>,
+        settings: &Settings,
+        context: &Context,
+    ) -> Report {
         let why = &asked.why;
         let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
         let asks = match &asked.provider {
@@ -199,7 +204,7 @@ impl Report {
     }
 
     /// A line for each provider that is set up; the chosen one has a mark. The others share the last line.
-    fn add_providers(&mut self, settings: &Settings, asked: &Asked) {
+    fn add_providers(&mut self, settings: &Settings, asked: &AskedModel) {
         self.line("");
         let mut rows = Vec::new();
         let mut others = Vec::new();

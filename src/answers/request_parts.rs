@@ -157,7 +157,7 @@ mod tests {
     use serde_json::json;
 
     /// What a request is made of, so that a row of a table can change some of it.
-    struct Made {
+    struct RequestParameters {
         base_url: &'static str,
         dialect: &'static str,
         system: &'static str,
@@ -171,9 +171,9 @@ mod tests {
         schema: Option<Value>,
     }
 
-    impl Made {
-        fn new() -> Made {
-            Made {
+    impl RequestParameters {
+        fn new() -> RequestParameters {
+            RequestParameters {
                 base_url: "https://h/v1",
                 dialect: "openai",
                 system: "s",
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_change_is_in_the_part_that_it_belongs_to_and_in_no_other() {
-        type Change = fn(&mut Made);
+        type Change = fn(&mut RequestParameters);
         let table: &[(&str, Change)] = &[
             ("", |_| {}),
             ("", |made| made.words = "why not?"),
@@ -282,9 +282,9 @@ mod tests {
                 (made.system, made.body["n"]) = ("t", json!(2));
             }),
         ];
-        let parts = Made::new().parts();
+        let parts = RequestParameters::new().parts();
         for (number, (expected, change)) in table.iter().enumerate() {
-            let mut made = Made::new();
+            let mut made = RequestParameters::new();
             change(&mut made);
             let found = differing(&parts, &made.parts());
             assert_eq!(found, *expected, "row {number}");
@@ -295,7 +295,7 @@ mod tests {
     fn a_pdf_has_a_name_in_requests_and_no_directory() {
         let input = |name: &'static str| {
             let file = attached(&[name, "application/pdf", "AA=="]);
-            let mut made = Made::new();
+            let mut made = RequestParameters::new();
             made.earlier[0].attachments.push(file);
             made.parts().earlier
         };
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn where_no_messages_come_before_it_makes_no_difference_how_they_would_be_sent() {
         let earlier = |is_flattened| {
-            let mut made = Made::new();
+            let mut made = RequestParameters::new();
             made.earlier.clear();
             made.is_flattened = is_flattened;
             made.parts().earlier
@@ -335,6 +335,6 @@ mod tests {
             "input": "41f8c7f594ad",
             "options": "a36dd62fff42",
         });
-        assert_eq!(json!(Made::new().parts()), expected);
+        assert_eq!(json!(RequestParameters::new().parts()), expected);
     }
 }

@@ -8,7 +8,7 @@ use super::verdict::{self, Verdict};
 use crate::error::{Error, ErrorKind};
 use crate::output::Terminal;
 use crate::output::code::{self, Audience};
-use crate::session::save::Saved;
+use crate::session::save::SaveOutcome;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
 use crate::shape::{ListPlace, Misfit, Shape};
 use crate::text::escape;
@@ -166,7 +166,7 @@ pub struct Recipient<'a> {
     pub audience: Audience,
     pub terminal: &'a Terminal,
     /// Where all of the answer is.
-    pub saved: &'a Saved,
+    pub saved: &'a SaveOutcome,
 }
 
 impl Recipient<'_> {
@@ -185,7 +185,7 @@ impl Recipient<'_> {
 }
 
 /// Adds how to see the answer anyway, if it was saved.
-pub fn advise_last(error: Error, saved: &Saved) -> Error {
+pub fn advise_last(error: Error, saved: &SaveOutcome) -> Error {
     if saved.id.is_none() {
         return error;
     }

@@ -14,7 +14,7 @@ use crate::output::{source_lines, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::secret::{self, Secrets};
-use crate::session::save::Saved;
+use crate::session::save::SaveOutcome;
 use crate::shape::ItemFault;
 use crate::text::one_line::on_one_line;
 
@@ -146,7 +146,7 @@ impl Run<'_> {
         answer: &Answer,
         reply: &Reply,
         dialogue: &Dialogue,
-        saved: &Saved,
+        saved: &SaveOutcome,
     ) -> Result<Excerpt, Error> {
         let recipient = Recipient {
             audience: Audience::of_stdout(self.printer.screen.is_terminal),
@@ -188,7 +188,7 @@ impl Run<'_> {
         answer: &Answer,
         reply: &Reply,
         dialogue: &Dialogue,
-        saved: &Saved,
+        saved: &SaveOutcome,
     ) -> Value {
         let sources = &answer.sources.list;
         let mut object = json!({
@@ -226,7 +226,7 @@ impl Run<'_> {
 }
 
 /// The error for a list whose items do not fit.
-fn misshapen(fault: &ItemFault, saved: &Saved) -> Error {
+fn misshapen(fault: &ItemFault, saved: &SaveOutcome) -> Error {
     advise_last(Error::new(ErrorKind::Misshapen, fault.to_string()), saved)
 }
 

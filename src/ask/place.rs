@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::target::Target;
 use crate::session::asked_schema::schema_of_answer;
-use crate::session::rules::{self, AnsweredBy, FileKind, Found, Intent};
+use crate::session::rules::{self, AnsweredBy, FileKind, Intent, ReadOutcome};
 use crate::session::store::{Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
@@ -47,7 +47,7 @@ impl Place {
         context: &Context,
     ) -> Result<(Place, Target), Error> {
         let notes = &context.notes;
-        let opened = Opened::read(plan, context)?;
+        let opened = OpenedConversation::read(plan, context)?;
         let target = server::choose(plan, early, &opened.found, opened.at, notes)?;
         let place = opened.decide(plan, &target, command_line, notes);
         Ok((place, target))
@@ -55,16 +55,16 @@ impl Place {
 }
 
 /// A conversation as it was read, before it is decided whether it is continued.
-struct Opened {
+struct OpenedConversation {
     /// `None`: there is no place for conversations.
     handle: Option<Handle>,
-    found: Found,
+    found: ReadOutcome,
     at: Timestamp,
 }
 
-impl Opened {
-    fn read(plan: &Plan, context: &Context) -> Result<Opened, Error> {
-        let mut opened = Opened {
+impl OpenedConversation {
+    fn read(plan: &Plan, context: &Context) -> Result<OpenedConversation, Error> {
+        let mut opened = OpenedConversation {
             handle: None,
             found: Ok(None),
             at: Timestamp::now(),

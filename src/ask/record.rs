@@ -16,7 +16,7 @@ use crate::provider::reasoning;
 use crate::provider::reply::Piece;
 use crate::session::asked_schema::add_schema;
 use crate::session::lock::LOCK_TIMEOUT;
-use crate::session::save::{Saved, Saver};
+use crate::session::save::{SaveOutcome, Saver};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
 use crate::threads::{self, lock};
@@ -280,7 +280,7 @@ impl Record {
 
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> Saved {
+    pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> SaveOutcome {
         let mut state = self.lock();
         let saved = self.commit(&mut state, breaks_off, finish);
         state.note.clone_from(&saved.note);
@@ -334,19 +334,24 @@ impl Record {
         }
     }
 
-    fn commit(&self, state: &mut RecordState, breaks_off: bool, finish: Option<&str>) -> Saved {
+    fn commit(
+        &self,
+        state: &mut RecordState,
+        breaks_off: bool,
+        finish: Option<&str>,
+    ) -> SaveOutcome {
         let Some(saver) = state.saver.take() else {
-            return Saved::default();
+            return SaveOutcome::default();
         };
         let answer = &mut state.answer;
         // A signal may have come before the end of the reply.
         answer.take_unopened_reasoning();
         if answer.budget.is_exhausted() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
-            return Saved::unsaved(&reason);
+            return SaveOutcome::unsaved(&reason);
         }
         let Some(mut entry) = answer.take_entry() else {
-            return Saved::default();
+            return SaveOutcome::default();
         };
         entry.interrupted = breaks_off;
         entry.finish = finish.map(str::to_owned);
@@ -363,7 +368,7 @@ impl Record {
         answer.take_back(entry);
         let exchange = match exchange {
             Ok(exchange) => exchange,
-            Err(error) => return Saved::unsaved(&error),
+            Err(error) => return SaveOutcome::unsaved(&error),
         };
         saver.save(&exchange, &|waited| self.gives_up_lock(waited))
     }

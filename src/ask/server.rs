@@ -8,7 +8,7 @@ use crate::server::discover;
 use crate::server::target::Target;
 use crate::server::whom::{self, Answerer, Claim, Model};
 use crate::session;
-use crate::session::rules::Found;
+use crate::session::rules::ReadOutcome;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Cached;
 
@@ -59,7 +59,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
 pub fn choose(
     plan: &Plan,
     early: Option<Target>,
-    found: &Found,
+    found: &ReadOutcome,
     at: Timestamp,
     notes: &Notes,
 ) -> Result<Target, Error> {
@@ -82,7 +82,7 @@ pub fn choose(
 }
 
 /// The claim of a conversation about who answers.
-fn claim_of<'a>(found: &'a Found, at: Timestamp, plan: &Plan) -> Claim<'a> {
+fn claim_of<'a>(found: &'a ReadOutcome, at: Timestamp, plan: &Plan) -> Claim<'a> {
     let Ok(Some(conversation)) = found else {
         return Claim::None;
     };

@@ -96,18 +96,18 @@ pub struct MarkdownReader {
 #[derive(Debug, Clone, Copy)]
 enum LineState {
     /// Nothing yet.
-    Start(Start),
+    Start(LineStart),
     /// The kind, which stays the same whatever follows.
     Decided(LineKind),
     /// It opens fenced code, unless more backticks follow.
     Opening(OpenFence),
     /// It is within the code of this fence.
-    Fenced(OpenFence, Fenced),
+    Fenced(OpenFence, FencedStart),
 }
 
 /// The start of a line, after its blanks and markers.
 #[derive(Debug, Clone, Copy)]
-enum Start {
+enum LineStart {
     Nothing,
     /// A marker of a list, if a blank follows.
     Marker,
@@ -121,7 +121,7 @@ enum Start {
 
 /// The start of a line of fenced code, after its blanks and markers.
 #[derive(Debug, Clone, Copy)]
-enum Fenced {
+enum FencedStart {
     Nothing,
     /// The closing fence, if it is long enough and only blanks follow: its length.
     Fence(usize),
@@ -144,8 +144,8 @@ impl BlockContext {
 impl MarkdownReader {
     pub fn new(context: BlockContext) -> MarkdownReader {
         let state = match context.fence {
-            Some(fence) => LineState::Fenced(fence, Fenced::Nothing),
-            None => LineState::Start(Start::Nothing),
+            Some(fence) => LineState::Fenced(fence, FencedStart::Nothing),
+            None => LineState::Start(LineStart::Nothing),
         };
         MarkdownReader {
             state,
@@ -188,11 +188,11 @@ impl MarkdownReader {
             LineState::Start(_) => LineKind::Margin,
             LineState::Decided(kind) => kind,
             LineState::Opening(fence) => LineKind::Opening(fence),
-            LineState::Fenced(_, Fenced::Nothing) => LineKind::Code(CodePart::Margin),
-            LineState::Fenced(_, Fenced::Fence(_) | Fenced::FenceAndBlank) => {
+            LineState::Fenced(_, FencedStart::Nothing) => LineKind::Code(CodePart::Margin),
+            LineState::Fenced(_, FencedStart::Fence(_) | FencedStart::FenceAndBlank) => {
                 LineKind::Code(CodePart::MayClose)
             }
-            LineState::Fenced(_, Fenced::Text) => LineKind::Code(CodePart::Text),
+            LineState::Fenced(_, FencedStart::Text) => LineKind::Code(CodePart::Text),
         }
     }
 
@@ -219,33 +219,35 @@ impl MarkdownReader {
     fn kind_at_end(&self) -> LineKind {
         match self.state {
             // Only markers make an empty item or a line of a quote.
-            LineState::Start(Start::Nothing) => LineKind::Margin,
-            LineState::Start(Start::Fence(character, length)) if length >= MIN_FENCE => {
+            LineState::Start(LineStart::Nothing) => LineKind::Margin,
+            LineState::Start(LineStart::Fence(character, length)) if length >= MIN_FENCE => {
                 LineKind::Opening(self.fence(character, length))
             }
             LineState::Start(_) => LineKind::Prose,
-            LineState::Fenced(_, Fenced::FenceAndBlank) => LineKind::Closing,
-            LineState::Fenced(fence, Fenced::Fence(length)) if length >= fence.length => {
+            LineState::Fenced(_, FencedStart::FenceAndBlank) => LineKind::Closing,
+            LineState::Fenced(fence, FencedStart::Fence(length)) if length >= fence.length => {
                 LineKind::Closing
             }
-            LineState::Fenced(_, Fenced::Fence(_)) => LineKind::Code(CodePart::Text),
+            LineState::Fenced(_, FencedStart::Fence(_)) => LineKind::Code(CodePart::Text),
             LineState::Decided(_) | LineState::Opening(_) | LineState::Fenced(..) => self.kind(),
         }
     }
 
     /// Reads a character before which only blanks and markers have come, and what the line starts with.
-    fn push_start(&mut self, start: Start, character: char) {
+    fn push_start(&mut self, start: LineStart, character: char) {
         self.state = match start {
-            Start::Nothing => self.begin_text(character),
-            Start::Number if character.is_ascii_digit() => LineState::Start(start),
-            Start::Number if matches!(character, '.' | ')') => LineState::Start(Start::Marker),
-            Start::Hashes(count) if character == '#' && count < MAX_LEVEL => {
-                LineState::Start(Start::Hashes(count + 1))
+            LineStart::Nothing => self.begin_text(character),
+            LineStart::Number if character.is_ascii_digit() => LineState::Start(start),
+            LineStart::Number if matches!(character, '.' | ')') => {
+                LineState::Start(LineStart::Marker)
             }
-            Start::Fence(mark, length) if character == mark => {
-                LineState::Start(Start::Fence(mark, length + 1))
+            LineStart::Hashes(count) if character == '#' && count < MAX_LEVEL => {
+                LineState::Start(LineStart::Hashes(count + 1))
             }
-            Start::Fence(mark, length) if length >= MIN_FENCE => {
+            LineStart::Fence(mark, length) if character == mark => {
+                LineState::Start(LineStart::Fence(mark, length + 1))
+            }
+            LineStart::Fence(mark, length) if length >= MIN_FENCE => {
                 LineState::Opening(self.fence(mark, length))
             }
             _ => LineState::Decided(LineKind::Prose),
@@ -267,27 +269,27 @@ impl MarkdownReader {
             '>' => {
                 self.is_marked = true;
                 self.quotes += 1;
-                LineState::Start(Start::Nothing)
+                LineState::Start(LineStart::Nothing)
             }
-            '-' | '*' | '+' => LineState::Start(Start::Marker),
-            '0'..='9' => LineState::Start(Start::Number),
-            '#' => LineState::Start(Start::Hashes(1)),
-            '`' | '~' => LineState::Start(Start::Fence(character, 1)),
+            '-' | '*' | '+' => LineState::Start(LineStart::Marker),
+            '0'..='9' => LineState::Start(LineStart::Number),
+            '#' => LineState::Start(LineStart::Hashes(1)),
+            '`' | '~' => LineState::Start(LineStart::Fence(character, 1)),
             _ => LineState::Decided(LineKind::Prose),
         }
     }
 
     /// Reads a blank after what the line starts with.
-    fn end_start(&mut self, start: Start) {
+    fn end_start(&mut self, start: LineStart) {
         self.state = match start {
-            Start::Nothing => LineState::Start(start),
-            Start::Marker => {
+            LineStart::Nothing => LineState::Start(start),
+            LineStart::Marker => {
                 self.is_marked = true;
                 self.in_list = true;
-                LineState::Start(Start::Nothing)
+                LineState::Start(LineStart::Nothing)
             }
-            Start::Hashes(_) if self.may_be_heading() => LineState::Decided(LineKind::Heading),
-            Start::Fence(mark, length) if length >= MIN_FENCE => {
+            LineStart::Hashes(_) if self.may_be_heading() => LineState::Decided(LineKind::Heading),
+            LineStart::Fence(mark, length) if length >= MIN_FENCE => {
                 LineState::Opening(self.fence(mark, length))
             }
             _ => LineState::Decided(LineKind::Prose),
@@ -309,15 +311,19 @@ impl MarkdownReader {
     }
 
     /// Reads a character of a line within fenced code.
-    fn push_fenced(&mut self, fence: OpenFence, fenced: Fenced, character: char) {
+    fn push_fenced(&mut self, fence: OpenFence, fenced: FencedStart, character: char) {
         let next = match fenced {
-            Fenced::Nothing => return self.push_margin(fence, character),
-            Fenced::Fence(length) if character == fence.character => Fenced::Fence(length + 1),
-            Fenced::Fence(length) if length >= fence.length && is_blank(character) => {
-                Fenced::FenceAndBlank
+            FencedStart::Nothing => return self.push_margin(fence, character),
+            FencedStart::Fence(length) if character == fence.character => {
+                FencedStart::Fence(length + 1)
             }
-            Fenced::FenceAndBlank if is_blank(character) => fenced,
-            Fenced::Fence(_) | Fenced::FenceAndBlank | Fenced::Text => Fenced::Text,
+            FencedStart::Fence(length) if length >= fence.length && is_blank(character) => {
+                FencedStart::FenceAndBlank
+            }
+            FencedStart::FenceAndBlank if is_blank(character) => fenced,
+            FencedStart::Fence(_) | FencedStart::FenceAndBlank | FencedStart::Text => {
+                FencedStart::Text
+            }
         };
         self.state = LineState::Fenced(fence, next);
     }
@@ -336,9 +342,9 @@ impl MarkdownReader {
             // The block quote with the code has ended.
             self.state = self.begin_text(character);
         } else if character == fence.character && is_near_fence {
-            self.state = LineState::Fenced(fence, Fenced::Fence(1));
+            self.state = LineState::Fenced(fence, FencedStart::Fence(1));
         } else {
-            self.state = LineState::Fenced(fence, Fenced::Text);
+            self.state = LineState::Fenced(fence, FencedStart::Text);
         }
     }
 }

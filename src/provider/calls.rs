@@ -152,7 +152,7 @@ struct Assembly {
     last: usize,
     /// Whether some fragment does not begin with all of the one before it.
     goes_on: bool,
-    scan: Scan,
+    scan: JsonScan,
 }
 
 impl Assembly {
@@ -195,7 +195,7 @@ impl Assembly {
 
 /// A search for the end of JSON that grows. It reads each byte once.
 #[derive(Debug, Default)]
-struct Scan {
+struct JsonScan {
     /// Up to where it has been read.
     at: usize,
     /// Where it begins, after whitespace.
@@ -207,7 +207,7 @@ struct Scan {
     is_valid: Option<bool>,
 }
 
-impl Scan {
+impl JsonScan {
     /// Whether the text is one value of JSON. It only grows between calls.
     fn is_complete(&mut self, json: &str) -> bool {
         let bytes = json.as_bytes();
@@ -259,7 +259,7 @@ fn is_json(bytes: &[u8]) -> bool {
 
 /// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
 /// gives each fragment of a call another id, but only the first fragment has a name.
-fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut Scan) -> bool {
+fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> bool {
     if fragment.name.is_empty() || call.name.is_empty() {
         return false;
     }
@@ -471,7 +471,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_scan_finds_what_is_json(pieces in prop::collection::vec("[\\[\\]{}\",: \\\\1a]{0,3}", 0..9)) {
-            let (mut text, mut scan) = (String::new(), Scan::default());
+            let (mut text, mut scan) = (String::new(), JsonScan::default());
             for piece in pieces {
                 text.push_str(&piece);
                 prop_assert_eq!(scan.is_complete(&text), is_json(text.as_bytes()), "{}", text);

@@ -206,7 +206,7 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
 /// An event of a stream, or a complete answer, as far as q reads it. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Generated<'a> {
+struct GeneratedContent<'a> {
     #[serde(borrow)]
     candidates: Entries<Candidate<'a>>,
     error: Json<'a>,
@@ -294,7 +294,7 @@ fn usage_of(counts: &Counts) -> Usage {
 
 /// Reads an event of a stream, or a complete answer.
 fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
-    let event: Object<Generated> = serde_json::from_str(data)?;
+    let event: Object<GeneratedContent> = serde_json::from_str(data)?;
     let event = event.0.unwrap_or_default();
     let candidates = event
         .candidates

@@ -71,28 +71,28 @@ struct ModelEntry<'a> {
     /// Anthropic's word for what has become of it.
     lifecycle: Text<'a>,
     /// In the list of llama.cpp's router.
-    status: Loaded,
+    status: LoadedField,
     /// In LM Studio's own list, as is the type.
-    state: Loaded,
-    loaded: Loaded,
-    r#type: Chats,
-    task: Chats,
-    labels: Chats,
-    capabilities: Chats,
-    architecture: Chats,
+    state: LoadedField,
+    loaded: LoadedField,
+    r#type: ChatField,
+    task: ChatField,
+    labels: ChatField,
+    capabilities: ChatField,
+    architecture: ChatField,
 }
 
 /// The field that says whether a model is in memory. One that sleeps wakes at once.
 #[derive(Default)]
-struct Loaded(bool);
+struct LoadedField(bool);
 
-impl<'de> Deserialize<'de> for Loaded {
-    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Loaded, D::Error> {
+impl<'de> Deserialize<'de> for LoadedField {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<LoadedField, D::Error> {
         let json = <&RawValue>::deserialize(field)?.get();
         let status: Object<ModelStatus> = serde_json::from_str(json).unwrap_or_default();
         let value = status.0.unwrap_or_default().value;
         let is_loaded = |word: &str| matches!(word, "loaded" | "sleeping");
-        Ok(Loaded(
+        Ok(LoadedField(
             json == "true" || is_loaded(json.trim_matches('"')) || is_loaded(&value),
         ))
     }
@@ -107,7 +107,7 @@ struct ModelStatus<'a> {
 
 /// The field that says whether a model can chat.
 #[derive(Default)]
-struct Chats(Option<bool>);
+struct ChatField(Option<bool>);
 
 /// What fields say of models that chat, in the words of LM Studio, Ollama, Mistral and others.
 const CHATS: &[&str] = &[
@@ -125,16 +125,16 @@ const CANNOT_CHAT: &[&str] = &["embed", "rerank", "transcri", "speech"];
 /// What the names of models have that cannot chat, where the list does not tell.
 const NAMES_WITHOUT_CHAT: &[&str] = &["embed", "rerank", "bge-", "whisper"];
 
-impl<'de> Deserialize<'de> for Chats {
-    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Chats, D::Error> {
+impl<'de> Deserialize<'de> for ChatField {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<ChatField, D::Error> {
         let json = <&RawValue>::deserialize(field)?.get();
         let mut words = Vec::new();
         add_words_of(&lenient::value(json).unwrap_or_default(), &mut words);
         if words.iter().any(|word| CHATS.contains(&word.as_str())) {
-            return Ok(Chats(Some(true)));
+            return Ok(ChatField(Some(true)));
         }
         let cannot_chat = words.iter().any(|word| has_any(word, CANNOT_CHAT));
-        Ok(Chats(cannot_chat.then_some(false)))
+        Ok(ChatField(cannot_chat.then_some(false)))
     }
 }
 

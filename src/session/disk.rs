@@ -8,18 +8,18 @@ use super::conversation::Conversation;
 use super::directory::{self, ENDING, StateDirectory, UNREADABLE, is_missing};
 use super::format::{self, MAX_SIZE};
 use super::name::{self, BEFORE_NUMBER};
-use super::rules::{FileKind, Found};
+use super::rules::{FileKind, ReadOutcome};
 use super::timestamp::Timestamp;
 use crate::text::search::Word;
 use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, ReadFailure, Temporary, rename_new};
 
 /// Reads what is at a path. A dangling link is nothing.
-pub fn read(path: &Path) -> Found {
+pub fn read(path: &Path) -> ReadOutcome {
     read_again(path, None)
 }
 
 /// Reads what is at a path. A file that still has the bytes of a known conversation is not parsed again.
-pub fn read_again(path: &Path, known: Option<&Conversation>) -> Found {
+pub fn read_again(path: &Path, known: Option<&Conversation>) -> ReadOutcome {
     if let Some(known) = known
         && let Some(source) = &known.source
         && whole_file::has(path, source.as_bytes())
@@ -35,7 +35,7 @@ pub fn read_again(path: &Path, known: Option<&Conversation>) -> Found {
 
 /// Reads what is at a path, if it may have all of these words. A file that lacks one is parsed only if it does not look like
 /// one of q's.
-pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> Found {
+pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> ReadOutcome {
     let Some(bytes) = read_bytes(path)? else {
         return Ok(None);
     };

@@ -11,7 +11,7 @@ use crate::text::age;
 use crate::whole_file::ReadFailure;
 
 /// What was found at the path of a conversation; `None` means that there is no file.
-pub type Found = Result<Option<Conversation>, ReadFailure>;
+pub type ReadOutcome = Result<Option<Conversation>, ReadFailure>;
 
 /// The kind of a file, by its name and its directory alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +41,7 @@ pub enum Owner {
 
 /// The time when the daily sweep removes a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Swept {
+pub enum SweepTime {
     Never,
     /// Once it was not used for longer than `keep`.
     AfterKeep,
@@ -56,7 +56,7 @@ pub struct FileRule {
     pub owner: Owner,
     /// Whether it is a conversation of the directory, or a link to one.
     pub is_conversation: bool,
-    pub swept: Swept,
+    pub swept: SweepTime,
 }
 
 const FILE_RULES: [FileRule; 6] = [
@@ -65,42 +65,42 @@ const FILE_RULES: [FileRule; 6] = [
         kind: FileKind::Link,
         owner: Owner::Q,
         is_conversation: true,
-        swept: Swept::AfterKeep,
+        swept: SweepTime::AfterKeep,
     },
     // Nobody has named it, so it goes once nobody has used it for long.
     FileRule {
         kind: FileKind::AutoNamed,
         owner: Owner::Q,
         is_conversation: true,
-        swept: Swept::AfterKeep,
+        swept: SweepTime::AfterKeep,
     },
     // A backup goes as if it had an id, also where its conversation has a name.
     FileRule {
         kind: FileKind::Backup,
         owner: Owner::Q,
         is_conversation: true,
-        swept: Swept::AfterKeep,
+        swept: SweepTime::AfterKeep,
     },
     // A named conversation never expires.
     FileRule {
         kind: FileKind::Named,
         owner: Owner::User,
         is_conversation: true,
-        swept: Swept::Never,
+        swept: SweepTime::Never,
     },
     // A run that was killed may have left it.
     FileRule {
         kind: FileKind::Temporary,
         owner: Owner::Q,
         is_conversation: false,
-        swept: Swept::AfterADay,
+        swept: SweepTime::AfterADay,
     },
     // What others have made stays, whatever its name is.
     FileRule {
         kind: FileKind::External,
         owner: Owner::User,
         is_conversation: false,
-        swept: Swept::Never,
+        swept: SweepTime::Never,
     },
 ];
 
@@ -254,7 +254,7 @@ pub fn of_question(reference: &ConversationRef, kind: FileKind) -> &'static Ques
 
 /// Whether a conversation is removed once another one is current in its place, where the settings keep none. What could not
 /// be read is not: its bytes may be all that is left of it.
-pub fn is_removed_when_left(kind: FileKind, found: &Found) -> bool {
+pub fn is_removed_when_left(kind: FileKind, found: &ReadOutcome) -> bool {
     of_file(kind).owner == Owner::Q && found.is_ok()
 }
 
@@ -347,7 +347,7 @@ pub struct AnsweredBy {
 /// why it is saved in one of its own.
 pub(super) fn decide(
     intent: &Intent,
-    found: Found,
+    found: ReadOutcome,
     exchange: &Exchange,
     responder: &AnsweredBy,
     rules: &Rules,
@@ -388,7 +388,7 @@ pub(super) fn decide(
 }
 
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub fn obstacle(found: &Found, responder: &AnsweredBy, rules: &Rules) -> Option<String> {
+pub fn obstacle(found: &ReadOutcome, responder: &AnsweredBy, rules: &Rules) -> Option<String> {
     let conversation = match found {
         Ok(Some(conversation)) => conversation,
         Ok(None) => return Some("there is no conversation to continue".to_owned()),
@@ -451,7 +451,12 @@ mod tests {
     }
 
     /// What is done to what is found, as one word.
-    fn action(intent: &Intent, found: Found, exchange: &Exchange, pairs: usize) -> &'static str {
+    fn action(
+        intent: &Intent,
+        found: ReadOutcome,
+        exchange: &Exchange,
+        pairs: usize,
+    ) -> &'static str {
         let responder = asked("openai", Some("m"), 9);
         let rules = Rules { pairs, ..RULES };
         match decide(intent, found, exchange, &responder, &rules) {
@@ -486,7 +491,7 @@ mod tests {
         let idle = || changed(|found| found.updated = moment(-25 * HOUR));
         let own = || changed(|found| found.system = Some("own".to_owned()));
         let nothing = || Ok(None);
-        type Row<'a> = (&'a str, &'a dyn Fn() -> Found, &'a str);
+        type Row<'a> = (&'a str, &'a dyn Fn() -> ReadOutcome, &'a str);
         let intents = [
             Intent::New,
             follow,
@@ -537,12 +542,12 @@ mod tests {
     fn each_kind_of_file_has_an_owner_and_a_time_to_go() {
         use FileKind::*;
         for (kind, owner, is_conversation, swept) in [
-            (Link, Owner::Q, true, Swept::AfterKeep),
-            (AutoNamed, Owner::Q, true, Swept::AfterKeep),
-            (Backup, Owner::Q, true, Swept::AfterKeep),
-            (Named, Owner::User, true, Swept::Never),
-            (Temporary, Owner::Q, false, Swept::AfterADay),
-            (External, Owner::User, false, Swept::Never),
+            (Link, Owner::Q, true, SweepTime::AfterKeep),
+            (AutoNamed, Owner::Q, true, SweepTime::AfterKeep),
+            (Backup, Owner::Q, true, SweepTime::AfterKeep),
+            (Named, Owner::User, true, SweepTime::Never),
+            (Temporary, Owner::Q, false, SweepTime::AfterADay),
+            (External, Owner::User, false, SweepTime::Never),
         ] {
             let rule = of_file(kind);
             let found = (rule.kind, rule.owner, rule.is_conversation, rule.swept);

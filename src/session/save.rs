@@ -33,7 +33,7 @@ pub struct Saver {
 
 /// The result of a save: where the exchange is, or why it is nowhere.
 #[derive(Default)]
-pub struct Saved {
+pub struct SaveOutcome {
     /// The file that contains it; `None` if it was not saved.
     pub path: Option<PathBuf>,
     /// The value for `-s` that names its conversation.
@@ -44,19 +44,19 @@ pub struct Saved {
     pub note: Option<String>,
 }
 
-impl Saved {
+impl SaveOutcome {
     /// It was not saved, for this reason.
-    pub fn unsaved(reason: &dyn Display) -> Saved {
-        Saved {
+    pub fn unsaved(reason: &dyn Display) -> SaveOutcome {
+        SaveOutcome {
             note: Some(format!("this exchange was not saved: {reason}")),
-            ..Saved::default()
+            ..SaveOutcome::default()
         }
     }
 }
 
 impl Saver {
     /// Saves an exchange.
-    pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> Saved {
+    pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> SaveOutcome {
         let directory = &self.handle.directory;
         let mut lock = None;
         let saved = self.save_locked(exchange, give_up, &mut lock);
@@ -66,7 +66,7 @@ impl Saver {
         if directory.prepare().is_ok() {
             sweep::sweep_if_due(directory, &self.rules, self.cache.as_deref());
         }
-        saved.unwrap_or_else(|error| Saved::unsaved(&error))
+        saved.unwrap_or_else(|error| SaveOutcome::unsaved(&error))
     }
 
     /// Reads the conversation again under the lock, and saves the exchange where it belongs now. The caller gets the lock, and
@@ -76,7 +76,7 @@ impl Saver {
         exchange: &Exchange,
         give_up: GiveUp,
         lock: &mut Option<Lock>,
-    ) -> io::Result<Saved> {
+    ) -> io::Result<SaveOutcome> {
         let directory = &self.handle.directory;
         if directory.kind(&self.handle.path) != FileKind::External {
             directory.prepare()?;
@@ -113,7 +113,7 @@ impl Saver {
         path: PathBuf,
         mut conversation: Conversation,
         exchange: &Exchange,
-    ) -> io::Result<Saved> {
+    ) -> io::Result<SaveOutcome> {
         // One that has more already was continued by its id, and keeps them all.
         let is_trimmed = conversation.exchanges.len() <= self.rules.pairs;
         let replaces = matches!(self.intent, Intent::Again(_));
@@ -144,7 +144,7 @@ impl Saver {
     }
 
     /// Says where the exchange is, after making that conversation the current one if it is to be. A note says what failed.
-    fn finish(&self, path: PathBuf) -> Saved {
+    fn finish(&self, path: PathBuf) -> SaveOutcome {
         let id = self.handle.directory.id(&path);
         let mut note = None;
         if let Some(link) = &self.becomes_current
@@ -152,7 +152,7 @@ impl Saver {
         {
             note = self.make_current(link, &path, &id).err();
         }
-        Saved {
+        SaveOutcome {
             id: Some(id),
             path: Some(path),
             option: self.handle.which.option(),
@@ -177,14 +177,18 @@ impl Saver {
     }
 
     /// Saves in a conversation of its own, even if the lock could not be had.
-    fn save_separately(&self, exchange: &Exchange, reason: &dyn Display) -> io::Result<Saved> {
+    fn save_separately(
+        &self,
+        exchange: &Exchange,
+        reason: &dyn Display,
+    ) -> io::Result<SaveOutcome> {
         let directory = &self.handle.directory;
         directory.prepare()?;
         let draft = self.draft(exchange)?;
         let path = draft.create(directory)?;
         let id = directory.id(&path);
         let place = path.display();
-        Ok(Saved {
+        Ok(SaveOutcome {
             note: Some(format!(
                 "{reason}; saved as a separate conversation: {place}"
             )),

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::directory::{self, StateDirectory};
 use super::name::CURRENT;
-use super::rules::{FileKind, Rules, Shelter, Swept, of_file, shelter_of};
+use super::rules::{FileKind, Rules, Shelter, SweepTime, of_file, shelter_of};
 use super::{disk, lock};
 use crate::scratch;
 
@@ -128,9 +128,9 @@ fn is_old(directory: &StateDirectory, path: &Path, keep: Duration, now: SystemTi
         return matches!(directory::metadata(path), Ok(None));
     }
     let limit = match of_file(kind).swept {
-        Swept::Never => return false,
-        Swept::AfterKeep => keep,
-        Swept::AfterADay => INTERVAL,
+        SweepTime::Never => return false,
+        SweepTime::AfterKeep => keep,
+        SweepTime::AfterADay => INTERVAL,
     };
     age(path, now).is_some_and(|age| age > limit)
 }

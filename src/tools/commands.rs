@@ -176,7 +176,7 @@ fn execute(
 
 /// The output of a command. The threads that read it have references of their own until its end.
 #[derive(Default)]
-struct Written {
+struct CommandOutput {
     output: Vec<u8>,
     error: Vec<u8>,
     /// Whether the command wrote more than q reads.
@@ -186,8 +186,8 @@ struct Written {
 /// Reads a pipe on a thread, to its end or until there is too much.
 fn read_output(
     mut pipe: impl Read + Send + 'static,
-    written: &Arc<Mutex<Written>>,
-    bytes: fn(&mut Written) -> &mut Vec<u8>,
+    written: &Arc<Mutex<CommandOutput>>,
+    bytes: fn(&mut CommandOutput) -> &mut Vec<u8>,
 ) -> io::Result<()> {
     let written = Arc::clone(written);
     threads::start(move || {
@@ -204,7 +204,7 @@ fn read_output(
     })
 }
 
-impl Written {
+impl CommandOutput {
     /// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
     /// its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
     fn outcome(self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
@@ -214,8 +214,8 @@ impl Written {
         let status = status.filter(|_| !self.is_cut);
         let has_failed = status.is_some_and(|status| !status.success());
         let is_error = overrun.is_some() || has_failed;
-        let output = WrittenText::new(self.output);
-        let error = WrittenText::new(self.error);
+        let output = OutputText::new(self.output);
+        let error = OutputText::new(self.error);
         let has_odd_bytes = output.is_odd || error.is_odd;
         let is_cut = self.is_cut || output.is_cut || error.is_cut;
         let (output, error) = (output.text, error.text);
@@ -263,7 +263,7 @@ impl Written {
 }
 
 /// The output of a command as text.
-struct WrittenText {
+struct OutputText {
     text: String,
     /// Whether it had NUL or bytes that are not UTF-8.
     is_odd: bool,
@@ -271,13 +271,13 @@ struct WrittenText {
     is_cut: bool,
 }
 
-impl WrittenText {
+impl OutputText {
     /// Bytes as text, where NUL and what is not UTF-8 become U+FFFD.
-    fn new(bytes: Vec<u8>) -> WrittenText {
+    fn new(bytes: Vec<u8>) -> OutputText {
         let bytes = match String::from_utf8(bytes) {
             Ok(text) if text.contains('\0') => text.into_bytes(),
             Ok(text) => {
-                return WrittenText {
+                return OutputText {
                     text,
                     is_odd: false,
                     is_cut: false,
@@ -290,7 +290,7 @@ impl WrittenText {
             let odd = if chunk.invalid().is_empty() { "" } else { "\0" };
             for character in chunk.valid().chars().chain(odd.chars()) {
                 if text.len() >= MAX_OUTPUT {
-                    return WrittenText {
+                    return OutputText {
                         text,
                         is_odd: true,
                         is_cut: true,
@@ -303,7 +303,7 @@ impl WrittenText {
                 });
             }
         }
-        WrittenText {
+        OutputText {
             text,
             is_odd: true,
             is_cut: false,
@@ -382,9 +382,9 @@ mod tests {
 
     #[test]
     fn a_command_that_ends_at_its_timeout_has_ended_by_itself() {
-        let written = Written {
+        let written = CommandOutput {
             output: b"a\n".to_vec(),
-            ..Written::default()
+            ..CommandOutput::default()
         };
         let limit = Some(Duration::from_secs(1));
         let outcome = written.outcome(limit, Some(ExitStatus::default()));

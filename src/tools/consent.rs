@@ -147,18 +147,18 @@ impl Question<'_> {
             };
             // A terminal that fails gives no consent.
             let typed = self.ask_once(&screens[shown]);
-            let typed = typed.unwrap_or(Typed::Line(String::new()));
+            let typed = typed.unwrap_or(TerminalInput::Line(String::new()));
             shown += 1;
             let is_last = shown == screens.len();
             match typed {
-                Typed::Line(line) => match line.trim().to_lowercase().as_str() {
+                TerminalInput::Line(line) => match line.trim().to_lowercase().as_str() {
                     "y" | "yes" if is_last => return Decision::Yes,
                     "a" | "always" if is_last => return Decision::Always,
                     "v" | "view" if !is_last => (),
                     _ => return Decision::No,
                 },
                 // Anything may be on the screen now.
-                Typed::Stop => shown = 0,
+                TerminalInput::Stop => shown = 0,
             }
             // On a screen of another size the rows would not be where they are counted.
             let current = unix::terminal_size(&self.terminal);
@@ -171,7 +171,7 @@ impl Question<'_> {
 
     /// Shows one screenful, and reads the line that is typed after that. Ctrl-Z stops q here; other programs may then use the
     /// terminal, and another q may ask.
-    fn ask_once(&mut self, screen: &str) -> io::Result<Typed> {
+    fn ask_once(&mut self, screen: &str) -> io::Result<TerminalInput> {
         let mut terminal = &self.terminal;
         self.notes.spinner().erase_line();
         unix::discard_input(terminal);
@@ -180,7 +180,7 @@ impl Question<'_> {
             && !lock.wait_for_input()
         {
             lock.stop();
-            return Ok(Typed::Stop);
+            return Ok(TerminalInput::Stop);
         }
         let mut answer = String::new();
         let read = BufReader::new(terminal).read_line(&mut answer);
@@ -188,12 +188,12 @@ impl Question<'_> {
             // The end of input, from Ctrl-D, leaves the cursor after the question.
             let _ = terminal.write_all(b"\n");
         }
-        read.map(|_| Typed::Line(answer))
+        read.map(|_| TerminalInput::Line(answer))
     }
 }
 
 /// The input after a question.
-enum Typed {
+enum TerminalInput {
     Line(String),
     /// Ctrl-Z.
     Stop,

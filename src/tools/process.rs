@@ -89,11 +89,11 @@ pub type ReportLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The process groups of all servers and commands, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
-pub struct ProcessGroups(Arc<Mutex<Running>>);
+pub struct ProcessGroups(Arc<Mutex<RunningGroups>>);
 
 /// The groups, as the threads share them.
 #[derive(Debug, Default)]
-struct Running {
+struct RunningGroups {
     groups: Vec<Group>,
     /// Since when q is about to end. From then on, no group is started.
     closed: Option<Instant>,
@@ -113,7 +113,7 @@ struct Group {
     scratch: Option<Scratch>,
 }
 
-impl Running {
+impl RunningGroups {
     fn has(&self, id: u32) -> bool {
         self.groups.iter().any(|group| group.id == id)
     }
