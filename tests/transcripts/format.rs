@@ -54,6 +54,10 @@ pub struct Output {
     pub status: String,
 }
 
+/// How the lines of a case begin that are several cases.
+const EACH: &str = "@each ";
+const ROWS: &str = "@rows ";
+
 /// How a line may begin that is no output.
 const MARKS: [&str; 8] = ["$ ", "> ", "! ", "= ", "@", "=== ", "# ", "\\"];
 
@@ -71,19 +75,15 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for part in parts {
         let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
-        let table = lines.strip_prefix("@rows ");
-        let texts = match table {
-            Some(table) => of_rows(title, table),
-            None => vec![(title.to_owned(), lines.to_owned())],
-        };
-        for (title, lines) in texts {
+        let is_row = lines.starts_with(EACH) || lines.starts_with(ROWS);
+        for (title, lines) in expanded(title, lines) {
             let full_name = format!("{name}: {title}");
             cases.push(Case {
                 path: path.to_owned(),
                 items: items(lines.lines(), &asked, &full_name),
                 full_name,
                 name: title,
-                is_row: table.is_some(),
+                is_row,
                 shared: shared.clone(),
             });
         }
@@ -91,32 +91,54 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     cases
 }
 
-/// A name and the lines of a case for each row of a table: names of columns, rows, and the lines that all rows have, in
-/// which the name of a column stands for its cell.
+/// A name and the lines of a case for each value of its `@each` and each row of its `@rows`; of a case without them itself.
+fn expanded(title: &str, lines: &str) -> Vec<(String, String)> {
+    if let Some(rest) = lines.strip_prefix(EACH) {
+        let (head, lines) = rest.split_once('\n').expect("lines below @each");
+        let (name, values) = head.split_once(" = ").expect("@each name = a | b");
+        let case = |value| {
+            let lines = filled(lines.lines(), &[name], &[value]);
+            expanded(&format!("{title}, {value}"), &lines)
+        };
+        return values.split(" | ").flat_map(case).collect();
+    }
+    match lines.strip_prefix(ROWS) {
+        Some(table) => of_rows(title, table),
+        None => vec![(title.to_owned(), lines.to_owned())],
+    }
+}
+
+/// The same for a table: names of columns, rows, and the lines that all rows have.
 fn of_rows(title: &str, table: &str) -> Vec<(String, String)> {
     let (columns, lines) = table.split_once('\n').expect("rows");
     let columns: Vec<&str> = columns.split(" | ").collect();
     let is_row = |line: &&str| line.starts_with("| ");
-    let common: Vec<&str> = lines.lines().skip_while(is_row).collect();
     let case = |row: &str| {
         let cells: Vec<&str> = row[2..].split(" | ").collect();
         assert_eq!(cells.len(), columns.len(), "{title}: {row}");
-        let mut text = String::new();
-        for line in &common {
-            let mut line = (*line).to_owned();
-            let mut is_left_out = false;
-            for (column, cell) in columns.iter().zip(&cells) {
-                let place = format!("<{column}>");
-                is_left_out |= *cell == "-" && line.contains(&place);
-                line = line.replace(&place, cell);
-            }
-            if !is_left_out {
-                push_line(&mut text, &line);
-            }
-        }
+        let common = lines.lines().skip_while(is_row);
+        let text = filled(common, &columns, &cells);
         (format!("{title}, {}", cells[0]), text)
     };
     lines.lines().take_while(is_row).map(case).collect()
+}
+
+/// Lines in which the name of a column stands for its cell. Those with a cell that is a dash are left out.
+fn filled<'a>(lines: impl Iterator<Item = &'a str>, columns: &[&str], cells: &[&str]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let mut line = line.to_owned();
+        let mut is_left_out = false;
+        for (column, cell) in columns.iter().zip(cells) {
+            let place = format!("<{column}>");
+            is_left_out |= *cell == "-" && line.contains(&place);
+            line = line.replace(&place, cell);
+        }
+        if !is_left_out {
+            push_line(&mut text, &line);
+        }
+    }
+    text
 }
 
 /// Puts what came of a case in its place in the file.
@@ -336,4 +358,23 @@ fn belongs(last: Option<&mut Item>, line: &str) -> Option<()> {
         Item::Other(_) => return None,
     }
     Some(())
+}
+
+/// A case for each value and each row, in which names stand for what it has. This is a trial of its own, as the runner has
+/// no others.
+pub fn check_expansion() {
+    let lines = "@each ask = new | -f\n@rows place | slot\n| here | -\n| there | t1\n@env Q_SESSION=<slot>\n$ q <ask> # <place>";
+    let expected = [
+        ("it works, new, here", "$ q new # here\n"),
+        (
+            "it works, new, there",
+            "@env Q_SESSION=t1\n$ q new # there\n",
+        ),
+        ("it works, -f, here", "$ q -f # here\n"),
+        ("it works, -f, there", "@env Q_SESSION=t1\n$ q -f # there\n"),
+    ];
+    let expected = expected.map(|(title, lines)| (title.to_owned(), lines.to_owned()));
+    assert_eq!(expanded("it works", lines), expected);
+    let alone = ("it works".to_owned(), "$ q hi\n".to_owned());
+    assert_eq!(expanded(&alone.0, &alone.1), [alone]);
 }

@@ -60,10 +60,18 @@ fn trials() -> Vec<Trial> {
         let cases = all_cases().into_iter().filter(|case| !case.is_row);
         return cases.map(trial).collect();
     }
-    each_way(|case, variant, _| {
+    let mut trials = each_way(|case, variant, _| {
         let play = || Stage::new(case, variant, None).play(case, false);
         quietly(play).map(drop)
-    })
+    });
+    let check = || {
+        quietly(|| {
+            format::check_expansion();
+            Ok(())
+        })
+    };
+    trials.push(Trial::test("the runner: cases of @each and @rows", check));
+    trials
 }
 
 /// The old program does in each case what today's does.
