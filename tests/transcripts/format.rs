@@ -91,7 +91,7 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     cases
 }
 
-/// A name and the lines of a case for each value of its `@each` and each row of its `@rows`; of a case without them itself.
+/// The name and the lines of a case, or of one for each value of its `@each` and each row of its `@rows`.
 fn expanded(title: &str, lines: &str) -> Vec<(String, String)> {
     if let Some(rest) = lines.strip_prefix(EACH) {
         let (head, lines) = rest.split_once('\n').expect("lines below @each");
@@ -102,14 +102,9 @@ fn expanded(title: &str, lines: &str) -> Vec<(String, String)> {
         };
         return values.split(" | ").flat_map(case).collect();
     }
-    match lines.strip_prefix(ROWS) {
-        Some(table) => of_rows(title, table),
-        None => vec![(title.to_owned(), lines.to_owned())],
-    }
-}
-
-/// The same for a table: names of columns, rows, and the lines that all rows have.
-fn of_rows(title: &str, table: &str) -> Vec<(String, String)> {
+    let Some(table) = lines.strip_prefix(ROWS) else {
+        return vec![(title.to_owned(), lines.to_owned())];
+    };
     let (columns, lines) = table.split_once('\n').expect("rows");
     let columns: Vec<&str> = columns.split(" | ").collect();
     let is_row = |line: &&str| line.starts_with("| ");
@@ -118,9 +113,9 @@ fn of_rows(title: &str, table: &str) -> Vec<(String, String)> {
         assert_eq!(cells.len(), columns.len(), "{title}: {row}");
         let common = lines.lines().skip_while(is_row);
         let text = filled(common, &columns, &cells);
-        (format!("{title}, {}", cells[0]), text)
+        expanded(&format!("{title}, {}", cells[0]), &text)
     };
-    lines.lines().take_while(is_row).map(case).collect()
+    lines.lines().take_while(is_row).flat_map(case).collect()
 }
 
 /// Lines in which the name of a column stands for its cell. Those with a cell that is a dash are left out.
@@ -360,18 +355,17 @@ fn belongs(last: Option<&mut Item>, line: &str) -> Option<()> {
     Some(())
 }
 
-/// A case for each value and each row, in which names stand for what it has. This is a trial of its own, as the runner has
-/// no others.
+/// Checks what `@each` and `@rows` become. The runner calls it as a trial, because it has no tests of its own.
 pub fn check_expansion() {
-    let lines = "@each ask = new | -f\n@rows place | slot\n| here | -\n| there | t1\n@env Q_SESSION=<slot>\n$ q <ask> # <place>";
+    let lines = "@rows place | slot\n| here | -\n| there | t1\n@each ask = new | -f\n@env Q_SESSION=<slot>\n$ q <ask> # <place>";
     let expected = [
-        ("it works, new, here", "$ q new # here\n"),
+        ("it works, here, new", "$ q new # here\n"),
+        ("it works, here, -f", "$ q -f # here\n"),
         (
-            "it works, new, there",
+            "it works, there, new",
             "@env Q_SESSION=t1\n$ q new # there\n",
         ),
-        ("it works, -f, here", "$ q -f # here\n"),
-        ("it works, -f, there", "@env Q_SESSION=t1\n$ q -f # there\n"),
+        ("it works, there, -f", "@env Q_SESSION=t1\n$ q -f # there\n"),
     ];
     let expected = expected.map(|(title, lines)| (title.to_owned(), lines.to_owned()));
     assert_eq!(expanded("it works", lines), expected);
