@@ -88,7 +88,7 @@ impl AskedModel {
                 "the conversation is with it".to_owned()
             }
             (_, Some(named)) => named.origin.to_string(),
-            (_, None) => format!("the first that can be asked; its key: {key}"),
+            (_, None) => format!("the first available; key: {key}"),
         };
         Ok(AskedModel {
             provider: Some(name.clone()),

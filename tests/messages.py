@@ -1,0 +1,34 @@
+"""Prints what q can say, file by file, so that somebody can read it aloud: python3 tests/messages.py. A text counts if it has three
+words or more and is in a string of the product; `{…}` stands for what is filled in."""
+
+import pathlib
+import re
+
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "src"
+STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+# The words by which errors of servers are recognized, and the lists that stand for a table.
+NO_MESSAGES = {"provider/failure/words.rs", "provider/failure/refused.rs", "provider/finish.rs", "text/synonyms.rs"}
+
+
+def messages(code):
+    code = code.split("#[cfg(test)]")[0]
+    code = re.sub(r"\\\n\s*", "", code)
+    for line in code.splitlines():
+        if line.lstrip().startswith("//"):
+            continue
+        for text in STRING.findall(line):
+            if len(re.findall(r"[A-Za-z’']{2,}", text)) > 2:
+                yield text
+
+
+def main():
+    for path in sorted(SOURCES.rglob("*.rs")):
+        name = path.relative_to(SOURCES).as_posix()
+        texts = list(dict.fromkeys(messages(path.read_text(encoding="utf-8"))))
+        if texts and name not in NO_MESSAGES:
+            print(f"\n{name}")
+            for text in texts:
+                print(f"    {text}")
+
+
+main()
