@@ -104,6 +104,8 @@ enum FileMatch {
 /// The conversations that are listed, and why a file could not be read.
 struct Listing {
     rows: Vec<Row>,
+    /// How many of the conversations that were read have a number.
+    counted: usize,
     /// How many files were not opened, because there is no room for them.
     unopened: usize,
     unread: Result<(), Error>,
@@ -133,14 +135,14 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         .directory
         .files(arguments.all)
         .map_err(Error::file)?;
-    let has_files = !files.is_empty();
     let Listing {
         rows,
         unopened,
         unread,
-    } = find_words(files, &words, &shown, &current, &context.notes);
+        ..
+    } = find_words(&files, &words, &shown, &current, &context.notes);
     let has_none = if words.is_empty() {
-        !has_files
+        files.is_empty()
     } else {
         rows.is_empty()
     };
@@ -201,19 +203,22 @@ fn said_of_names(words: &[OsString], directory: &StateDirectory) -> String {
 
 /// Reads files until there is no more room for their rows.
 fn find_words(
-    files: Vec<ConversationFile>,
+    files: &[ConversationFile],
     words: &[Word],
     shown: &ListOptions,
     current: &Handle,
     notes: &Notes,
 ) -> Listing {
-    let mut rows = Vec::new();
-    let mut unread = Ok(());
-    let mut counted = 0;
-    let mut unopened = &*files;
+    let mut listing = Listing {
+        rows: Vec::new(),
+        counted: 0,
+        unopened: files.len(),
+        unread: Ok(()),
+    };
+    let mut unopened = files;
     let turn = Mutex::new(());
-    while rows.len() < shown.room && !unopened.is_empty() {
-        let count = unopened.len().min(shown.room - rows.len());
+    while listing.rows.len() < shown.room && !unopened.is_empty() {
+        let count = unopened.len().min(shown.room - listing.rows.len());
         let (next, rest) = unopened.split_at(count);
         unopened = rest;
         let searched = threads::map(count, |index| {
@@ -223,31 +228,40 @@ fn find_words(
             look_into(file, words, shown, current)
         });
         for (file, found) in next.iter().zip(searched) {
-            match found {
-                Ok(FileMatch::Conversation(row)) => {
-                    let mut number = None;
-                    if !file.is_backup {
-                        counted += 1;
-                        number = Some(counted);
-                    }
-                    rows.extend(row.map(|row| Row { number, ..*row }));
-                }
-                // It was removed in the meantime.
-                Ok(FileMatch::Nothing) => {}
-                Err(ReadFailure::Unusable(reason)) => {
-                    notes.note(&format!("not listed: {}: {reason}", file.path.display()));
-                }
-                Err(ReadFailure::System(error)) => {
-                    let message = format!("not everything is listed: {error}");
-                    unread = Err(Error::file(message));
-                }
-            }
+            listing.add(file, found, notes);
         }
     }
-    Listing {
-        rows,
-        unopened: unopened.len(),
-        unread,
+    listing.unopened = unopened.len();
+    listing
+}
+
+impl Listing {
+    /// Adds what was found in a file. A note says if the file is not a conversation.
+    fn add(
+        &mut self,
+        file: &ConversationFile,
+        found: Result<FileMatch, ReadFailure>,
+        notes: &Notes,
+    ) {
+        match found {
+            Ok(FileMatch::Conversation(row)) => {
+                let mut number = None;
+                if !file.is_backup {
+                    self.counted += 1;
+                    number = Some(self.counted);
+                }
+                self.rows.extend(row.map(|row| Row { number, ..*row }));
+            }
+            // It was removed in the meantime.
+            Ok(FileMatch::Nothing) => {}
+            Err(ReadFailure::Unusable(reason)) => {
+                notes.note(&format!("not listed: {}: {reason}", file.path.display()));
+            }
+            Err(ReadFailure::System(error)) => {
+                let message = format!("not everything is listed: {error}");
+                self.unread = Err(Error::file(message));
+            }
+        }
     }
 }
 

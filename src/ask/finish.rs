@@ -100,7 +100,7 @@ impl Run<'_> {
     /// Saves an answer that came to its end, though perhaps to a limit, prints the rest, and returns how it ended.
     fn print_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
         // Text and its last newline do not wait for the disk.
-        let mut printed = match self.printer.printing {
+        let printed = match self.printer.printing {
             Printing::Live => self.printer.screen.end(),
             Printing::Whole => {
                 let text = self.record.lock().answer.text.clone();
@@ -109,35 +109,47 @@ impl Run<'_> {
             Printing::Items | Printing::Excerpt => Ok(()),
         };
         let saved = self.record.save(false, reply.end.incomplete_reason());
+        match (self.printer.printing, printed) {
+            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(reply, dialogue, &saved),
+            (Printing::Live | Printing::Whole, Ok(())) => check_complete(reply),
+            (Printing::Live | Printing::Whole, failed) => unless_reader_gone(failed),
+        }
+    }
+
+    /// Prints the part of a saved answer that was asked for, unless it is withheld because the answer is incomplete. Returns how
+    /// the answer ended.
+    fn print_excerpt(
+        &self,
+        reply: &Reply,
+        dialogue: &Dialogue,
+        saved: &SaveOutcome,
+    ) -> Result<(), Error> {
+        let is_terminal = self.printer.screen.is_terminal;
         let complete = check_complete(reply);
-        if matches!(self.printer.printing, Printing::Items | Printing::Excerpt) {
-            if let Err(mut error) = complete.clone()
-                && self
-                    .output
-                    .withholds_incomplete(self.printer.screen.is_terminal)
-            {
-                error.kind = ErrorKind::Withheld;
-                return Err(advise_last(error, &saved));
-            }
-            // A signal must not wait until the excerpt is made.
-            let answer = self.record.take_answer();
-            let excerpt = self.excerpt(&answer, reply, dialogue, &saved);
-            self.record.put_back(answer);
-            let Excerpt { text, verdict } = excerpt?;
-            printed = self.printer.screen.print(&text);
-            if let Some(verdict) = verdict {
-                unless_reader_gone(printed)?;
-                self.report_verdict(&verdict);
-                return verdict.to_result().map_err(|mut error| {
-                    error.redact(&Secrets::from_iter(self.target.key()));
-                    error
-                });
-            }
+        if let Err(mut error) = complete.clone()
+            && self.output.withholds_incomplete(is_terminal)
+        {
+            error.kind = ErrorKind::Withheld;
+            return Err(advise_last(error, saved));
         }
-        match printed {
-            Ok(()) => complete,
-            failed => unless_reader_gone(failed),
-        }
+        // A signal must not wait until the excerpt is made.
+        let answer = self.record.take_answer();
+        let excerpt = self.excerpt(&answer, reply, dialogue, saved);
+        self.record.put_back(answer);
+        let Excerpt { text, verdict } = excerpt?;
+        let printed = self.printer.screen.print(&text);
+        let Some(verdict) = verdict else {
+            return match printed {
+                Ok(()) => complete,
+                failed => unless_reader_gone(failed),
+            };
+        };
+        unless_reader_gone(printed)?;
+        self.report_verdict(&verdict);
+        verdict.to_result().map_err(|mut error| {
+            error.redact(&Secrets::from_iter(self.target.key()));
+            error
+        })
     }
 
     /// The text that is printed of an answer that has been saved.

@@ -117,22 +117,8 @@ impl InputReader {
                 Err(error) => return Err(error),
             }
         }
-        match &unreadable[..] {
-            [] => {}
-            [reason] => self.notes.note(&format!("cannot read {reason}; skipped")),
-            [first, ..] => self.notes.note(&format!(
-                "cannot read {} files ({first}); they are left out",
-                unreadable.len()
-            )),
-        }
-        match &left_out[..] {
-            [] => {}
-            [reason] => self.notes.note(&format!("{reason}; skipped")),
-            reasons => self.notes.note(&format!(
-                "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped",
-                reasons.len()
-            )),
-        }
+        self.note_unreadable(&unreadable);
+        self.note_binary(&left_out);
         self.note_empty();
         if self.files.len() == count_before {
             return Err(nothing_named(name, named.ignored, named.files.is_empty()));
@@ -145,6 +131,30 @@ impl InputReader {
                 .note(&format!("{count} ignored files were skipped")),
         }
         Ok(())
+    }
+
+    /// Notes which files cannot be read, by the reasons.
+    fn note_unreadable(&self, reasons: &[String]) {
+        match reasons {
+            [] => {}
+            [reason] => self.notes.note(&format!("cannot read {reason}; skipped")),
+            [first, ..] => self.notes.note(&format!(
+                "cannot read {} files ({first}); they are left out",
+                reasons.len()
+            )),
+        }
+    }
+
+    /// Notes which files are of no kind that q sends, by the reasons.
+    fn note_binary(&self, reasons: &[String]) {
+        match reasons {
+            [] => {}
+            [reason] => self.notes.note(&format!("{reason}; skipped")),
+            reasons => self.notes.note(&format!(
+                "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped",
+                reasons.len()
+            )),
+        }
     }
 
     /// Notes which files were empty: a command before may have failed.

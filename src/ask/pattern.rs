@@ -17,7 +17,7 @@ use crate::threads::lock;
 /// The most files that a pattern or a directory may name.
 const MAX_FILES: usize = 1_000;
 
-/// Stands for any directories, or none.
+/// Matches any directories, or none.
 const ANY_DIRECTORIES: &str = "**";
 
 /// As in a shell, `*` matches no slash and no hidden file.
@@ -142,28 +142,8 @@ impl FileSearch {
         if !root.is_dir() {
             return named;
         }
-        let mut walk = WalkBuilder::new(root);
-        walk.hidden(false).follow_links(self.follows_links);
-        // Git's rules are not applied by the walk, because it would not say how much it leaves out.
-        let rules = Mutex::new(walk.build_matchers());
-        walk.standard_filters(false);
         let ignored = Arc::new(AtomicUsize::default());
-        let (search, counter) = (self.clone(), Arc::clone(&ignored));
-        walk.filter_entry(move |entry| {
-            let is_directory = entry.path().is_dir();
-            if entry.depth() == 0 || !search.wants(entry, is_directory) {
-                return entry.depth() == 0;
-            }
-            let path = search.relative(entry.path());
-            let is_ignored = lock(&rules)
-                .iter_mut()
-                .any(|rule| rule.matched(path, is_directory).is_ignore());
-            if is_ignored {
-                counter.fetch_add(1, Ordering::Relaxed);
-            }
-            !is_ignored
-        });
-        for found in walk.build() {
+        for found in self.walk(root, &ignored).build() {
             match found {
                 Ok(entry) if entry.path().is_file() => {
                     named.files.push(self.shown(entry.path()).to_owned());
@@ -179,6 +159,31 @@ impl FileSearch {
         named.files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         named.ignored = ignored.load(Ordering::Relaxed);
         named
+    }
+
+    /// Makes the walk through the files that are meant and that git does not ignore, and counts those that it ignores.
+    fn walk(&self, root: &Path, ignored: &Arc<AtomicUsize>) -> WalkBuilder {
+        let mut walk = WalkBuilder::new(root);
+        walk.hidden(false).follow_links(self.follows_links);
+        // Git's rules are not applied by the walk, because it would not say how much it leaves out.
+        let rules = Mutex::new(walk.build_matchers());
+        walk.standard_filters(false);
+        let (search, counter) = (self.clone(), Arc::clone(ignored));
+        walk.filter_entry(move |entry| {
+            let is_directory = entry.path().is_dir();
+            if entry.depth() == 0 || !search.wants(entry, is_directory) {
+                return entry.depth() == 0;
+            }
+            let path = search.relative(entry.path());
+            let is_ignored = lock(&rules)
+                .iter_mut()
+                .any(|rule| rule.matched(path, is_directory).is_ignore());
+            if is_ignored {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            !is_ignored
+        });
+        walk
     }
 
     /// Whether a file is meant, or there may be such files below a directory.

@@ -87,22 +87,19 @@ impl Printer {
     /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
     pub fn take(&self, mut piece: Piece) -> Result<(), AnswerFailure> {
         let is_kept = self.record.push(&mut piece);
-        if self.printing != Printing::Live && !is_kept {
-            return Err(self.too_long());
+        match self.printing {
+            Printing::Live if piece.text.is_empty() => Ok(()),
+            Printing::Live => {
+                self.notes.spinner().stop();
+                let shown = self.screen.show(&piece.text);
+                shown.map_err(AnswerFailure::Unprinted)
+            }
+            Printing::Items | Printing::Whole | Printing::Excerpt if !is_kept => {
+                Err(self.too_long())
+            }
+            Printing::Items => self.print_items(&piece),
+            Printing::Whole | Printing::Excerpt => Ok(()),
         }
-        if self.printing == Printing::Items {
-            return self.print_items(&piece);
-        }
-        if self.printing != Printing::Live {
-            return Ok(());
-        }
-        if piece.text.is_empty() {
-            return Ok(());
-        }
-        self.notes.spinner().stop();
-        self.screen
-            .show(&piece.text)
-            .map_err(AnswerFailure::Unprinted)
     }
 
     /// Prints the items that end in a piece of the answer.

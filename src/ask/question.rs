@@ -3,7 +3,7 @@
 use super::input::{FileContent, QuestionInput};
 use super::verdict::{self, no_statement};
 use crate::error::Error;
-use crate::message::{Message, Role};
+use crate::message::{Attachment, Message, Role};
 use crate::text::{fence, non_blank};
 
 /// The question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets no
@@ -22,40 +22,23 @@ pub fn compose(
     let empty = Message::text(Role::User, "");
     let last = last.unwrap_or(&empty);
     let (last_files, last_rest) = fence::split_files(&last.text);
-    let mut parts = vec![last_files.to_owned()];
-    let mut attachments = last.attachments.clone();
-    if !input.files.is_empty() {
-        parts.clear();
-        attachments.clear();
-    }
-    for file in input.files {
-        match file {
-            FileContent::Text(fence) => parts.push(fence),
-            FileContent::Attachment(attachment) => attachments.push(attachment),
-        }
-    }
-
-    let mut input = input.text;
-    // The last input keeps its fence, if it has one.
-    let (mut last_input, mut last_words) = ("", "");
-    if last.input_alone {
-        input = input.or_else(|| non_blank(last_rest.to_owned()));
+    let (mut parts, attachments) = if input.files.is_empty() {
+        (vec![last_files.to_owned()], last.attachments.clone())
     } else {
-        (last_input, last_words) = fence::split_input(last_rest);
-    }
-    let mut words = words;
-    if is_statement {
-        words = words.map(|statement| verdict::question_about(&statement));
-        let earlier = non_blank(last_words.to_owned());
-        let again = || earlier.map(|statement| verdict::question_again(&statement));
-        words = Some(words.or_else(again).ok_or_else(no_statement)?);
-    }
-    let words = words.or_else(|| non_blank(last_words.to_owned()));
+        texts_and_attachments(input.files)
+    };
+    let last = LastParts::new(last, last_rest);
+    let words = if is_statement {
+        Some(question_of_statement(words, last.words)?)
+    } else {
+        words.or_else(|| non_blank(last.words.to_owned()))
+    };
+    let input = input.text.or(last.input_alone);
     let input_alone = words.is_none() && input.is_some();
     parts.push(match input {
         Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
         Some(input) => fence::around_input(&input),
-        None => last_input.to_owned(),
+        None => last.fenced_input.to_owned(),
     });
     parts.extend(words);
     let text = fence::join(parts.iter().map(String::as_str));
@@ -65,12 +48,62 @@ pub fn compose(
     })
 }
 
+/// The parts of the last question besides its files.
+struct LastParts<'a> {
+    /// The input that was the question.
+    input_alone: Option<String>,
+    /// The input in its fence, if there were words, too.
+    fenced_input: &'a str,
+    words: &'a str,
+}
+
+impl LastParts<'_> {
+    /// Divides `rest`, which is the text of the last question after its files.
+    fn new<'a>(last: &Message, rest: &'a str) -> LastParts<'a> {
+        if last.input_alone {
+            return LastParts {
+                input_alone: non_blank(rest.to_owned()),
+                fenced_input: "",
+                words: "",
+            };
+        }
+        let (fenced_input, words) = fence::split_input(rest);
+        LastParts {
+            input_alone: None,
+            fenced_input,
+            words,
+        }
+    }
+}
+
+/// Separates files that are text from the others.
+fn texts_and_attachments(files: Vec<FileContent>) -> (Vec<String>, Vec<Attachment>) {
+    let mut texts = Vec::new();
+    let mut attachments = Vec::new();
+    for file in files {
+        match file {
+            FileContent::Text(fence) => texts.push(fence),
+            FileContent::Attachment(attachment) => attachments.push(attachment),
+        }
+    }
+    (texts, attachments)
+}
+
+/// Makes a question of a statement, or of the words of the last question if there is none.
+fn question_of_statement(statement: Option<String>, last_words: &str) -> Result<String, Error> {
+    if let Some(statement) = statement {
+        return Ok(verdict::question_about(&statement));
+    }
+    let earlier = non_blank(last_words.to_owned()).ok_or_else(no_statement)?;
+    Ok(verdict::question_again(&earlier))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::message::tests::rows;
 
-    /// The text of a table, where some words stand for a file or a fence.
+    /// The text of a table, where some words mean a file or a fence.
     fn text(column: &str) -> String {
         let file = "<file name=\"a\">␊one␊</file>";
         let other = "<file name=\"b\">␊two␊</file>";

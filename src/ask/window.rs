@@ -12,7 +12,7 @@ use crate::settings::{History, Settings, Values};
 pub struct Window {
     /// Oldest first: those that are kept, then the newest ones.
     pub messages: Vec<Message>,
-    /// How many of them stand before the newest ones, because a question among them came with files or input.
+    /// How many of them are before the newest ones, because a question among them came with files or input.
     pub kept: usize,
     form: History,
     /// How many messages the conversation has.
@@ -35,12 +35,9 @@ struct SentPlaces {
 impl SentPlaces {
     /// The newest messages, and before them the newest exchanges that brought files or input. `--messages` is exact.
     fn new(exchanges: &[&Exchange], values: &Values, is_exact: bool) -> SentPlaces {
-        let total = exchanges
-            .iter()
-            .map(|exchange| exchange.entries.len())
-            .sum();
+        let total = count_messages(exchanges.iter().copied());
         let most = values.messages;
-        let mut first = usize::saturating_sub(total, most);
+        let mut first = total.saturating_sub(most);
         let mut kept = Vec::new();
         let mut end = total;
         for exchange in exchanges.iter().rev() {
@@ -81,26 +78,14 @@ impl Window {
         let entries = Vec::from_iter(sent.iter().flat_map(|exchange| &exchange.entries));
         let places = SentPlaces::new(&sent, values, is_exact);
         let mut room = values.max_history;
-        let mut messages = Vec::new();
-        for entry in entries[places.first..].iter().rev() {
-            let message = entry.entry().to_message();
-            let Some(rest) = room.checked_sub(message.text.len()) else {
-                break;
-            };
-            room = rest;
-            messages.push(message);
-        }
+        let messages = newest_messages(&entries[places.first..], &mut room);
         let wanted = entries.len() - places.first;
         let is_cut = messages.len() < wanted;
-        messages.reverse();
         let mut window = Window {
             messages,
             kept: 0,
             form: values.history,
-            total: exchanges
-                .iter()
-                .map(|exchange| exchange.entries.len())
-                .sum(),
+            total: count_messages(exchanges),
             cut: 0,
             slides_at: None,
         };
@@ -205,6 +190,26 @@ impl Window {
             ));
         }
     }
+}
+
+fn count_messages<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> usize {
+    let counts = exchanges.into_iter().map(|exchange| exchange.entries.len());
+    counts.sum()
+}
+
+/// Takes the newest messages, as far as there is room for their texts. Returns them with the oldest first.
+fn newest_messages(entries: &[&StoredEntry], room: &mut usize) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for entry in entries.iter().rev() {
+        let message = entry.entry().to_message();
+        let Some(rest) = room.checked_sub(message.text.len()) else {
+            break;
+        };
+        *room = rest;
+        messages.push(message);
+    }
+    messages.reverse();
+    messages
 }
 
 /// Messages as one, with all their attachments. The last one is the question.

@@ -34,7 +34,7 @@ pub enum Purpose {
 #[derive(Clone)]
 pub struct Handle {
     pub directory: StateDirectory,
-    /// A number of the list is replaced by the name, id or path that it stands for.
+    /// A number of the list is replaced by the name, id or path that it means.
     pub which: ConversationRef,
     purpose: Purpose,
     /// Its file, or a link to that.
@@ -52,31 +52,19 @@ pub fn find(
     if !matches!(which, ConversationRef::File(_)) {
         directory.check().map_err(Error::file)?;
     }
-    // A link that cannot be followed is looked at where it is.
-    let real = |link: &Path| {
-        let path = directory.read_link(link);
-        path.unwrap_or_else(|_| link.to_owned())
-    };
     let link = match which {
         ConversationRef::Current(name) => directory.path_of(name),
-        ConversationRef::Named(name) => {
-            let base = name::base(name);
-            // The backups of a name that is a link are those of what it leads to.
-            match directory.name_of(&real(&directory.path_of(base))) {
-                Some(id) => directory.path_of(&name.replacen(base, &id, 1)),
-                None => directory.path_of(name),
-            }
-        }
+        ConversationRef::Named(name) => path_of_name(directory, name),
         ConversationRef::Number(number) => with_number(directory, *number)?,
         ConversationRef::File(path) => directory.normalize(path),
     };
-    let mut path = real(&link);
+    let mut path = read_link_or_self(directory, &link);
     if purpose == Purpose::Ask && directory.is_in_place_of_link(&path) {
         // Asking waits for no lock. Where this cannot be done now, the file is read where it is.
         if let Ok(_lock) = lock::try_acquire(&directory.sessions) {
             let _ = disk::migrate_to_link(directory, &path);
         }
-        path = real(&path);
+        path = read_link_or_self(directory, &path);
     }
     let which = match which {
         ConversationRef::Number(_) => match directory.name_of(&path) {
@@ -85,15 +73,8 @@ pub fn find(
         },
         which => which.clone(),
     };
-    if purpose != Purpose::Look
-        && directory.kind(&path) == FileKind::External
-        && let Ok(metadata) = path.metadata()
-        && metadata.uid() != unix::effective_user()
-    {
-        // It would be replaced, and its user could not use it afterwards.
-        let path = path.display();
-        let error = Error::nothing(format!("{path} belongs to another user"));
-        return Err(error.advise("run q as that user, or continue a copy of the file"));
+    if purpose != Purpose::Look && directory.kind(&path) == FileKind::External {
+        check_owner(&path)?;
     }
     Ok(Handle {
         directory: directory.clone(),
@@ -102,6 +83,34 @@ pub fn find(
         link,
         path,
     })
+}
+
+/// Returns the file that a link leads to. A link that cannot be followed is looked at where it is.
+fn read_link_or_self(directory: &StateDirectory, link: &Path) -> PathBuf {
+    let path = directory.read_link(link);
+    path.unwrap_or_else(|_| link.to_owned())
+}
+
+/// Returns the path of the conversation with this name or id, or of a backup. The backups of a name that is a link are those of
+/// what it leads to.
+fn path_of_name(directory: &StateDirectory, name: &str) -> PathBuf {
+    let base = name::base(name);
+    let path = read_link_or_self(directory, &directory.path_of(base));
+    match directory.name_of(&path) {
+        Some(id) => directory.path_of(&name.replacen(base, &id, 1)),
+        None => directory.path_of(name),
+    }
+}
+
+/// Refuses a file of another user: it would be replaced, and that user could not use it afterwards.
+fn check_owner(path: &Path) -> Result<(), Error> {
+    match path.metadata() {
+        Ok(metadata) if metadata.uid() != unix::effective_user() => {
+            let error = Error::nothing(format!("{} belongs to another user", path.display()));
+            Err(error.advise("run q as that user, or continue a copy of the file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The conversation with this number in the list, which leaves out files that cannot be used.

@@ -81,7 +81,7 @@ enum Transport {
 }
 
 impl Connection {
-    /// Starts or reaches a server, and lists its tools. One that refuses the handshake is asked without one. Some programs end
+    /// Starts or reaches a server, and lists its tools. One that rejects the handshake is asked without one. Some programs end
     /// at the handshake, so they are started again for that.
     pub fn open(
         section: &ToolServer,
@@ -102,11 +102,7 @@ impl Connection {
         let agreed = connection.protocol().agree(answer);
         let introduction = match agreed {
             Ok(introduction) => {
-                let initialized = protocol::notification("notifications/initialized", json!({}));
-                connection.send(initialized)?;
-                if let Transport::Remote(http) = &connection.transport {
-                    http.listen();
-                }
+                connection.end_handshake()?;
                 introduction
             }
             Err(refusal) => {
@@ -123,20 +119,38 @@ impl Connection {
                 })?
             }
         };
-        let mut about = ServerInfo::new(&connection.protocol().revision, &introduction);
+        let about = connection.read_offer(section, &introduction)?;
+        Ok((connection, about))
+    }
+
+    /// Says that the handshake is over, and listens to what a remote server sends without being asked.
+    fn end_handshake(&self) -> Result<(), Failure> {
+        let initialized = protocol::notification("notifications/initialized", json!({}));
+        self.send(initialized)?;
+        if let Transport::Remote(http) = &self.transport {
+            http.listen();
+        }
+        Ok(())
+    }
+
+    /// Asks a server that has introduced itself for its tools. From then on it counts as started.
+    fn read_offer(
+        &mut self,
+        section: &ToolServer,
+        introduction: &Value,
+    ) -> Result<ServerInfo, Failure> {
+        let mut about = ServerInfo::new(&self.protocol().revision, introduction);
         if introduction["capabilities"]["tools"].is_object() {
-            about.tools = connection.list_tools(section)?;
+            about.tools = self.list_tools(section)?;
         }
         if about.tools.is_empty() {
-            return Err(connection.failure("offers no tools"));
+            return Err(self.failure("offers no tools"));
         }
-        let mut protocol = connection.protocol();
-        protocol.tools.clone_from(&about.tools);
-        drop(protocol);
-        if let Transport::Local(process) = &connection.transport {
+        self.protocol().tools.clone_from(&about.tools);
+        if let Transport::Local(process) = &self.transport {
             process.has_started();
         }
-        Ok((connection, about))
+        Ok(about)
     }
 
     /// Begins the conversation, and sends nothing yet.

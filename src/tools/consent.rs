@@ -18,9 +18,6 @@ use crate::unix;
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
 
-/// Says to the model that a call does not run because it cannot be asked about.
-const NOBODY: &str = "The call was refused: there is no terminal to ask on.";
-
 /// The calls that the user has agreed to in this run.
 pub struct Consent {
     /// Whether every call runs.
@@ -58,34 +55,8 @@ impl Consent {
         if offer.allowed || self.yes || self.always.contains(name) {
             return Ok(false);
         }
-        let refused = |why: &str| {
-            let tool = &offer.tool;
-            let mut setting = String::new();
-            if faults::can_be_allowed(section, tool, &self.environment) {
-                setting = format!("allow = [{tool:?}] in {} or ", section.place());
-            }
-            notes.note(&format!(
-                "{name} did not run: {why}; {setting}--yes allows it"
-            ));
-        };
-        let Some(terminal) = terminal() else {
-            refused("there is no terminal to ask on");
-            return Err(NOBODY);
-        };
-        notes.spinner().stop();
-        notes.end_reasoning();
-        // While another q asks, the threads that print details go on: a server waits for the one that reads its messages.
-        let lock = TerminalLock::wait();
-        let held = notes.hold_details();
-        let answer = Question {
-            terminal,
-            lock,
-            notes,
-            interrupts: &self.interrupts,
-        }
-        .ask(name, arguments, bounds.map(Bounds::summary).as_deref());
-        drop(held);
-        match answer {
+        let confined = bounds.map(Bounds::summary);
+        match self.ask_on_terminal(name, arguments, confined.as_deref(), notes) {
             Decision::Yes => Ok(true),
             Decision::Always => {
                 self.always.insert(name.clone());
@@ -93,14 +64,51 @@ impl Consent {
             }
             Decision::No => Err("The user did not allow this call."),
             Decision::NoRoom => {
-                refused("the screen is too small to show it");
+                self.note_refusal(offer, section, "the screen is too small to show it", notes);
                 Err("The call was refused: the user's screen is too small to show it.")
             }
             Decision::Nobody => {
-                refused("there is no terminal to ask on");
-                Err(NOBODY)
+                self.note_refusal(offer, section, "there is no terminal to ask on", notes);
+                Err("The call was refused: there is no terminal to ask on.")
             }
         }
+    }
+
+    /// Asks on the terminal, once no other q asks there.
+    fn ask_on_terminal(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        confined: Option<&str>,
+        notes: &Notes,
+    ) -> Decision {
+        let Some(terminal) = terminal() else {
+            return Decision::Nobody;
+        };
+        notes.spinner().stop();
+        notes.end_reasoning();
+        // While another q asks, the threads that print details go on: a server waits for the one that reads its messages.
+        let lock = TerminalLock::wait();
+        let _held = notes.hold_details();
+        let mut question = Question {
+            terminal,
+            lock,
+            notes,
+            interrupts: &self.interrupts,
+        };
+        question.ask(name, arguments, confined)
+    }
+
+    /// Notes why a call did not run, and what would allow it.
+    fn note_refusal(&self, offer: &OfferedTool, section: &ToolServer, why: &str, notes: &Notes) {
+        let (name, tool) = (&offer.shown.name, &offer.tool);
+        let mut setting = String::new();
+        if faults::can_be_allowed(section, tool, &self.environment) {
+            setting = format!("allow = [{tool:?}] in {} or ", section.place());
+        }
+        notes.note(&format!(
+            "{name} did not run: {why}; {setting}--yes allows it"
+        ));
     }
 }
 
@@ -111,7 +119,7 @@ enum Decision {
     Always,
     /// The call cannot be shown.
     NoRoom,
-    /// While q waited for its turn, it has lost the terminal.
+    /// There is no terminal to ask on, or q has lost it while it waited for its turn.
     Nobody,
 }
 
