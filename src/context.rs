@@ -121,7 +121,7 @@ impl Context {
     }
 }
 
-/// Which conversation a number of the list stands for: how it is named, and its question.
+/// Says which conversation a number of the list means: how it is named, and its question.
 pub fn said_of_number(number: usize, handle: &Handle) -> String {
     let option = handle.which.option();
     let conversation = session::read(&handle.path).ok().flatten();

@@ -278,7 +278,7 @@ pub struct Tool {
     pub schema: Arc<Value>,
 }
 
-/// Stands for arguments that were left out because they have too many bytes. It is no JSON, so the call does not run.
+/// In place of arguments that were left out because they have too many bytes. It is no JSON, so the call does not run.
 pub const LEFT_OUT: &str = "(too many bytes)";
 
 /// A call that the model asks for.
@@ -290,7 +290,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them: perhaps not an object, or not even JSON.
     pub arguments: String,
-    /// What the API has sent beside it, such as a signature, and wants back with it; null if that is nothing.
+    /// What the API has sent with it, such as a signature, and wants back with it; null if that is nothing.
     pub extra: Value,
 }
 
@@ -325,7 +325,7 @@ pub struct ToolRun {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_error: bool,
-    /// The tool gave no result, and what stands in its place says why: the call was refused, for example.
+    /// The tool gave no result, and what is in its place says why: the call was refused, for example.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -416,7 +416,7 @@ pub struct Step {
     )]
     pub text: String,
     pub calls: Vec<ToolRun>,
-    /// What goes back to the API beside or instead of the text and the calls. It is not stored.
+    /// What goes back to the API with or instead of the text and the calls. It is not stored.
     #[serde(skip)]
     pub echo: Echo,
     #[serde(flatten)]
@@ -480,7 +480,7 @@ pub mod tests {
 
     use super::*;
 
-    /// The rows of a table, with bars between its columns. A dash stands for nothing, ␊ for a newline where the test
+    /// The rows of a table, with bars between its columns. A dash means nothing, ␊ for a newline where the test
     /// replaces it.
     pub fn rows<const COLUMNS: usize>(table: &str) -> Vec<[&str; COLUMNS]> {
         let mut rows = Vec::new();

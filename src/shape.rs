@@ -528,7 +528,7 @@ mod tests {
         }
     }
 
-    /// A schema that refers to the first of these definitions; `ALL` in one of them stands for a list of references to each.
+    /// A schema that refers to the first of these definitions; `ALL` in one of them means a list of references to each.
     fn circular(definitions: &[String]) -> Shape {
         let names = 0..definitions.len();
         let all = names.map(|at| format!(r##"{{"$ref":"#/$defs/{at}"}}"##));

@@ -216,7 +216,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Makes a link that can take the place of another, and leads to a file beside it.
+    /// Makes a link that can take the place of another, and leads to a file next to it.
     pub fn link(link: &Path, target: &Path) -> io::Result<Temporary> {
         let path = Temporary::name_beside(link);
         let name = target.file_name().unwrap_or_default();

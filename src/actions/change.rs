@@ -50,7 +50,7 @@ fn print_done(
 }
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed. The advice names the one
-/// that it stands for.
+/// that it means.
 fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
     let which = context.which()?;
     let ConversationRef::Number(number) = which else {
@@ -150,7 +150,7 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many conversations `--clear --all` deletes; files that others have put into the directory stay.
+/// How many conversations `--clear --all` deletes; files that other programs have put into the directory stay.
 fn count_own(directory: &StateDirectory) -> Result<usize, Error> {
     let mut files = directory.files(false).map_err(Error::file)?;
     files.retain(|file| directory.kind(&file.path) != FileKind::External);

@@ -16,7 +16,7 @@ use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables};
 use crate::text::one_line::without_breaks;
 use crate::tools::faults;
 
-/// Stands for a model that only the server knows.
+/// In place of a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
 
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them.

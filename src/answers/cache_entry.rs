@@ -25,7 +25,7 @@ pub(super) const ENDING: &str = ".json";
 pub enum Sharing {
     /// The user's alone: it is in the cache.
     Private,
-    /// Those of others, too: the user has named it, perhaps in a repository.
+    /// Also those of other users: the user has named it, perhaps in a repository.
     Shared,
 }
 
@@ -91,7 +91,7 @@ pub struct CachedAnswer {
 }
 
 impl CachedAnswer {
-    /// Reads a file. A torn or foreign one, or one of another user where only the user's count, cannot be used.
+    /// Reads a file. A torn one or another program's, or one of another user where only the user's count, cannot be used.
     pub(super) fn read(path: &Path, sharing: Sharing) -> Result<CachedAnswer, ReadFailure> {
         let bytes = whole_file::read(path, MAX_FILE)?;
         if sharing.keeps_out(path) {

@@ -16,7 +16,7 @@ const MAX_FILES: usize = 20_000;
 /// At most this many bytes are read of the files that may be about the same question.
 const MAX_READ: u64 = 5 * MAX_FILE;
 
-/// The words of a question, or the hash of what it is instead, stand so near to the beginning of a file that q has written.
+/// The words of a question, or the hash of what it is instead, are so near to the beginning of a file that q has written.
 const BEFORE_QUESTION: u64 = 1_000;
 
 /// The digits of a SHA-256.
@@ -144,7 +144,7 @@ impl CacheEntry {
         Some(format!("{words}: {}", nearest.name.display()))
     }
 
-    /// The names of the other cached answers in the directory, sorted. No foreign name is among them.
+    /// The names of the other cached answers in the directory, sorted. Files of other programs are not among them.
     fn names_of_others(&self) -> Vec<OsString> {
         let entries = fs::read_dir(directory_of(&self.path));
         let entries = entries.into_iter().flatten().take(MAX_FILES).flatten();

@@ -18,7 +18,7 @@ const NOT_UTF_8: u8 = 0xFF;
 /// UTF-32, which q does not read, begins as UTF-16 does.
 const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
 
-/// The media type of an image or a PDF, and its bytes without what stands before them.
+/// The media type of an image or a PDF, and its bytes without what is before them.
 pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
     if let Some(media) = media_type(bytes) {
         return Some((media, bytes));

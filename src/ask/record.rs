@@ -30,7 +30,7 @@ const LOCK_TIMEOUT_ON_SIGNAL: Duration = Duration::from_millis(200);
 const SAVE_TIMEOUT_ON_SIGNAL: Duration = Duration::from_secs(3);
 const SAVE_POLL: Duration = Duration::from_millis(1);
 
-/// Stands for the result of a call that had not ended when q did.
+/// In place of the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.

@@ -69,7 +69,7 @@ pub struct Arguments {
     /// Whether the words follow `-a` and its file, without `--` between them.
     pub words_follow_attach: bool,
     /// What the last argument is instead of a word, such as “trip” is the NAME of --session. `None` if it is not an option's
-    /// value that stands alone.
+    /// value that is alone.
     pub taken_word: Option<String>,
     /// JSON, a path or the short form.
     pub schema: Option<String>,

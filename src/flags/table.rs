@@ -65,7 +65,7 @@ pub enum Effect {
     Action(Mode),
     /// Chooses what q does, and takes a value for it.
     ActionWith(Mode, Value),
-    /// Is set in these modes, or in all if there are none; any other mode refuses it.
+    /// Is set in these modes, or in all if there are none; any other mode does not accept it.
     Switch(&'static [Mode], fn(&mut Arguments) -> &mut bool),
     /// Takes a value in these modes.
     Takes(&'static [Mode], Value),

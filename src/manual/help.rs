@@ -42,7 +42,7 @@ pub fn short() -> String {
 pub fn names(flag: &Flag) -> String {
     let mut names = flag.names.to_owned();
     if names.starts_with("--") {
-        // The long names stand in one column.
+        // The long names are in one column.
         names.insert_str(0, "    ");
     }
     if let Some(value) = flag.value() {

@@ -5,7 +5,7 @@ use crate::flags::{FLAGS, Flag};
 use crate::provider::table::{BEARER_VARIABLE, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
-/// The text without the parts from the tables; `@NAME@` marks their places. Blank lines stand between its blocks, and code
+/// The text without the parts from the tables; `@NAME@` marks their places. Blank lines are between its blocks, and code
 /// in a sentence between backticks.
 const SOURCE: &str = include_str!("manual.in");
 
@@ -244,7 +244,7 @@ fn styled_code(code: &str) -> String {
     styled
 }
 
-/// Whether a word stands for what the user puts in its place.
+/// Whether a word is a placeholder for what the user puts in its place.
 fn is_placeholder(word: &str) -> bool {
     let is_value = |flag: &Flag| {
         let name = flag.value().map_or("", |value| value.name);

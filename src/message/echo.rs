@@ -7,7 +7,7 @@ use serde_json::Value;
 pub enum Echo {
     /// All of the turn, as blocks, items or parts.
     Items(Vec<Value>),
-    /// What chat completions want beside the text and the calls, which q writes itself.
+    /// What chat completions want besides the text and the calls, which q writes itself.
     Fields(EchoFields),
 }
 
@@ -34,7 +34,7 @@ impl Default for Echo {
 }
 
 impl Echo {
-    /// All of the turn; empty if it is written anew.
+    /// All of the turn; empty if it is written again.
     pub fn items(&self) -> &[Value] {
         match self {
             Echo::Items(items) => items,
@@ -42,7 +42,7 @@ impl Echo {
         }
     }
 
-    /// What belongs beside text and calls, if there is anything.
+    /// What belongs with text and calls, if there is anything.
     pub fn fields(&self) -> Option<&EchoFields> {
         match self {
             Echo::Items(_) => None,

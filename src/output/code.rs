@@ -135,7 +135,7 @@ mod tests {
     use crate::message::tests::rows;
     use crate::output::formatter::{DisplayOptions, Formatter};
 
-    /// An answer of a table: some of its characters stand for blanks and newlines.
+    /// An answer of a table: some of its characters mean blanks and newlines.
     fn text(column: &str) -> String {
         let text = column.replace('␊', "\n").replace('␍', "\r");
         text.replace('→', "\t").replace('·', " ")

@@ -147,7 +147,7 @@ impl InlineMarkdown {
         }
     }
 
-    /// Code is closed by as many backticks as opened it, whatever is beside them.
+    /// Code is closed by as many backticks as opened it, whatever is next to them.
     fn read_backticks(&mut self, marks: Marks, sides: Sides) {
         if self.code == Some(marks.count) {
             self.code = None;
@@ -200,7 +200,7 @@ fn is_part_of_word(character: Option<char>) -> bool {
     character.is_some_and(is_in_word)
 }
 
-/// Whether the character is part of a word: a mark beside it may be part of the word, too. Wide characters do not count,
+/// Whether the character is part of a word: a mark next to it may be part of the word, too. Wide characters do not count,
 /// because there are no blanks between their words.
 fn is_in_word(character: char) -> bool {
     character.is_alphanumeric() && character.width() != Some(2)

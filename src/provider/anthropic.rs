@@ -222,7 +222,7 @@ fn offer(tool: &Tool) -> Value {
 fn answer_of(blocks: &[Value]) -> Value {
     let mut content = Vec::new();
     for block in blocks {
-        // The API refuses text that is blank.
+        // The API rejects text that is blank.
         let is_blank = block["type"] == "text" && text_field(block, "text").trim().is_empty();
         if !is_blank {
             content.push(block);

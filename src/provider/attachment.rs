@@ -12,7 +12,7 @@ pub fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
 }
 
-/// The content of a message: the attachments, then the text. Anthropic refuses a blank text. Not every server accepts parts,
+/// The content of a message: the attachments, then the text. Anthropic rejects a blank text. Not every server accepts parts,
 /// so text alone stays text.
 pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     let mut parts = Vec::from_iter(attachments);
@@ -47,7 +47,7 @@ pub fn file_name(pdf: &Attachment) -> String {
     }
 }
 
-/// The name of a PDF as a title for Anthropic, without the characters that it refuses. Empty if no others are left.
+/// The name of a PDF as a title for Anthropic, without the characters that it rejects. Empty if no others are left.
 pub fn title(pdf: &Attachment) -> String {
     let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
     let words = Vec::from_iter(accepted.split_whitespace());

@@ -302,7 +302,7 @@ fn plain_name(name: &str) -> &str {
     if plain.is_empty() { name } else { plain }
 }
 
-/// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
+/// The arguments of a call as an object. Anything else becomes an empty object, because APIs reject it.
 pub fn object(arguments: &str) -> Value {
     match lenient::value(arguments) {
         Some(Value::Object(fields)) => Value::Object(fields),

@@ -75,7 +75,7 @@ impl Dialect {
         for field in fields {
             field.set(&mut body);
         }
-        // OpenAI refuses it where nothing streams, such as after `-o stream=false`.
+        // OpenAI rejects it where nothing streams, such as after `-o stream=false`.
         if body["stream"] != true
             && let Some(body) = body.as_object_mut()
         {

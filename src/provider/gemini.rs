@@ -189,7 +189,7 @@ fn declaration(tool: &Tool) -> Value {
     })
 }
 
-/// What Gemini may do with the tools. It refuses to search in a request with other tools, unless it may show the calls of its
+/// What Gemini may do with the tools. It does not search in a request with other tools, unless it may show the calls of its
 /// search.
 fn tool_config(prompt: &Prompt) -> Option<Value> {
     if prompt.tools.is_empty() {

@@ -245,7 +245,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 /// Why the entries of a list cannot be read.
 pub const NO_ENTRIES: &str = "a text or a list stands in place of an object";
 
-/// A list of objects in one of which the answer is. One object may stand in its place.
+/// A list of objects in one of which the answer is. One object may be in its place.
 #[derive(Debug)]
 pub struct Entries<T> {
     list: Vec<T>,
@@ -451,7 +451,7 @@ impl<'a> Json<'a> {
         Ok(list.0)
     }
 
-    /// The elements of a list, which one object may stand for; none if it is null, empty or a number.
+    /// The elements of a list, in whose place one object may be; none if it is null, empty or a number.
     ///
     /// # Errors
     ///

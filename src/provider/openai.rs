@@ -113,7 +113,7 @@ fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
             messages.extend(elements_of(step, quirks));
         }
     } else if let Some(question) = prompt.messages.last() {
-        // Some servers refuse calls in a request without tools, so the calls become text.
+        // Some servers reject calls in a request without tools, so the calls become text.
         messages.pop();
         messages.push(turn(&with_calls(question, prompt.steps), quirks));
     }

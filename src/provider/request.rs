@@ -169,7 +169,7 @@ pub(super) fn object<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Valu
     Value::Object(Map::from_iter(fields))
 }
 
-/// A JSON object without its null and empty fields: servers refuse some of these.
+/// A JSON object without its null and empty fields: servers reject some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
     let empty = [json!(null), json!(""), json!([]), json!({})];
     if let Some(fields) = object.as_object_mut() {

@@ -85,7 +85,7 @@ fn turn(message: &Message) -> Value {
     match message.role {
         Role::User => request::object([role, ("content", content_of(message, "input_text"))]),
         Role::Assistant => request::object([
-            // llama.cpp refuses a message of the model without this type.
+            // llama.cpp rejects a message of the model without this type.
             ("type", MESSAGE.into()),
             role,
             ("content", content_of(message, "output_text")),

@@ -1,6 +1,6 @@
-//! Completes the JSON Schemas of tools, so that no API refuses a request for one of them (pure).
+//! Completes the JSON Schemas of tools, so that no API rejects a request for one of them (pure).
 //!
-//! One schema that an API refuses takes down the whole request. These are the kinds, with those who refuse them:
+//! One schema that an API rejects takes down the whole request. These are the kinds, with those who reject them:
 //!
 //! | kind | refused by |
 //! |---|---|
@@ -60,7 +60,7 @@ pub enum ToolSchemas {
 #[derive(Debug, PartialEq, Eq)]
 pub struct RefusedTool {
     pub name: String,
-    /// The name of an argument, for which the API would refuse the request.
+    /// The name of an argument, for which the API would reject the request.
     pub argument: String,
 }
 
@@ -96,7 +96,7 @@ pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RefusedTool
     (fitting, refused)
 }
 
-/// An argument with a name that Anthropic refuses. It does not look deeper.
+/// An argument with a name that Anthropic rejects. It does not look deeper.
 fn unusual_argument(schema: &Value) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     let mut names = schema["properties"].as_object()?.keys();

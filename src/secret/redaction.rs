@@ -227,13 +227,13 @@ impl EncodedForm {
         }
     }
 
-    /// What base64, in both of its alphabets, has of a value for certain, whatever stands before and after it. Three bytes
+    /// What base64, in both of its alphabets, has of a value for certain, whatever is before and after it. Three bytes
     /// are four characters, so there are three ways.
     fn in_base64(value: &[u8]) -> Vec<EncodedForm> {
         let mut forms = Vec::new();
         for before in 0..3 {
             let bytes = [&[0; 3][..before], value].concat();
-            // The first characters have bits of what stands before the value.
+            // The first characters have bits of what is before the value.
             let first = if before == 0 { 0 } else { before + 1 };
             let last = bytes.len() * 8 / 6;
             for alphabet in [BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD] {

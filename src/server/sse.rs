@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn data_that_is_no_text_has_the_limit_of_its_parser() {
-        // In place of each byte that is no text stand three.
+        // Each byte that is no text becomes three.
         for (limit, expected) in [(29, Err(TooLong)), (30, Ok(()))] {
             let mut parser = SseParser::with_limit(limit);
             let line = [b"data:", &[0xff; 10][..], b"\n\n"].concat();

@@ -165,8 +165,8 @@ impl Target {
         self.key.get()?.as_ref()
     }
 
-    /// Opens the connection for the first request, while q waits for something else. A dry run sends nothing, and a known
-    /// answer needs no request.
+    /// Opens the connection for the first request, while q waits for something else. A dry run sends nothing, and a
+    /// cached answer needs no request.
     pub fn open_ahead(&self, settings: &Settings) {
         if settings.arguments.dry_run || settings.cached != Cached::Off {
             return;
@@ -379,7 +379,7 @@ impl Target {
             request.headers.retain(|(_, value)| value != key);
             return Ok(request.with_headers(&token));
         }
-        // Other vendors have this API beside their own.
+        // Other vendors have this API in addition to their own.
         let vendor = table::at_host(address.host());
         let is_vendors = vendor.is_some_and(|row| row.api.name == provider.api.name);
         let has_bearer = client::has_authorization(&request.headers);

@@ -157,7 +157,7 @@ impl StateDirectory {
             }
             link => self.sessions.join(link.or_cannot("follow", path)?),
         };
-        // q's own links name a file beside them, so nothing but the link itself needs to be read, which may fail.
+        // q's own links name a file next to them, so nothing but the link itself needs to be read, which may fail.
         let are_beside = self.has_conversation(path) && self.has_conversation(&target);
         if are_beside && !target.is_symlink() {
             return Ok(target);
@@ -197,7 +197,7 @@ impl StateDirectory {
         for path in self.paths()? {
             let kind = self.kind(&path);
             let is_backup = kind == FileKind::Backup && Some(&path) != current.as_ref();
-            // Those of others may be conversations, too.
+            // Files from other programs may be conversations, too.
             let is_other = !of_file(kind).is_conversation && stem_of(&path).is_none();
             if is_other || is_backup && !all {
                 continue;

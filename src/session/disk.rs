@@ -208,7 +208,7 @@ fn create_numbered(directory: &StateDirectory, prefix: &str, bytes: &[u8]) -> io
     }
 }
 
-/// Makes a link lead to a conversation beside it. Returns the one that it leaves, whose time to be kept starts now. The
+/// Makes a link lead to a conversation next to it. Returns the one that it leaves, whose time to be kept starts now. The
 /// caller has the lock.
 pub fn set_link(
     directory: &StateDirectory,

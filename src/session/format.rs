@@ -23,7 +23,7 @@ const MESSAGES: &str = "messages";
 /// How q begins a file.
 const BEGIN_FILE: &str = "{\"version\":1,";
 
-/// What stands between a conversation's own fields and its messages, and at the end.
+/// What is between a conversation's own fields and its messages, and at the end.
 const BEGIN: &str = ",\"messages\":[";
 const END: &str = "\n]}\n";
 
@@ -195,7 +195,7 @@ pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What stands before a message.
+/// What is before a message.
 fn before_message(index: usize) -> &'static str {
     if index == 0 { "\n" } else { ",\n" }
 }

@@ -95,7 +95,7 @@ const FILE_RULES: [FileRule; 6] = [
         is_conversation: false,
         swept: SweepTime::AfterADay,
     },
-    // What others have made stays, whatever its name is.
+    // What other programs have made stays, whatever its name is.
     FileRule {
         kind: FileKind::External,
         owner: Owner::User,

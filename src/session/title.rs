@@ -1,4 +1,4 @@
-//! What stands for a conversation in lists and notes: its first question, on one line (pure).
+//! The title of a conversation in lists and notes: its first question, on one line (pure).
 
 use super::conversation::{Conversation, Exchange};
 use crate::text::fence;

@@ -22,7 +22,7 @@ const PREFIX: &str = "Q_";
 const OTHER_VARIABLES: [&str; 4] = ["Q_SESSION", "Q_STDIN", "Q_KEY", "Q_LINE"];
 
 impl SettingRow {
-    /// The value that a text stands for: the text itself if it is one, else one that may have been meant.
+    /// Returns the value that a text means: the text itself if it is one, else one that may have been meant.
     pub(super) fn guess(&self, text: &str) -> Option<String> {
         let lower = text.trim().to_lowercase();
         let guessed = match &self.kind {
@@ -49,7 +49,7 @@ impl SettingRow {
             .trim_start_matches(|c: char| c.is_ascii_digit())
     }
 
-    /// How a value stands in the configuration file.
+    /// Returns a value as it is in the configuration file.
     fn in_file(&self, value: &str) -> String {
         let key = self.key;
         let is_bare = match self.kind {
@@ -108,7 +108,7 @@ pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &st
     did_you_mean(reason, row.guess(text).and_then(command))
 }
 
-/// The time to wait that somebody may have meant. Zero often stands for no limit.
+/// The time to wait that somebody may have meant. Zero often means no limit.
 fn guess_limit(text: &str) -> Option<String> {
     let guessed = duration::guess(text, UNIT_OF_WAITING)?;
     let is_limit = duration::parse_timeout(&guessed).is_ok();

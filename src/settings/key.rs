@@ -65,7 +65,7 @@ impl Key {
         matches!(self, Key::None | Key::Optional(_))
     }
 
-    /// What to do if a server refuses this value of it, or the lack of one.
+    /// What to do if a server rejects this value of it, or the lack of one.
     pub fn advice(&self, whose: &str, value: Option<&Secret>, environment: &Environment) -> String {
         let key = match (self, self.find(environment)) {
             (Key::None, _) => {

@@ -155,7 +155,7 @@ impl Settings {
         Settings::of_layers(read_file(path)?, environment, arguments, path)
     }
 
-    /// Resolves the settings of a file that has been read. It is at this path, beside which the files of roles are.
+    /// Resolves the settings of a file that has been read. It is at this path, next to the files of roles.
     fn of_layers(
         file: file::File,
         environment: &Environment,

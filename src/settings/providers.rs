@@ -30,7 +30,7 @@ pub struct Provider {
     headers: Result<Vec<(String, Secret)>, String>,
     /// Fields that are added to every request.
     pub options: Vec<Field>,
-    /// What the server at its address needs and refuses.
+    /// What the server at its address needs and rejects.
     pub quirks: Quirks,
     /// Its row of the table; for other providers that of a server like OpenAI's.
     pub row: &'static ProviderRow,

@@ -1,4 +1,4 @@
-//! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
+//! Roles: options under a name, in a section of the configuration file, or a system prompt in a file next to it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn over(role: Arguments, given: &Arguments) -> Arguments {
     all
 }
 
-/// The names of all roles: those of sections, and those of files beside the configuration file.
+/// The names of all roles: those of sections, and those of files next to the configuration file.
 pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for section in sections {

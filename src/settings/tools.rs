@@ -16,10 +16,10 @@ use crate::secret::Secret;
 use crate::server_url::Endpoint;
 use crate::text::synonyms::WordPlace;
 
-/// The name that stands for no tools.
+/// The name that means no tools.
 pub const NO_TOOLS: &str = "none";
 
-/// Stands in `allow` for the tools that are said to read.
+/// In `allow`, means the tools that are said to read.
 pub const READS: &str = "@reads";
 
 /// Why a key of another kind of section is refused.

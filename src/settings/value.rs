@@ -125,7 +125,7 @@ impl<'a> Table<'a> {
         (Table(first), Table(second))
     }
 
-    /// The fault of one of its keys, which shows only beside the others.
+    /// The fault of one of its keys, which shows only with the others.
     pub fn error(&self, key: &str, reason: impl Into<String>) -> ConfigError {
         let error = ConfigError::from(reason);
         match self.0.iter().find(|entry| entry.key == key) {

@@ -356,7 +356,7 @@ impl<'a> Lists<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// A comparison with parts of this schema, in at most so many steps.
+    /// A comparison with parts of this schema, in at most that many steps.
     pub fn new(root: &'a Value, max_steps: usize) -> Comparison<'a> {
         Comparison {
             root,

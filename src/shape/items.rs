@@ -11,7 +11,7 @@ use crate::text::json;
 
 /// A reader of the items of one answer.
 ///
-/// An answer may begin anew, for example after the calls of tools. Then its items must be those that have been read already,
+/// An answer may begin again, for example after the calls of tools. Then its items must be those that have been read already,
 /// perhaps with more after them: what was printed stays.
 #[derive(Debug)]
 pub struct ItemReader {
@@ -20,7 +20,7 @@ pub struct ItemReader {
     splitter: ListSplitter,
     /// The steps that are left for comparisons.
     steps: usize,
-    /// The items that have come since the answer has begun, perhaps anew.
+    /// The items that have come since the answer has begun, perhaps again.
     items: Items,
     /// The items that have been handed on.
     known: Items,
@@ -49,11 +49,11 @@ impl Items {
 pub enum ItemFault {
     /// An item differs from the schema. It has this number.
     Misfit(usize, Misfit),
-    /// What follows so many items is not JSON.
+    /// What follows that many items is not JSON.
     NotJson(usize),
     /// The list comes twice, in a field of this name.
     Repeated(String),
-    /// The answer has begun anew after so many items, with others.
+    /// The answer has begun again after that many items, with others.
     Changed(usize),
 }
 
@@ -90,7 +90,7 @@ impl ItemReader {
         }
     }
 
-    /// The answer begins anew.
+    /// Begins again, because the answer does.
     pub fn restart(&mut self) {
         self.splitter.restart();
         self.items = Items::default();

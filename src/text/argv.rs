@@ -76,7 +76,7 @@ impl Argv {
         Ok(inputs)
     }
 
-    /// The inputs in single braces, each with its place. Any other brace stands for itself.
+    /// The inputs in single braces, each with its place. Any other brace means itself.
     fn placeholders<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
         let mut places = in_braces(text);
         places.retain(|(_, name)| is_name(name) && self.has_input(name));
@@ -258,7 +258,7 @@ impl Argv {
     }
 }
 
-/// What stands in single braces, each with its place. Two braces of one kind in a row stand for themselves.
+/// Finds what is in single braces, each with its place. Two braces of one kind in a row mean one brace.
 fn in_braces(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (start, _) in text.match_indices('{') {
@@ -629,7 +629,7 @@ mod tests {
         }
     }
 
-    /// What may stand in a configured element, and what a model may write to get out of it.
+    /// What may be in a configured element, and what a model may write to get out of it.
     const PARTS: [&str; 13] = [
         "{a}", "{b}", "{a}", "{{", "}", "{", "-", "--x=", "=", " ", "ls", "é", "\n",
     ];

@@ -1,4 +1,4 @@
-//! Puts foreign text in a prompt between tags that the text cannot close (pure).
+//! Puts text from elsewhere into a prompt between tags that the text cannot close (pure).
 
 use std::collections::HashSet;
 

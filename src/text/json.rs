@@ -1,4 +1,4 @@
-//! Parses JSON of others within bounds: values take up to a hundred times the memory of their text (pure).
+//! Parses JSON from elsewhere within bounds: values take up to a hundred times the memory of their text (pure).
 
 use serde::de::{DeserializeOwned, Error};
 use serde_json::Result;

@@ -30,7 +30,7 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// How many bytes of something else stand before a PDF; `None` if it is none. A text that mentions the mark is a text.
+/// Counts the bytes of something else before a PDF; `None` if it is none. A text that mentions the mark is a text.
 pub fn before_pdf(bytes: &[u8]) -> Option<usize> {
     let beginning = &bytes[..bytes.len().min(MAX_BEFORE_PDF + PDF_MARK.len())];
     let mut windows = beginning.windows(PDF_MARK.len());

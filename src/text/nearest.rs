@@ -2,7 +2,7 @@
 
 use super::one_line::on_one_line;
 
-/// The beginning of a name, of at least so many letters, counts as a single error.
+/// The beginning of a name, of at least this many letters, counts as a single error.
 const MIN_BEGINNING: usize = 3;
 
 /// The name with the fewest differences from what was given, if these are few: one in a short name, and a quarter of the

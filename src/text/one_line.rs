@@ -1,4 +1,4 @@
-//! Puts foreign text on one line, and quotes a word for a shell (pure).
+//! Puts text from elsewhere on one line, and quotes a word for a shell (pure).
 
 use super::escape::is_line_break;
 

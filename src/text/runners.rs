@@ -87,7 +87,7 @@ const RUNNERS: &[&str] = &[
 ];
 
 /// The element of a command that names a program which runs code that somebody gives it: the first element, or a later one
-/// that is a bare word or the absolute path of a program. Where the code stands is not guessed. `file` finds the program's
+/// that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's
 /// file behind all links: that of the first element, or of a path.
 pub fn runner(run: &[String], file: impl Fn(&str) -> Option<String>) -> Option<&str> {
     for (index, element) in run.iter().enumerate() {

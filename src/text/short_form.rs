@@ -1,4 +1,4 @@
-//! Reads the short form of fields, such as `name, age int, mood good|bad: how they feel`, which stands for a JSON Schema
+//! Reads the short form of fields, such as `name, age int, mood good|bad: how they feel`, which is short for a JSON Schema
 //! (pure).
 
 use serde_json::{Map, Value, json};
@@ -137,7 +137,7 @@ impl FieldKind {
         ))
     }
 
-    /// The value that a text stands for, if it can stand for one of this kind. A list is one item.
+    /// Reads the value that a text means, if it can be one of this kind. A list is one item.
     fn read(&self, text: &str) -> Option<Value> {
         let fits = match self {
             FieldKind::Text | FieldKind::Path => return Some(text.into()),

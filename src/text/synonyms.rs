@@ -122,7 +122,7 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
 const SAMPLING: &str =
     "temperature temp top_p top_k topp topk seed stop frequency_penalty presence_penalty";
 
-/// Words of so many letters count only if they are spelt right.
+/// Words of up to this many letters count only if they are spelt right.
 const MAX_SHORT: usize = 5;
 
 /// What a word of another program is called here, if it is one to the letter.

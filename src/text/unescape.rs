@@ -15,7 +15,7 @@ const NAMED: [(&[u8], char); 5] = [
     (b"apos", '\''),
 ];
 
-/// A text whose escapes are replaced by what they stand for.
+/// A text whose escapes are replaced by what they mean.
 pub struct Unescaped {
     pub bytes: Vec<u8>,
     /// The place of each byte in the original text. Last is its end, or where the escape begins that is left out.

@@ -427,7 +427,7 @@ fn compile(
     filter.try_into()
 }
 
-/// Priorities and processors of others, which no other rule protects. Zero is the process that calls.
+/// Priorities and processors of other processes, which no other rule protects. Zero is the process that calls.
 fn of_other_processes() -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompiler::BackendError> {
     let mut rules = Vec::new();
     for number in [

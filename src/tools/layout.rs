@@ -8,7 +8,7 @@ use crate::unix::TerminalSize;
 /// The blanks before the name of an argument. What a model wrote is never at the beginning of a row, where q writes.
 const INDENT: usize = 3;
 
-/// How far a row that continues a long line stands left of the lines of its text, so that nobody takes it for one of them.
+/// How far a row that continues a long line is left of the lines of its text, so that nobody takes it for one of them.
 const OUTDENT: usize = 2;
 
 /// A blank where it would not be seen.

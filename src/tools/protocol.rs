@@ -135,7 +135,7 @@ impl Protocol {
         json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client()})
     }
 
-    /// Takes the answer to the handshake. The error is how the server refuses it.
+    /// Takes the answer to the handshake. The error is how the server rejects it.
     pub fn agree(&mut self, answer: Result<Value, String>) -> Result<Value, String> {
         let result = answer.map_err(|words| format!("refused to start a conversation: {words}"))?;
         let version = &result["protocolVersion"];

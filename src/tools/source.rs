@@ -99,7 +99,7 @@ impl ToolSource {
     }
 
     /// Takes the server if it has started, or waits for it. What it lists replaces what it has listed before. A note says if
-    /// a server that was known could not be started; of others this is an error.
+    /// a server that was listed before could not be started; for others this is an error.
     pub fn receive(&mut self, waits: bool, secrets: &ToolSecrets, notes: &Notes) {
         let SourceState::Starting(arrival) = &self.state else {
             return;

@@ -88,7 +88,7 @@ impl ModelTurn {
         self.items.get_mut(&place)
     }
 
-    /// The same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead` stands
+    /// The same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead` is
     /// in their place: the tool does not run with them.
     pub fn keep_call(
         &mut self,

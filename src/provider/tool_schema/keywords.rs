@@ -31,7 +31,7 @@ const GEMINI_KEYWORDS: &[&str] = &[
     "required",
 ];
 
-/// The limits from here on become words, because llama.cpp repeats a rule of its grammar as often, and refuses the request.
+/// The limits from here on become words, because llama.cpp repeats a rule of its grammar as often, and rejects the request.
 const MANY: u64 = 2_000;
 
 /// The keywords of a schema that is being made.
