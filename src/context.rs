@@ -39,12 +39,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// The settings for actions, even if some are wrong.
+    /// Returns the settings for actions, even if some are wrong.
     pub fn values(&self) -> Values {
         Settings::for_actions(&self.environment, &self.configuration)
     }
 
-    /// The settings of this run.
+    /// Returns the settings of this run.
     pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
         let settings = Settings::load(arguments, &self.environment, &self.configuration)?;
         for note in misspelt_variables(&self.environment) {
@@ -59,7 +59,7 @@ impl Context {
         Ok(settings)
     }
 
-    /// How an answer is shown on a terminal.
+    /// Returns how an answer is shown on a terminal.
     pub fn display_options(&self, values: &Values) -> DisplayOptions {
         let styling = self.notes.terminal().styling;
         DisplayOptions {
@@ -68,7 +68,7 @@ impl Context {
         }
     }
 
-    /// Where cached answers are; `None` without a directory for them.
+    /// Returns where cached answers are; `None` without a directory for them.
     pub fn answers(&self, values: &Values) -> Option<AnswerCache> {
         if let Some(path) = &values.answers {
             return Some(AnswerCache {
@@ -82,14 +82,14 @@ impl Context {
         })
     }
 
-    /// Where the conversations are.
+    /// Returns where the conversations are.
     pub fn directory(&self) -> Result<&StateDirectory, Error> {
         self.directory.as_ref().ok_or_else(|| {
             Error::file(NO_HOME).advise("set HOME or XDG_STATE_HOME to have conversations")
         })
     }
 
-    /// How the user names this run's conversation.
+    /// Returns how the user names this run's conversation.
     pub fn which(&self) -> Result<&ConversationRef, Error> {
         self.which.as_ref().map_err(Clone::clone)
     }

@@ -114,7 +114,7 @@ impl Error {
         }
     }
 
-    /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
+    /// Returns `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
     pub fn to_json(&self) -> String {
         let status = match self.kind {
             ErrorKind::Provider { status } => status,
@@ -136,12 +136,12 @@ impl Error {
         )
     }
 
-    /// The exit status where the exit status is the answer, as grep has it: only a no is 1.
+    /// Returns the exit status where the exit status is the answer, as grep has it: only a no is 1.
     pub fn exit_status_of_condition(&self) -> u8 {
         if self.kind == ErrorKind::Untrue { 1 } else { 2 }
     }
 
-    /// The exit status for this kind of failure: 1, 2 or 3.
+    /// Returns the exit status for this kind of failure: 1, 2 or 3.
     pub fn exit_status(&self) -> u8 {
         match self.kind {
             ErrorKind::Usage
@@ -159,7 +159,7 @@ impl Error {
 /// The standard library's words before the number of a system's error, which has a text already.
 const NUMBER: &str = " (os error ";
 
-/// A message without the numbers of the system's errors, which tell people nothing.
+/// Returns a message without the numbers of the system's errors, which tell people nothing.
 pub fn in_words(message: &str) -> Cow<'_, str> {
     let mut parts = message.split(NUMBER);
     let mut words = Cow::Borrowed(parts.next().unwrap_or_default());

@@ -12,8 +12,8 @@ use crate::output::Spinner;
 use crate::threads::{self, lock};
 use crate::unix;
 
-/// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
-/// end q. The signal has a handler, because programs that q starts would inherit that it is ignored.
+/// Ignores SIGXFSZ: from now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does
+/// not end q. The signal has a handler, because programs that q starts would inherit that it is ignored.
 pub fn ignore_sigxfsz() {
     let ignored = Arc::default();
     let _ = flag::register(libc::SIGXFSZ, ignored);

@@ -163,7 +163,7 @@ fn run(
     action(arguments, &context)
 }
 
-/// The document that was asked for. It needs no context, because help must work where nothing else does.
+/// Returns the document that was asked for. It needs no context, because help must work where nothing else does.
 fn document(arguments: &Arguments) -> Option<String> {
     match arguments.mode {
         Mode::Generate => {
@@ -178,7 +178,7 @@ fn document(arguments: &Arguments) -> Option<String> {
     }
 }
 
-/// The name that q was started by, if every shell takes it for a name.
+/// Returns the name that q was started by, if every shell takes it for a name.
 fn own_name() -> String {
     let path = PathBuf::from(std::env::args_os().next().unwrap_or_default());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -189,7 +189,7 @@ fn own_name() -> String {
     name.into_owned()
 }
 
-/// The version, and the commit where the build knew it.
+/// Returns the version, and the commit where the build knew it.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
     match option_env!("Q_COMMIT") {
@@ -198,7 +198,7 @@ fn version() -> String {
     }
 }
 
-/// The configuration file. Without a home it has an empty path, because a relative one would be in the current directory.
+/// Returns the configuration file. Without a home it has an empty path, because a relative one would be in the current directory.
 fn configuration() -> PathBuf {
     let directory = own_directory("XDG_CONFIG_HOME", ".config");
     directory
@@ -206,7 +206,8 @@ fn configuration() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// The directory `q` below the one that a variable names, else below one of the home, on every platform. `None` without a home.
+/// Returns the directory `q` below the one that a variable names, else below one of the home, on every platform. `None` without a
+/// home.
 fn own_directory(variable: &str, name: &str) -> Option<PathBuf> {
     let directory = directory_of(variable).or_else(|| {
         let directories = directories::BaseDirs::new()?;
@@ -215,7 +216,7 @@ fn own_directory(variable: &str, name: &str) -> Option<PathBuf> {
     Some(directory?.join("q"))
 }
 
-/// The directory that a variable names. The XDG base directory specification demands that a relative one is ignored.
+/// Returns the directory that a variable names. The XDG base directory specification demands that a relative one is ignored.
 fn directory_of(variable: &str) -> Option<PathBuf> {
     absolute(std::env::var_os(variable)?.into())
 }

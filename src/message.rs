@@ -96,12 +96,12 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of text alone.
+    /// Returns a message of text alone.
     pub fn text(role: Role, text: impl Into<Arc<str>>) -> Message {
         Message::with_attachments(role, Vec::new(), text)
     }
 
-    /// A text with attachments before it.
+    /// Returns a text with attachments before it.
     pub fn with_attachments(
         role: Role,
         attachments: Vec<Attachment>,
@@ -137,17 +137,17 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The usage of two requests together.
+    /// Returns the usage of two requests together.
     pub fn plus(self, other: Usage) -> Usage {
         self.merged(other, u64::saturating_add, f64::add)
     }
 
-    /// The usage of one request; a later count replaces an earlier one.
+    /// Returns the usage of one request; a later count replaces an earlier one.
     pub fn replaced_by(self, later: Usage) -> Usage {
         self.merged(later, |_, later| later, |_, later| later)
     }
 
-    /// What is known of it, for people: `11 in (5 cached), 107 out (100 reasoning), cost 0.00014`.
+    /// Returns what is known of it, for people: `11 in (5 cached), 107 out (100 reasoning), cost 0.00014`.
     pub fn in_words(self) -> String {
         let count = |tokens: Option<u64>, what| tokens.map(|count| format!("{count} {what}"));
         let with = |all: Option<String>, part: Option<String>| match (all, part) {
@@ -176,7 +176,7 @@ impl Usage {
     }
 }
 
-/// Both counts as one, or the one that is known.
+/// Returns both counts as one, or the one that is known.
 pub fn either<T>(a: Option<T>, b: Option<T>, both: fn(T, T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(both(a, b)),
@@ -201,8 +201,8 @@ impl Source {
         }
     }
 
-    /// A source, if it is a page of the web. Google's may have blanks. A title of digits is no title, but the number of the
-    /// source in the answer.
+    /// Returns a source, if it is a page of the web. Google's may have blanks. A title of digits is no title, but the number of
+    /// the source in the answer.
     pub fn new(url: &str, title: &str) -> Option<Source> {
         let url = url.trim();
         let (scheme, _) = url.split_once("://")?;
@@ -217,8 +217,8 @@ impl Source {
         })
     }
 
-    /// The pages of the web in a list of a provider or of a file, in which each element is an address or has one. Others are
-    /// left out.
+    /// Returns the pages of the web in a list of a provider or of a file, in which each element is an address or has one. Others
+    /// are left out.
     pub fn all_in(list: &Value) -> Vec<Source> {
         let mut sources = Vec::new();
         for element in list.as_array().into_iter().flatten() {
@@ -241,7 +241,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The sources in a file.
+    /// Returns the sources in a file.
     pub fn from_json(list: &Value) -> Sources {
         let mut sources = Sources::default();
         for source in Source::all_in(list) {
@@ -355,7 +355,7 @@ impl ToolRun {
         }
     }
 
-    /// The arguments as JSON; as text if they are not JSON.
+    /// Returns the arguments as JSON; as text if they are not JSON.
     pub fn json_arguments(&self) -> Value {
         json_or_text(&self.arguments)
     }
@@ -377,7 +377,7 @@ pub fn cut_results(steps: &mut [Step]) -> bool {
     is_cut
 }
 
-/// At most this many bytes of a text; a mark says how much is missing.
+/// Returns at most this many bytes of a text; a mark says how much is missing.
 pub fn shortened(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         text.to_owned()
@@ -386,8 +386,8 @@ pub fn shortened(text: &str, limit: usize) -> String {
     }
 }
 
-/// So many bytes of a longer text, three quarters from its beginning and one from its end, with a line between them that says
-/// how much is missing.
+/// Returns this many bytes of a longer text, three quarters from its beginning and one from its end, with a line between them
+/// that says how much is missing.
 fn cut(text: &str, limit: usize) -> String {
     let mut head = limit - limit / 4;
     while !text.is_char_boundary(head) {
@@ -423,7 +423,7 @@ pub struct Step {
     pub unknown: Unknown,
 }
 
-/// A field that may also be null, as other tools write it.
+/// Returns a field that may also be null, as other tools write it.
 pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     field: D,
 ) -> Result<T, D::Error> {
@@ -451,7 +451,7 @@ fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
     }
 }
 
-/// The calls of these steps and their results as text, with a blank line between two calls.
+/// Returns the calls of these steps and their results as text, with a blank line between two calls.
 pub fn calls_as_text(steps: &[Step]) -> String {
     let runs = steps.iter().flat_map(|step| &step.calls);
     let calls = Vec::from_iter(runs.map(call_as_text));
@@ -466,7 +466,7 @@ fn call_as_text(run: &ToolRun) -> String {
     format!("Tool {name} {arguments}:\n{result}")
 }
 
-/// The value of a text that is JSON; otherwise the text itself.
+/// Returns the value of a text that is JSON; otherwise the text itself.
 pub fn json_or_text(text: &str) -> Value {
     match json::parse(text) {
         Ok(json) => json,

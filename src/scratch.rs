@@ -181,7 +181,7 @@ fn remove_directory(parent: &File, name: &CStr, deadline: Instant) -> io::Result
     Ok(())
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn entries_of(
     directory: impl AsFd,
 ) -> io::Result<impl Iterator<Item = io::Result<std::ffi::CString>>> {

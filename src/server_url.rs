@@ -96,7 +96,7 @@ impl ServerUrl {
         Ok(self)
     }
 
-    /// The address with the version of an API where that API has it.
+    /// Returns the address with the version of an API where that API has it.
     pub fn with_version(self, version: Version) -> ServerUrl {
         let shown = self.to_string();
         let base = match version {
@@ -117,7 +117,7 @@ impl ServerUrl {
         }
     }
 
-    /// The URL of a path below this address.
+    /// Returns the URL of a path below this address.
     pub fn join(&self, path: &str) -> String {
         let separator = match self.query.expose() {
             "" => "",
@@ -127,7 +127,7 @@ impl ServerUrl {
         format!("{self}{path}{separator}{}", self.query.expose())
     }
 
-    /// The URL without user, password and the parameters of its query that hold keys: what makes it another address.
+    /// Returns the URL without user, password and the parameters of its query that hold keys: what makes it another address.
     pub fn without_keys(&self) -> String {
         let is_key = |field: &&str| {
             let name = field.split('=').next().unwrap_or_default();
@@ -149,13 +149,13 @@ impl ServerUrl {
         self.uri.scheme_str() == Some("https")
     }
 
-    /// The host without the brackets of an IPv6 address.
+    /// Returns the host without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
         let host = self.uri.host().unwrap_or_default();
         host.trim_matches(['[', ']'])
     }
 
-    /// The port, which the scheme gives where the URL does not.
+    /// Returns the port, which the scheme gives where the URL does not.
     pub fn port(&self) -> u16 {
         let usual = if self.is_https() { 443 } else { 80 };
         self.uri.port_u16().unwrap_or(usual)
@@ -169,14 +169,14 @@ impl ServerUrl {
         }
     }
 
-    /// Scheme, host and port, without a path.
+    /// Returns scheme, host and port, without a path.
     pub fn origin(&self) -> String {
         let scheme = self.uri.scheme_str().unwrap_or_default();
         let authority = self.uri.authority().map_or("", Authority::as_str);
         format!("{scheme}://{authority}")
     }
 
-    /// Where a redirect from this address leads, without what may be secret: user info, query and fragment.
+    /// Returns where a redirect from this address leads, without what may be secret: user info, query and fragment.
     pub fn redirect_target(&self, location: &str) -> String {
         let is_path = location.starts_with('/') && !location.starts_with("//");
         let (before, rest) = match location.split_once("//") {
@@ -198,14 +198,14 @@ impl ServerUrl {
         !self.is_https() && !self.is_loopback()
     }
 
-    /// The header for the user and password in the URL (RFC 7617).
+    /// Returns the header for the user and password in the URL (RFC 7617).
     pub fn authorization(&self) -> Option<Secret> {
         let user_info = self.user_info.as_ref()?;
         let encoded = secret::in_header(user_info.expose());
         Some(Secret::new(format!("Basic {encoded}")))
     }
 
-    /// The parts of the URL that must not be shown.
+    /// Returns the parts of the URL that must not be shown.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = secret::of_query(self.query.expose(), |_| true);
         if let Some(user_info) = &self.user_info {
@@ -257,7 +257,7 @@ impl Endpoint {
         })
     }
 
-    /// The path and the query, for the request and for nothing else.
+    /// Returns the path and the query, for the request and for nothing else.
     pub fn path_and_query(&self) -> &str {
         self.path_and_query.expose()
     }
@@ -267,7 +267,7 @@ impl Endpoint {
         path.split_once('?').unwrap_or((path, ""))
     }
 
-    /// The parts of the URL that must not be shown: its password, the values of its query, and those of variables.
+    /// Returns the parts of the URL that must not be shown: its password, the values of its query, and those of variables.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.server.secrets();
         let (_, query) = self.path_and_its_query();

@@ -111,12 +111,12 @@ impl Shape {
         types_in(&self.schema) == ["object"]
     }
 
-    /// Where its list is. If it has not exactly one, the error has the names of all.
+    /// Returns where its list is. If it has not exactly one, the error has the names of all.
     pub fn list(&self) -> Result<ListPlace, Vec<String>> {
         ListPlace::find(&self.schema)
     }
 
-    /// The JSON of this shape in an answer, without a code fence around it.
+    /// Returns the JSON of this shape in an answer, without a code fence around it.
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, Misfit> {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
@@ -174,7 +174,7 @@ fn has_maps(schema: &Value) -> bool {
     }
 }
 
-/// The text inside a code fence around all of it, if there is one.
+/// Returns the text inside a code fence around all of it, if there is one.
 fn inside_fence(text: &str) -> Option<&str> {
     if !text.starts_with("```") && !text.starts_with("~~~") {
         return None;

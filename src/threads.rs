@@ -68,7 +68,7 @@ pub fn map<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Never returns, because another thread is about to end q.
+/// Waits for the end of q. Never returns, because another thread is about to end q.
 pub fn wait_for_the_end() -> ! {
     loop {
         thread::park();

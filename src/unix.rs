@@ -70,7 +70,7 @@ pub fn close_on_exec() {
     }
 }
 
-/// How many seconds local time is ahead of UTC at a moment, which is in seconds since 1970. `TZ` may set the time zone.
+/// Returns how many seconds local time is ahead of UTC at a moment, which is in seconds since 1970. `TZ` may set the time zone.
 pub fn utc_offset(moment: i64) -> i32 {
     // SAFETY: `tm` is plain data, for which zeroes are a value; both pointers outlive the call, which only fills it. No
     // thread changes the environment meanwhile.
@@ -110,7 +110,7 @@ pub fn stdin_has_bytes() -> bool {
     ioctl_fionread(stdio::stdin()).is_ok_and(|count| count > 0)
 }
 
-/// The user that this process acts as.
+/// Returns the user that this process acts as.
 pub fn effective_user() -> u32 {
     process::geteuid().as_raw()
 }

@@ -36,7 +36,7 @@ pub const TEMPORARY: &str = ".tmp-q-";
 /// How many temporary files this process has made.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The name of the file for this text: its SHA-256 in hexadecimal digits.
+/// Returns the name of the file for this text: its SHA-256 in hexadecimal digits.
 pub fn name_of(text: &str) -> String {
     let mut name = String::new();
     for byte in Sha256::digest(text) {
@@ -118,7 +118,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
     Ok(bytes)
 }
 
-/// The first bytes of a regular file, at most this many, and its size as the system reports it.
+/// Returns the first bytes of a regular file, at most this many, and its size as the system reports it.
 pub fn read_beginning(path: &Path, count: u64) -> Result<(Vec<u8>, u64), ReadFailure> {
     let (file, metadata) = open_regular(path)?;
     let mut bytes = Vec::new();
@@ -170,7 +170,7 @@ pub struct Temporary {
 type Identity = (u64, u64);
 
 impl Temporary {
-    /// A name in a file's directory that nothing else uses, even where the clock stands still.
+    /// Returns a name in a file's directory that nothing else uses, even where the clock stands still.
     fn name_beside(path: &Path) -> PathBuf {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -186,7 +186,7 @@ impl Temporary {
         Temporary::stream_beside(path, |file| file.write_all(bytes), mode)
     }
 
-    /// The same for a file that is written piece by piece.
+    /// Returns the same for a file that is written piece by piece.
     pub fn stream_beside(
         path: &Path,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -257,7 +257,7 @@ impl Temporary {
     }
 }
 
-/// What tells a file or a directory from all others.
+/// Returns what tells a file or a directory from all others.
 pub fn identity_of(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
@@ -299,7 +299,7 @@ impl Drop for Temporary {
     }
 }
 
-/// The directory of a file.
+/// Returns the directory of a file.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }

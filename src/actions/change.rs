@@ -150,7 +150,7 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many conversations `--clear --all` deletes; files that other programs have put into the directory stay.
+/// Returns how many conversations `--clear --all` deletes; files that other programs have put into the directory stay.
 fn count_own(directory: &StateDirectory) -> Result<usize, Error> {
     let mut files = directory.files(false).map_err(Error::file)?;
     files.retain(|file| directory.kind(&file.path) != FileKind::External);

@@ -66,7 +66,7 @@ struct Row {
 }
 
 impl Row {
-    /// The match, or else the question.
+    /// Returns the match, or else the question.
     fn text(&self) -> &str {
         self.found.as_ref().unwrap_or(&self.question)
     }
@@ -169,7 +169,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     unread
 }
 
-/// The words to search for, in lower case.
+/// Returns the words to search for, in lower case.
 fn search_words(arguments: &[OsString]) -> Vec<Word> {
     let mut words = Vec::new();
     for argument in arguments {
@@ -293,7 +293,7 @@ fn look_into(
     Ok(FileMatch::Conversation(Some(Box::new(row))))
 }
 
-/// The row of a conversation, but for its number and its texts.
+/// Returns the row of a conversation, but for its number and its texts.
 fn row(conversation: &Conversation, path: &Path, current: &Handle) -> Row {
     let id = current.directory.id(path);
     let label = match current.directory.kind(path) {
@@ -318,7 +318,7 @@ fn row(conversation: &Conversation, path: &Path, current: &Handle) -> Row {
     }
 }
 
-/// The text around the first match, in the first message that has all the words.
+/// Returns the text around the first match, in the first message that has all the words.
 fn first_match(conversation: &Conversation, words: &[Word]) -> Option<String> {
     for entry in conversation.entries() {
         if words.iter().all(|word| entry.may_have(word))
@@ -330,7 +330,7 @@ fn first_match(conversation: &Conversation, words: &[Word]) -> Option<String> {
     None
 }
 
-/// The text around the first of the words, if it has them all. The words are in lower case.
+/// Returns the text around the first of the words, if it has them all. The words are in lower case.
 fn around_first(words: &[Word], text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let mut first = None;
@@ -355,7 +355,7 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
     Some(format!("{mark}{}", shortened(&text[begin..])))
 }
 
-/// The list for programs, with tabs between the fields.
+/// Returns the list for programs, with tabs between the fields.
 fn separated(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
@@ -373,13 +373,13 @@ fn separated(rows: &[Row]) -> String {
     text
 }
 
-/// How many rows a screen holds: the last line is for the shell's prompt.
+/// Returns how many rows a screen holds: the last line is for the shell's prompt.
 fn room(size: TerminalSize) -> usize {
     size.rows.saturating_sub(1).max(2)
 }
 
-/// The list for people: the number that `-s` takes, the name if a user has given one, age and question. No line is longer than the terminal, and there are no more lines
-/// than it has. `files` is how many files there are in all.
+/// Returns the list for people: the number that `-s` takes, the name if a user has given one, age and question. No line is longer
+/// than the terminal, and there are no more lines than it has. `files` is how many files there are in all.
 fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) -> String {
     let room = room(size);
     let has_more = files > room;

@@ -32,7 +32,7 @@ pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Erro
     Err(flags::stray_word(mode, word, &meant))
 }
 
-/// The option for the conversation that a word names, if there is one.
+/// Returns the option for the conversation that a word names, if there is one.
 fn option_of_existing(word: &OsStr, context: &Context) -> Option<String> {
     let which = ConversationRef::find(Some(word), None).ok()?;
     let handle = store::find(context.directory.as_ref()?, &which, Purpose::Look).ok()?;

@@ -24,7 +24,7 @@ pub fn print(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     print_exactly(&lines, context.notes.terminal())
 }
 
-/// The conversations of these kinds, newest first. The first question follows a name, after a tab.
+/// Returns the conversations of these kinds, newest first. The first question follows a name, after a tab.
 fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error> {
     let directory = context.directory()?;
     let terminal = context.notes.terminal();
@@ -47,7 +47,7 @@ fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error>
     Ok(lines)
 }
 
-/// The settings, or the defaults if something is wrong with them.
+/// Returns the settings, or the defaults if something is wrong with them.
 fn settings(arguments: &Arguments, context: &Context) -> Result<Settings, Error> {
     let environment = &context.environment;
     Settings::load(arguments, environment, &context.configuration)
@@ -67,7 +67,7 @@ fn names(kind: &str, settings: &Settings) -> String {
     names.iter().map(|name| format!("{name}\n")).collect()
 }
 
-/// The tool servers, and the tools that the configuration names.
+/// Returns the tool servers, and the tools that the configuration names.
 fn tool_names(settings: &Settings) -> Vec<String> {
     let mut names = vec![NO_TOOLS.to_owned()];
     // Without the file of other programs there are still those of the configuration.

@@ -57,8 +57,8 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     print_texts(&texts, terminal)
 }
 
-/// The lines before a message: its role and time; for an answer also its model, what it used, and how it ended; and what is
-/// attached.
+/// Returns the lines before a message: its role and time; for an answer also its model, what it used, and how it ended; and what
+/// is attached.
 fn heading(entry: &Entry, conversation: &Conversation) -> String {
     let mut heading = format!("[{}", entry.role);
     if let Some(time) = entry.timestamp() {
@@ -94,7 +94,7 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
     heading
 }
 
-/// What the model said before its calls, and the calls, in order.
+/// Returns what the model said before its calls, and the calls, in order.
 fn steps_as_text(steps: &[Step]) -> String {
     let mut steps = steps.to_vec();
     cut_results(&mut steps);
@@ -152,7 +152,7 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     print(&report.to_string(), terminal)
 }
 
-/// The newest answer, even if questions without one follow it.
+/// Returns the newest answer, even if questions without one follow it.
 fn last_answer(conversation: &Conversation) -> Option<Entry> {
     let mut newest_first = conversation.exchanges.iter().rev();
     let answer = newest_first.find_map(Exchange::answer)?;

@@ -105,7 +105,7 @@ struct Report {
 }
 
 impl Report {
-    /// What would be asked, the version, and the file of settings. If these are wrong, the defaults follow.
+    /// Returns what would be asked, the version, and the file of settings. If these are wrong, the defaults follow.
     fn new(
         asked: &AskedModel,
         error: Option<&str>,
@@ -159,7 +159,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// The directory of conversations, and how many files it has, with backups.
+    /// Returns the directory of conversations, and how many files it has, with backups.
     fn add_sessions(&mut self, context: &Context) -> Result<(), Error> {
         let directory = context.directory()?;
         let path = directory.sessions.display().to_string();
@@ -184,7 +184,7 @@ impl Report {
         }
     }
 
-    /// The settings, and where each comes from.
+    /// Adds the settings, and where each comes from.
     fn add_settings(&mut self, settings: &Settings, context: &Context) {
         self.line("");
         let mut rows = Vec::new();
@@ -203,7 +203,7 @@ impl Report {
         self.json["settings"] = rows.into();
     }
 
-    /// A line for each provider that is set up; the chosen one has a mark. The others share the last line.
+    /// Adds a line for each provider that is set up; the chosen one has a mark. The others share the last line.
     fn add_providers(&mut self, settings: &Settings, asked: &AskedModel) {
         self.line("");
         let mut rows = Vec::new();
@@ -242,8 +242,8 @@ impl Report {
         self.json["providers"] = rows.into();
     }
 
-    /// The tool servers, including those of a shared file, the roles, and the tools that cannot be used. How a server is reached
-    /// is left out, because that may be secret.
+    /// Adds the tool servers, including those of a shared file, the roles, and the tools that cannot be used. How a server is
+    /// reached is left out, because that may be secret.
     fn add_names(&mut self, settings: &Settings) {
         let mut tools = Vec::new();
         let mut faults = Vec::new();
@@ -284,7 +284,7 @@ impl Report {
         self.json["tool_faults"] = rows.into();
     }
 
-    /// The conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
+    /// Adds the conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
     fn add_conversation(&mut self, found: Result<(Handle, Option<Conversation>), Error>) {
         self.line("");
         let mut conversation = Value::Null;
@@ -325,7 +325,7 @@ impl Report {
     }
 }
 
-/// The conversation of this run.
+/// Returns the conversation of this run.
 fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>), Error> {
     let handle = context.find(Purpose::Look)?;
     let conversation = handle.open()?;

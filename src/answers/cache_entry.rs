@@ -30,7 +30,7 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// The mode of the directory.
+    /// Returns the mode of the directory.
     fn mode(self) -> u32 {
         match self {
             Sharing::Private => PRIVATE,

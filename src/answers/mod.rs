@@ -29,7 +29,7 @@ pub struct CacheSize {
     pub bytes: u64,
 }
 
-/// The SHA-256, in hexadecimal digits, of a base URL, the name of a dialect, a model and the body of a request.
+/// Returns the SHA-256, in hexadecimal digits, of a base URL, the name of a dialect, a model and the body of a request.
 pub fn key(base_url: &str, dialect: &str, model: &str, mut body: Value) -> String {
     if let Some(fields) = body.as_object_mut() {
         // How the answer arrives does not change what it says.
@@ -41,7 +41,7 @@ pub fn key(base_url: &str, dialect: &str, model: &str, mut body: Value) -> Strin
 }
 
 impl AnswerCache {
-    /// The place of the answer with this key.
+    /// Returns the place of the answer with this key.
     pub fn file(&self, key: &str, subject: AnswerSubject) -> CacheEntry {
         CacheEntry {
             path: self.directory.join(format!("{key}{ENDING}")),
@@ -50,7 +50,7 @@ impl AnswerCache {
         }
     }
 
-    /// How many answers there are, and their bytes. What cannot be looked at does not count.
+    /// Returns how many answers there are, and their bytes. What cannot be looked at does not count.
     pub fn size(&self) -> CacheSize {
         let mut size = CacheSize::default();
         let entries = fs::read_dir(&self.directory);

@@ -68,7 +68,7 @@ impl Difference {
         Difference::Parts(found)
     }
 
-    /// How far the requests are from each other: how many parts differ, and before that whether the file tells.
+    /// Returns how far the requests are from each other: how many parts differ, and before that whether the file tells.
     fn distance(&self) -> (bool, usize) {
         match self {
             Difference::Parts(parts) => (false, parts.len()),
@@ -110,8 +110,8 @@ impl NearAnswer {
 }
 
 impl CacheEntry {
-    /// What differs in the request of the nearest cached answer to the same question, in a sentence with the name of its file.
-    /// Of those that are equally near it is the newest.
+    /// Returns what differs in the request of the nearest cached answer to the same question, in a sentence with the name of its
+    /// file. Of those that are equally near it is the newest.
     pub fn nearest(&self) -> Option<String> {
         let mut room = MAX_READ;
         let mut nearest: Option<NearAnswer> = None;
@@ -144,7 +144,7 @@ impl CacheEntry {
         Some(format!("{words}: {}", nearest.name.display()))
     }
 
-    /// The names of the other cached answers in the directory, sorted. Files of other programs are not among them.
+    /// Returns the names of the other cached answers in the directory, sorted. Files of other programs are not among them.
     fn names_of_others(&self) -> Vec<OsString> {
         let entries = fs::read_dir(directory_of(&self.path));
         let entries = entries.into_iter().flatten().take(MAX_FILES).flatten();
@@ -154,7 +154,7 @@ impl CacheEntry {
         names
     }
 
-    /// The size of a file that may be about the same question. Only its beginning is read.
+    /// Returns the size of a file that may be about the same question. Only its beginning is read.
     fn size_if_about_question(&self, path: &Path) -> Option<u64> {
         let subject = &self.subject;
         // Without words, the input is the question.

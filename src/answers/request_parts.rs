@@ -127,7 +127,7 @@ fn hash_of_options(request: &WholeRequest) -> String {
     hash_of(texts.iter().map(String::as_str))
 }
 
-/// The beginning of the SHA-256 of some texts, in hexadecimal digits.
+/// Returns the beginning of the SHA-256 of some texts, in hexadecimal digits.
 fn hash_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for text in texts {

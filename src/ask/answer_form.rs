@@ -78,7 +78,7 @@ impl Output {
         Ok(())
     }
 
-    /// The shape that the answer must have.
+    /// Returns the shape that the answer must have.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.form {
             Form::Shaped(shape) | Form::Items(shape, _) | Form::Verdict(shape) => Some(shape),
@@ -86,7 +86,7 @@ impl Output {
         }
     }
 
-    /// What a printed part of the answer says about the statement, if it was asked about one.
+    /// Returns what a printed part of the answer says about the statement, if it was asked about one.
     pub fn verdict(&self, excerpt: &str) -> Option<Verdict> {
         matches!(self.form, Form::Verdict(_)).then(|| Verdict::read(excerpt))
     }
@@ -105,7 +105,7 @@ impl Output {
         }
     }
 
-    /// The part of the answer that is printed. `last_part` is the text after the provider's last search, or the last of
+    /// Returns the part of the answer that is printed. `last_part` is the text after the provider's last search, or the last of
     /// several messages.
     pub fn excerpt<'a>(
         &self,
@@ -137,7 +137,7 @@ impl Output {
 }
 
 impl Form {
-    /// The items of the list that a shape has. `spec` is the value of `--schema`.
+    /// Returns the items of the list that a shape has. `spec` is the value of `--schema`.
     fn items(shape: Shape, spec: Option<&str>) -> Result<Form, Error> {
         let names = match shape.list() {
             Ok(place) => return Ok(Form::Items(shape, place)),
@@ -170,7 +170,7 @@ pub struct Recipient<'a> {
 }
 
 impl Recipient<'_> {
-    /// The contents of the code blocks; for a command line, one line.
+    /// Returns the contents of the code blocks; for a command line, one line.
     fn code_in(&self, answer: &str) -> Result<String, Error> {
         let conversation = self.saved.id.as_ref().map(|_| self.saved.option.as_str());
         let code = code::extract(answer, self.audience);
@@ -193,7 +193,7 @@ pub fn advise_last(error: Error, saved: &SaveOutcome) -> Error {
     error.advise_also(format!("q --last{option} prints the answer as it came"))
 }
 
-/// The error for `--lines` where there is no schema.
+/// Returns the error for `--lines` where there is no schema.
 fn no_schema() -> Error {
     Error::usage("--lines prints the items of a list, so it needs a --schema that has one").advise(
         "put the fields of an item in brackets: q --schema '[name, age int]' --lines \"make up ten people\"",

@@ -14,7 +14,7 @@ use crate::settings::{Cached, History};
 use crate::text::fence;
 
 impl Run<'_> {
-    /// The place of the answer to the first request; `None` if it must not be cached.
+    /// Returns the place of the answer to the first request; `None` if it must not be cached.
     pub fn answer_file(
         &self,
         dialogue: &Dialogue,
@@ -59,7 +59,7 @@ impl Run<'_> {
         Ok(Some(answers.file(&key, subject)))
     }
 
-    /// The cached answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
+    /// Returns the cached answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
     pub fn look_up(&self, file: &CacheEntry) -> Result<Option<CachedAnswer>, Error> {
         if self.settings.arguments.again {
             return Ok(None);
@@ -123,7 +123,7 @@ impl Run<'_> {
         }
     }
 
-    /// The answer as it is stored; `None` if it was too long to be kept, or has not the shape that was asked for.
+    /// Returns the answer as it is stored; `None` if it was too long to be kept, or has not the shape that was asked for.
     fn cached_answer(
         &self,
         file: &CacheEntry,

@@ -62,7 +62,7 @@ impl Dialogue {
         }
     }
 
-    /// The tools that the model may call.
+    /// Returns the tools that the model may call.
     pub fn tools(&self) -> &[Tool] {
         self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools)
     }
@@ -74,7 +74,8 @@ impl Dialogue {
         }
     }
 
-    /// The step that follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they do not run.
+    /// Returns the step that follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they
+    /// do not run.
     pub fn next(&self, reply: &Reply, rounds: usize) -> Next {
         if !reply.turn.calls().is_empty() && !reply.end.is_cut() {
             Next::RunCalls
@@ -92,7 +93,7 @@ impl Dialogue {
         self.paused.turn.extend(reply.turn.echo());
     }
 
-    /// The turn that has ended with this reply, as the API wants it back, with what came before a pause.
+    /// Returns the turn that has ended with this reply, as the API wants it back, with what came before a pause.
     pub fn end_turn(&mut self, reply: &Reply) -> Echo {
         let mut turn = std::mem::take(&mut self.paused.turn);
         turn.extend(reply.turn.echo());

@@ -18,7 +18,7 @@ const NOT_UTF_8: u8 = 0xFF;
 /// UTF-32, which q does not read, begins as UTF-16 does.
 const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
 
-/// The media type of an image or a PDF, and its bytes without what is before them.
+/// Returns the media type of an image or a PDF, and its bytes without what is before them.
 pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
     if let Some(media) = media_type(bytes) {
         return Some((media, bytes));
@@ -33,7 +33,8 @@ pub fn is_utf_16(bytes: &[u8]) -> bool {
     has_mark && !bytes.starts_with(UTF_32_LITTLE)
 }
 
-/// A text without its byte order mark, in UTF-8. What is not UTF-16 after a mark of it stays no UTF-8, so that a note says so.
+/// Returns a text without its byte order mark, in UTF-8. What is not UTF-16 after a mark of it stays no UTF-8, so that a note
+/// says so.
 pub fn without_mark(bytes: Vec<u8>) -> Vec<u8> {
     if let Some(text) = bytes.strip_prefix(UTF_8) {
         return text.to_vec();
@@ -125,8 +126,8 @@ impl CellSource {
     }
 }
 
-/// The text of the cells of a notebook, each after a line `# %%` as in a script; `None` if the text is no notebook. Images
-/// and tables that it has printed may have megabytes, and say nothing to a model as text.
+/// Returns the text of the cells of a notebook, each after a line `# %%` as in a script; `None` if the text is no notebook.
+/// Images and tables that it has printed may have megabytes, and say nothing to a model as text.
 pub fn notebook_text(text: &str) -> Option<String> {
     let notebook: Notebook = serde_json::from_str(text).ok()?;
     let mut script = String::new();
@@ -152,7 +153,7 @@ pub fn notebook_text(text: &str) -> Option<String> {
     Some(script)
 }
 
-/// A text without the sequences that colour it on a terminal.
+/// Returns a text without the sequences that colour it on a terminal.
 fn without_styles(text: &str) -> String {
     let mut parts = text.split("\x1B[");
     let mut plain = parts.next().unwrap_or_default().to_owned();

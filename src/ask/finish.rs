@@ -152,7 +152,7 @@ impl Run<'_> {
         })
     }
 
-    /// The text that is printed of an answer that has been saved.
+    /// Returns the text that is printed of an answer that has been saved.
     fn excerpt(
         &self,
         answer: &Answer,
@@ -193,7 +193,7 @@ impl Run<'_> {
         }
     }
 
-    /// The JSON output: the part of the answer that is printed, and how it came about.
+    /// Returns the JSON output: the part of the answer that is printed, and how it came about.
     fn as_json(
         &self,
         excerpt: &str,
@@ -237,12 +237,12 @@ impl Run<'_> {
     }
 }
 
-/// The error for a list whose items do not fit.
+/// Returns the error for a list whose items do not fit.
 fn misshapen(fault: &ItemFault, saved: &SaveOutcome) -> Error {
     advise_last(Error::new(ErrorKind::Misshapen, fault.to_string()), saved)
 }
 
-/// An error for an answer that is or may be incomplete.
+/// Returns an error for an answer that is or may be incomplete.
 fn check_complete(reply: &Reply) -> Result<(), Error> {
     let end = &reply.end;
     if end.is_normal() {
@@ -262,7 +262,7 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Incomplete, message))
 }
 
-/// A line for each of the provider's searches that failed.
+/// Returns a line for each of the provider's searches that failed.
 fn failed_search_lines(reasons: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for reason in reasons {

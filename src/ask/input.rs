@@ -362,7 +362,7 @@ impl InputReader {
     }
 }
 
-/// The error for a pattern or a directory without a file that is sent.
+/// Returns the error for a pattern or a directory without a file that is sent.
 fn nothing_named(name: &OsStr, ignored: usize, all_ignored: bool) -> Error {
     let is_directory = Path::new(name).is_dir();
     let name = on_one_line(&name.to_string_lossy());
@@ -400,7 +400,7 @@ impl InputSource {
         }
     }
 
-    /// The error for a source that cannot be read. Its kind is `Input` for a file that the user named, else `File`.
+    /// Returns the error for a source that cannot be read. Its kind is `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
         let name = &self.name;
         let error = format!("cannot read {name}: {error}");

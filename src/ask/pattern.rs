@@ -50,7 +50,7 @@ struct FileSearch {
     follows_links: bool,
 }
 
-/// The files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file.
+/// Returns the files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file.
 pub fn named_files(name: &OsStr, notes: &Notes) -> Result<Option<NamedFiles>, Error> {
     let path = Path::new(name);
     let shown = on_one_line(&name.to_string_lossy());
@@ -82,7 +82,7 @@ fn is_pattern(text: &str) -> bool {
 }
 
 impl FileSearch {
-    /// A search for all files below a directory.
+    /// Returns a search for all files below a directory.
     fn below(directory: &Path) -> FileSearch {
         FileSearch {
             // Files in the current directory have no `./` before their names.
@@ -97,7 +97,7 @@ impl FileSearch {
         }
     }
 
-    /// A search for the files that a pattern names, in the directory that its beginning names.
+    /// Returns a search for the files that a pattern names, in the directory that its beginning names.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl FileSearch {
         }
     }
 
-    /// A path as the pattern has it.
+    /// Returns a path as the pattern has it.
     fn shown<'a>(&self, path: &'a Path) -> &'a Path {
         if self.root.as_os_str().is_empty() {
             return path.strip_prefix(".").unwrap_or(path);
@@ -214,7 +214,7 @@ impl FileSearch {
         path
     }
 
-    /// A path as it is below the root.
+    /// Returns a path as it is below the root.
     fn relative<'a>(&self, path: &'a Path) -> &'a Path {
         let shown = self.shown(path);
         shown.strip_prefix(&self.root).unwrap_or(shown)
@@ -248,7 +248,7 @@ fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
 }
 
-/// Where an error has arisen.
+/// Returns where an error has arisen.
 fn path_of(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),

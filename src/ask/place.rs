@@ -195,7 +195,7 @@ impl OpenedConversation {
     }
 }
 
-/// The options that say whom to ask, as they were given, with a space before each.
+/// Returns the options that say whom to ask, as they were given, with a space before each.
 fn options_of_whom(command_line: &Arguments) -> String {
     let mut options = String::new();
     for (option, value) in [
@@ -210,7 +210,7 @@ fn options_of_whom(command_line: &Arguments) -> String {
     options
 }
 
-/// The place of the conversation. Without one, q still answers, and a note says why nothing is saved.
+/// Returns the place of the conversation. Without one, q still answers, and a note says why nothing is saved.
 fn noted(found: Result<Handle, Error>, notes: &Notes) -> Option<Handle> {
     match found {
         Ok(handle) => Some(handle),

@@ -160,7 +160,7 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error where neither words nor input have a question.
+/// Returns the error where neither words nor input have a question.
 pub fn no_question(arguments: &Arguments) -> Error {
     let mut message = "there is no question".to_owned();
     // An alias may have -n.

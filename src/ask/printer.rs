@@ -46,7 +46,8 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
+    /// Decides how the answer is printed. With tools, only the text after the last calls is the answer. So a pipe or a file gets
+    /// no text before the end.
     pub fn new(
         output: &Output,
         has_tools: bool,
@@ -128,7 +129,7 @@ impl Printer {
         Ok(())
     }
 
-    /// The items of a complete answer that have not been printed yet, if its items are printed.
+    /// Returns the items of a complete answer that have not been printed yet, if its items are printed.
     pub fn remaining_items(&self, json: &str) -> Option<Result<String, ItemFault>> {
         let items = self.items.as_ref()?;
         Some(lock(items).remaining(json))
@@ -156,7 +157,7 @@ impl Printer {
         self.is_live() && self.screen.is_terminal
     }
 
-    /// The failure of an answer that cannot be kept until it is complete.
+    /// Returns the failure of an answer that cannot be kept until it is complete.
     fn too_long(&self) -> AnswerFailure {
         let (done, advice) = if self.printing == Printing::Items {
             (

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::message::{Attachment, Message, Role};
 use crate::text::{fence, non_blank};
 
-/// The question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets no
+/// Makes the question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets no
 /// fence. With a `last` one to ask again, it has those parts of that one that are not given this time. Words are not blank;
 /// with `is_statement` they are a statement, and the question is whether it is true.
 ///

@@ -152,7 +152,7 @@ impl Answer {
 }
 
 impl Record {
-    /// `saver` is `None` if nothing is saved.
+    /// Makes a record without an answer. `saver` is `None` if nothing is saved.
     pub fn new(
         question: Message,
         schema: Option<Value>,
@@ -173,7 +173,7 @@ impl Record {
         }
     }
 
-    /// The answer as far as it has come. Once a signal has saved it, its thread keeps the lock until q ends.
+    /// Returns the answer as far as it has come. Once a signal has saved it, its thread keeps the lock until q ends.
     pub fn lock(&self) -> MutexGuard<'_, RecordState> {
         lock(&self.state)
     }
@@ -294,7 +294,7 @@ impl Record {
         saved
     }
 
-    /// From now on, a signal saves what has come. `end_line` ends the line of the answer before a note.
+    /// Lets a signal save what has come from now on. `end_line` ends the line of the answer before a note.
     pub fn save_on_signal(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
         let record = Arc::clone(self);
         let save = move || record.save_interrupted(end_line);

@@ -18,7 +18,7 @@ const TOO_LONG: &str =
 const SHOWN_OF_BASE64: usize = 32;
 
 impl Run<'_> {
-    /// The next request.
+    /// Returns the next request.
     pub fn request(&self, dialogue: &Dialogue) -> Result<Request, Error> {
         let values = &self.settings.values;
         let form = self.form(dialogue);
@@ -66,13 +66,13 @@ impl Run<'_> {
         self.target.request(&prompt, &self.settings.options)
     }
 
-    /// The effort that is asked for.
+    /// Returns the effort that is asked for.
     fn effort(&self) -> Option<&str> {
         let set = self.settings.values.effort.as_deref();
         set.or(self.target.provider().quirks.effort)
     }
 
-    /// How the API enforces the shape; after each refusal, in a way that more servers support. Not every API does so
+    /// Returns how the API enforces the shape; after each refusal, in a way that more servers support. Not every API does so
     /// together with tools or a search.
     fn form(&self, dialogue: &Dialogue) -> AnswerForm<'_> {
         let api = self.target.provider().api;
@@ -92,7 +92,7 @@ impl Run<'_> {
         }
     }
 
-    /// The body of the request as text. A terminal gets only the beginning of base64.
+    /// Returns the body of the request as text. A terminal gets only the beginning of base64.
     pub fn body_to_show(&self, dialogue: &Dialogue) -> Result<String, Error> {
         let mut body = self.request(dialogue)?.body.unwrap_or_default();
         if !io::stdout().is_terminal() {

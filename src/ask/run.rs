@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The model to ask. For a dry run, only a server on this machine is asked for its list.
+/// Returns the model to ask. For a dry run, only a server on this machine is asked for its list.
 fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<String, Error> {
     if let Some(model) = target.choice.model.name() {
         return Ok(model.to_owned());
@@ -95,7 +95,7 @@ fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<S
     target.first_model(notes)
 }
 
-/// The provider, perhaps with its model, that continues the current conversation after another one.
+/// Returns the provider, perhaps with its model, that continues the current conversation after another one.
 fn handed_to(place: &Place, provider: &str, model: &str) -> Option<String> {
     let is_current = place.handle.as_ref()?.which.is_current();
     match &place.intent {
@@ -109,7 +109,7 @@ fn handed_to(place: &Place, provider: &str, model: &str) -> Option<String> {
     }
 }
 
-/// The system prompt: the one of the command line, the conversation's own, that of the settings, or the built-in one.
+/// Returns the system prompt: the one of the command line, the conversation's own, that of the settings, or the built-in one.
 fn system_prompt(plan: &Plan, place: &Place) -> String {
     let continued = place.intent.continued();
     let kept = continued.and_then(|conversation| conversation.system.as_ref());

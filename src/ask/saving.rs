@@ -12,7 +12,7 @@ use crate::session::save::Saver;
 use crate::session::store::Handle;
 use crate::tools::Selection;
 
-/// The way to save the exchange with the answer of this model; `None` if nothing is saved.
+/// Returns the way to save the exchange with the answer of this model; `None` if nothing is saved.
 pub fn saver(
     plan: &Plan,
     place: &Place,
@@ -60,7 +60,7 @@ pub fn saver(
     })
 }
 
-/// The link to the current conversation: of the question, else the one that `Q_SESSION` may choose; `None` if no current
+/// Returns the link to the current conversation: of the question, else the one that `Q_SESSION` may choose; `None` if no current
 /// conversation can have that name.
 fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
     if handle.which.is_current() {

@@ -12,8 +12,8 @@ use crate::session::rules::ReadOutcome;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Cached;
 
-/// The server, where that can be told before q waits for input, so that a wrong provider or key is reported at once. While q
-/// waits, the connection is opened. `None`: it is decided once the input is read.
+/// Returns the server, where that can be told before q waits for input, so that a wrong provider or key is reported at once.
+/// While q waits, the connection is opened. `None`: it is decided once the input is read.
 pub fn choose_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     let early = find_early(plan, context)?;
     if let Some(early) = &early
@@ -24,7 +24,7 @@ pub fn choose_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Er
     Ok(early)
 }
 
-/// The conversation is only peeked at, because it may change while q waits.
+/// Finds the server as far as that can be told now. The conversation is only peeked at, because it may change while q waits.
 fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     let settings = plan.settings;
     let notes = &context.notes;
@@ -54,8 +54,8 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     }
 }
 
-/// The server to ask, by what the conversation says that was found at this time: the early one, with its connection, if it is
-/// the same.
+/// Returns the server to ask, by what the conversation says that was found at this time: the early one, with its connection, if
+/// it is the same.
 pub fn choose(
     plan: &Plan,
     early: Option<Target>,
@@ -81,7 +81,7 @@ pub fn choose(
     }
 }
 
-/// The claim of a conversation about who answers.
+/// Returns the claim of a conversation about who answers.
 fn claim_of<'a>(found: &'a ReadOutcome, at: Timestamp, plan: &Plan) -> Claim<'a> {
     let Ok(Some(conversation)) = found else {
         return Claim::None;

@@ -97,8 +97,8 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// The tools that the conversation remembers. Without a person at the terminal they are not used, nor where the answer may
-    /// be cached, nor where somebody else may have named them.
+    /// Returns the tools that the conversation remembers. Without a person at the terminal they are not used, nor where the
+    /// answer may be cached, nor where somebody else may have named them.
     fn remembered(&self, place: &Place) -> Result<Option<Selection>, Error> {
         let names = match place.intent.continued() {
             Some(conversation) if !conversation.tools.is_empty() => &conversation.tools,

@@ -16,7 +16,7 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// The shape of the answer. The reason comes first, because models judge better once they have given one.
+/// Returns the shape of the answer. The reason comes first, because models judge better once they have given one.
 pub fn shape() -> Shape {
     Shape {
         schema: json!({
@@ -31,12 +31,12 @@ pub fn shape() -> Shape {
     }
 }
 
-/// The question about a statement.
+/// Returns the question about a statement.
 pub fn question_about(statement: &str) -> String {
     format!("{QUESTION}{statement}")
 }
 
-/// The words of an earlier question as a question about a statement, which they may be already.
+/// Returns the words of an earlier question as a question about a statement, which they may be already.
 pub fn question_again(words: &str) -> String {
     if words.starts_with(QUESTION) {
         return words.to_owned();
@@ -44,7 +44,7 @@ pub fn question_again(words: &str) -> String {
     question_about(words)
 }
 
-/// The error for `--is` without words.
+/// Returns the error for `--is` without words.
 pub fn no_statement() -> Error {
     let error = Error::usage("--is needs a statement, which is true or not");
     error.advise("type it after the options: q --is \"contains a secret\" <file")
@@ -64,7 +64,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict and its reason, if it is one.
+    /// Returns the verdict and its reason, if it is one.
     pub fn in_words(&self) -> Option<String> {
         let word = if self.is_true? { "yes" } else { "no" };
         Some(format!("{word}: {}", self.reason))

@@ -33,7 +33,7 @@ struct SentPlaces {
 }
 
 impl SentPlaces {
-    /// The newest messages, and before them the newest exchanges that brought files or input. `--messages` is exact.
+    /// Returns the newest messages, and before them the newest exchanges that brought files or input. `--messages` is exact.
     fn new(exchanges: &[&Exchange], values: &Values, is_exact: bool) -> SentPlaces {
         let total = count_messages(exchanges.iter().copied());
         let most = values.messages;
@@ -63,7 +63,7 @@ impl SentPlaces {
 }
 
 impl Window {
-    /// The messages of some exchanges that the settings allow. Blocked exchanges are not sent again.
+    /// Returns the messages of some exchanges that the settings allow. Blocked exchanges are not sent again.
     pub fn new(exchanges: &[Exchange], settings: &Settings) -> Window {
         Window::of_values(
             exchanges,
@@ -124,7 +124,7 @@ impl Window {
         }
     }
 
-    /// The messages to send: these, oldest first, and the question.
+    /// Returns the messages to send: these, oldest first, and the question.
     pub fn with(&self, question: Message) -> Vec<Message> {
         let mut messages = self.messages.clone();
         messages.push(question);
@@ -145,7 +145,7 @@ impl Window {
         before > 0
     }
 
-    /// Native messages must begin with a question.
+    /// Drops an answer without its question: native messages must begin with a question.
     fn drop_leading_answer(&mut self) {
         if self.form == History::Messages
             && let Some(first) = self.messages.first()
@@ -166,7 +166,7 @@ impl Window {
         }
     }
 
-    /// How many messages of the conversation are not sent.
+    /// Returns how many messages of the conversation are not sent.
     pub fn left_out(&self) -> usize {
         self.total - self.messages.len()
     }

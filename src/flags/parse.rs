@@ -195,7 +195,7 @@ fn refuse_forms(arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error for a word after an action that takes none. `meant` begins the advice.
+/// Returns the error for a word after an action that takes none. `meant` begins the advice.
 pub fn stray_word(mode: Mode, word: &OsStr, meant: &str) -> Error {
     let action = name_of(mode);
     let word = word.display();
@@ -205,7 +205,7 @@ pub fn stray_word(mode: Mode, word: &OsStr, meant: &str) -> Error {
     ))
 }
 
-/// What errors call a mode: the option that chooses it.
+/// Returns what errors call a mode: the option that chooses it.
 fn name_of(mode: Mode) -> &'static str {
     let mut flags = FLAGS.iter();
     let chooses = flags.find(|flag| flag.mode() == Some(mode));
@@ -268,7 +268,7 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
     )))
 }
 
-/// A command line to copy, after a colon; nothing if it would be long, or not be one line.
+/// Returns a command line to copy, after a colon; nothing if it would be long, or not be one line.
 fn command_line(arguments: &[OsString]) -> String {
     let mut words = String::new();
     for argument in arguments {
@@ -281,7 +281,7 @@ fn command_line(arguments: &[OsString]) -> String {
     format!(": q{words}")
 }
 
-/// How many arguments an option and its value are together. `None`: this is no option that the mode can use.
+/// Returns how many arguments an option and its value are together. `None`: this is no option that the mode can use.
 fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
     let mut parser = lexopt::Parser::from_args([argument]);
     let mut length = None;
@@ -308,7 +308,7 @@ fn unknown(argument: &Arg) -> Error {
     }
 }
 
-/// The option that was probably meant.
+/// Returns the option that was probably meant.
 fn nearest_option(spelling: &str) -> Option<String> {
     let spelling = spelling.to_ascii_lowercase();
     let mut names = Vec::new();

@@ -119,7 +119,7 @@ pub enum Completion {
 }
 
 impl Flag {
-    /// The mode that it chooses, if it chooses one.
+    /// Returns the mode that it chooses, if it chooses one.
     pub fn mode(&self) -> Option<Mode> {
         match self.effect {
             Action(mode) | ActionWith(mode, _) => Some(mode),
@@ -135,7 +135,7 @@ impl Flag {
         }
     }
 
-    /// The value that it takes, if it takes one.
+    /// Returns the value that it takes, if it takes one.
     pub fn value(&self) -> Option<&Value> {
         match &self.effect {
             Takes(_, value) | ActionWith(_, value) => Some(value),
@@ -153,7 +153,7 @@ impl Flag {
         self.names.split(", ")
     }
 
-    /// The option as messages call it: by its long name if it has one.
+    /// Returns the option as messages call it: by its long name if it has one.
     pub fn name(&self) -> &'static str {
         self.spellings().last().unwrap_or_default()
     }

@@ -32,7 +32,7 @@ fn script(template: &str, own: &[(&str, &str)]) -> String {
     template::fill(template, &[&common, own].concat())
 }
 
-/// The completion for bash, with or without the package bash-completion.
+/// Returns the completion for bash, with or without the package bash-completion.
 pub fn bash() -> String {
     let mut cases = String::new();
     let mut options = Vec::new();
@@ -64,7 +64,7 @@ fn bash_action(completion: Completion) -> String {
     }
 }
 
-/// The completion for zsh, as a function of its completion system.
+/// Returns the completion for zsh, as a function of its completion system.
 pub fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
@@ -107,7 +107,7 @@ fn zsh_action(completion: Completion) -> String {
     }
 }
 
-/// The completion for fish.
+/// Returns the completion for fish.
 pub fn fish() -> String {
     let mut lines = String::new();
     for flag in FLAGS {

@@ -20,7 +20,7 @@ pub const GROUPS: &[(OptionGroup, &str)] = &[
     (OptionGroup::Action, "Actions (no question is asked)"),
 ];
 
-/// The short help: how q is called, and a line for each option, in groups.
+/// Returns the short help: how q is called, and a line for each option, in groups.
 pub fn short() -> String {
     let mut width = 0;
     for flag in FLAGS {
@@ -38,7 +38,7 @@ pub fn short() -> String {
     text
 }
 
-/// The names of an option and of its value: `-f, --follow` or `-m, --model ID`.
+/// Returns the names of an option and of its value: `-f, --follow` or `-m, --model ID`.
 pub fn names(flag: &Flag) -> String {
     let mut names = flag.names.to_owned();
     if names.starts_with("--") {

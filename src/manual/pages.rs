@@ -115,7 +115,7 @@ fn providers() -> String {
     text
 }
 
-/// The long help.
+/// Returns the long help.
 pub fn help() -> String {
     let mut text = String::new();
     for block in blocks() {
@@ -142,7 +142,7 @@ fn wrapped(text: &str, indent: usize) -> String {
     indented
 }
 
-/// The man page, in the man(7) language.
+/// Returns the man page, in the man(7) language.
 pub fn man() -> String {
     let mut page = HEAD.to_owned();
     let mut after_heading = false;
@@ -183,7 +183,7 @@ fn filled(text: &str) -> String {
     filled
 }
 
-/// A line of text: one that begins with a dot would be a request.
+/// Returns a line of text: one that begins with a dot would be a request.
 fn printed(line: &str) -> String {
     let guard = if line.starts_with('.') { "\\&" } else { "" };
     format!("{guard}{line}\n")
@@ -204,7 +204,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The head of an entry, which is code unless parts of it are marked as code.
+/// Returns the head of an entry, which is code unless parts of it are marked as code.
 fn head_in_code(head: &str) -> String {
     if head.contains('`') {
         head.to_owned()

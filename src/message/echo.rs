@@ -34,7 +34,7 @@ impl Default for Echo {
 }
 
 impl Echo {
-    /// All of the turn; empty if it is written again.
+    /// Returns all of the turn; empty if it is written again.
     pub fn items(&self) -> &[Value] {
         match self {
             Echo::Items(items) => items,
@@ -42,7 +42,7 @@ impl Echo {
         }
     }
 
-    /// What belongs with text and calls, if there is anything.
+    /// Returns what belongs with text and calls, if there is anything.
     pub fn fields(&self) -> Option<&EchoFields> {
         match self {
             Echo::Items(_) => None,
@@ -59,7 +59,7 @@ impl Echo {
         }
     }
 
-    /// Each part of it as JSON.
+    /// Returns each part of it as JSON.
     pub fn texts(&self) -> Box<dyn Iterator<Item = String> + '_> {
         match self {
             Echo::Items(items) => Box::new(items.iter().map(Value::to_string)),
@@ -92,7 +92,7 @@ impl RawList {
         self.elements.push_str(json);
     }
 
-    /// The list as a tree; null if it is no JSON.
+    /// Returns the list as a tree; null if it is no JSON.
     pub fn value(&self) -> Value {
         serde_json::from_str(&format!("[{}]", self.elements)).unwrap_or_default()
     }

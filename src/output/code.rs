@@ -18,7 +18,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Who reads standard output.
+    /// Returns who reads standard output.
     pub fn of_stdout(is_terminal: bool) -> Audience {
         if is_terminal {
             Audience::Person
@@ -44,7 +44,7 @@ pub enum NoCode {
 }
 
 impl NoCode {
-    /// The error for the user. The option names the conversation that has the answer, if one has it.
+    /// Returns the error for the user. The option names the conversation that has the answer, if one has it.
     pub fn to_error(&self, conversation: Option<&str>) -> Error {
         let error = Error::new(ErrorKind::NoCode, self.to_string());
         let has_code = *self != NoCode::NoBlock;
@@ -87,7 +87,7 @@ impl Display for NoCode {
     }
 }
 
-/// The name of a language for an error. A model may write anything there.
+/// Returns the name of a language for an error. A model may write anything there.
 fn shown(language: Option<&str>) -> &str {
     let Some(name) = language else {
         return "unnamed";
@@ -100,7 +100,7 @@ fn shown(language: Option<&str>) -> &str {
     }
 }
 
-/// The contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
+/// Returns the contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
 /// that is not closed extends to the end.
 ///
 /// # Errors

@@ -104,7 +104,7 @@ impl TextBetween {
     }
 }
 
-/// What ends the HTML that a text begins, if blank lines do not end it: these are the first five kinds of HTML blocks in
+/// Returns what ends the HTML that a text begins, if blank lines do not end it: these are the first five kinds of HTML blocks in
 /// CommonMark. Nothing if it begins none.
 fn ends_of_html(text: &str) -> &'static [&'static str] {
     let text = text.to_ascii_lowercase();
@@ -131,7 +131,7 @@ fn ends_of_html(text: &str) -> &'static [&'static str] {
     &[]
 }
 
-/// The part of a line that begins at this column.
+/// Returns the part of a line that begins at this column.
 fn text_from(line: &str, begin: usize) -> &str {
     let mut column = 0;
     for (place, character) in line.char_indices() {
@@ -143,7 +143,7 @@ fn text_from(line: &str, begin: usize) -> &str {
     ""
 }
 
-/// The language that a fence names: the first word after it. Models also write `{.python}`, `Bash` and `sh,ignore`.
+/// Returns the language that a fence names: the first word after it. Models also write `{.python}`, `Bash` and `sh,ignore`.
 fn language(info: &str) -> Option<String> {
     let attributes = info.strip_prefix('{');
     let word = match attributes {

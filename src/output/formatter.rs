@@ -71,7 +71,7 @@ impl OpenLine {
     }
 }
 
-/// A line of q's own, wrapped. Its further lines are indented under its text, which begins at this column.
+/// Returns a line of q's own, wrapped. Its further lines are indented under its text, which begins at this column.
 pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
     let display = DisplayOptions {
         wraps: true,
@@ -96,7 +96,7 @@ impl Formatter {
         }
     }
 
-    /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
+    /// Returns as much of the text as can be shown, with this piece, on a terminal of this many columns.
     pub fn feed(&mut self, piece: &str, columns: usize) -> String {
         let visible = self.escaper.feed(piece);
         if !self.display.wraps && !self.display.styles {
@@ -110,14 +110,14 @@ impl Formatter {
         self.output.take()
     }
 
-    /// What is held back of the text, after a pause.
+    /// Returns what is held back of the text, after a pause.
     pub fn pause(&mut self, columns: usize) -> String {
         self.columns = columns;
         self.show_held();
         self.output.take()
     }
 
-    /// What was held back of the text, now that nothing follows. After this, another text may come.
+    /// Returns what was held back of the text, now that nothing follows. After this, another text may come.
     pub fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
         let held = self.escaper.finish();
@@ -149,7 +149,8 @@ impl Formatter {
         }
     }
 
-    /// What may be a closing fence waits for the end of its line. Markers of quotes look like those outside of code.
+    /// Adds a character of code. What may be a closing fence waits for the end of its line. Markers of quotes look like those
+    /// outside of code.
     fn push_code(&mut self, part: CodePart, character: char) {
         let line = &mut self.line;
         line.fence.push(character);
@@ -286,7 +287,7 @@ impl Formatter {
         line.inline.push(Style::PLAIN, rest, next, &mut self.output);
     }
 
-    /// The columns that a line may have. The last column of the terminal is left for a blank.
+    /// Returns the columns that a line may have. The last column of the terminal is left for a blank.
     fn width(&self) -> usize {
         if self.display.wraps {
             self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS)
@@ -295,7 +296,7 @@ impl Formatter {
         }
     }
 
-    /// How far a line is indented after a break: as far as the text before it, but at most half the line.
+    /// Returns how far a line is indented after a break: as far as the text before it, but at most half the line.
     fn indent(&self) -> usize {
         self.line.reader.begin.min(self.width() / 2)
     }
@@ -306,7 +307,7 @@ fn is_prose(kind: LineKind) -> bool {
     matches!(kind, LineKind::Prose | LineKind::Heading)
 }
 
-/// The style of text without marks.
+/// Returns the style of text without marks.
 fn base_style(kind: LineKind) -> Style {
     match kind {
         LineKind::Heading => Style::BOLD,

@@ -45,7 +45,7 @@ impl HeldWord {
         &self.text
     }
 
-    /// What is not shown of it.
+    /// Returns what is not shown of it.
     pub fn held(&self) -> &str {
         &self.text[self.shown..]
     }
@@ -59,8 +59,8 @@ impl HeldWord {
         self.columns = 0;
     }
 
-    /// The columns of what is not shown. It may combine with the end of what is: a skin tone comes after its emoji. Only what
-    /// has come since the last call is measured.
+    /// Returns the columns of what is not shown. It may combine with the end of what is: a skin tone comes after its emoji. Only
+    /// what has come since the last call is measured.
     pub fn width(&mut self) -> usize {
         let before = end_of(&self.text[..self.measured]);
         let both = &self.text[self.measured - before.len()..];
@@ -86,7 +86,7 @@ impl HeldWord {
     }
 }
 
-/// The end of a text, as far back as a character that follows may combine with it.
+/// Returns the end of a text, as far back as a character that follows may combine with it.
 fn end_of(text: &str) -> &str {
     match text.char_indices().rev().nth(MAX_EMOJI) {
         Some((at, _)) => &text[at..],

@@ -47,7 +47,7 @@ struct Sides {
 }
 
 impl InlineMarkdown {
-    /// How text looks now.
+    /// Returns how text looks now.
     pub fn style(&self) -> Style {
         let mut style = Style::PLAIN;
         if self.strong.is_some() {
@@ -147,7 +147,7 @@ impl InlineMarkdown {
         }
     }
 
-    /// Code is closed by as many backticks as opened it, whatever is next to them.
+    /// Reads backticks, which open or close code. It is closed by as many backticks as opened it, whatever is next to them.
     fn read_backticks(&mut self, marks: Marks, sides: Sides) {
         if self.code == Some(marks.count) {
             self.code = None;

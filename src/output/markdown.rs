@@ -158,7 +158,7 @@ impl MarkdownReader {
         }
     }
 
-    /// A reader of a line that is prose, whose text begins at this column.
+    /// Returns a reader of a line that is prose, whose text begins at this column.
     pub fn of_prose(begin: usize) -> MarkdownReader {
         MarkdownReader {
             state: LineState::Decided(LineKind::Prose),
@@ -182,7 +182,7 @@ impl MarkdownReader {
         self.column = column_after(self.column, character);
     }
 
-    /// What the line is so far. More text may change that.
+    /// Returns what the line is so far. More text may change that.
     pub fn kind(&self) -> LineKind {
         match self.state {
             LineState::Start(_) => LineKind::Margin,
@@ -196,7 +196,7 @@ impl MarkdownReader {
         }
     }
 
-    /// The line, if it ends here.
+    /// Returns the line, if it ends here.
     pub fn end(&self) -> MarkdownLine {
         let kind = self.kind_at_end();
         let is_blank = kind == LineKind::Margin && !self.is_marked;
@@ -300,7 +300,7 @@ impl MarkdownReader {
         self.is_marked || self.in_list || self.begin < CODE_INDENT
     }
 
-    /// The fence that begins where the text of this line does.
+    /// Returns the fence that begins where the text of this line does.
     fn fence(&self, character: char, length: usize) -> OpenFence {
         OpenFence {
             character,
@@ -354,13 +354,13 @@ impl OpenFence {
         self.character == '`'
     }
 
-    /// What follows the fence on its line, such as the name of a language.
+    /// Returns what follows the fence on its line, such as the name of a language.
     pub fn info_of(self, line: &str) -> &str {
         let fence = line.trim_start_matches(|character| character != self.character);
         fence.trim_start_matches(self.character).trim()
     }
 
-    /// A line of code without what comes before the fence: blanks, and the markers of quotes.
+    /// Returns a line of code without what comes before the fence: blanks, and the markers of quotes.
     pub fn code_of(self, line: &str) -> String {
         let mut column = 0;
         let mut quotes = 0;
@@ -386,7 +386,7 @@ pub fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t')
 }
 
-/// The column after a blank, a tab or a marker that is at this one.
+/// Returns the column after a blank, a tab or a marker that is at this one.
 pub fn column_after(column: usize, character: char) -> usize {
     if character == '\t' {
         next_tab_stop(column)

@@ -19,7 +19,7 @@ pub struct NotePlace<'a> {
 }
 
 impl NotePlace<'_> {
-    /// One line, whatever the text has in it.
+    /// Returns one line, whatever the text has in it.
     pub fn line(self, text: &str) -> String {
         let text = without_breaks(&error::in_words(text));
         let line = format!("{SENDER}{}", self.visible(&text));
@@ -30,7 +30,7 @@ impl NotePlace<'_> {
         line + "\n"
     }
 
-    /// Text from elsewhere, line by line. It does not look like q's own.
+    /// Returns text from elsewhere, line by line. It does not look like q's own.
     pub fn quote(self, text: &str) -> String {
         let mut quote = Quote::default();
         let lines = quote.feed(text, self.columns, |part| self.visible(part));
@@ -47,7 +47,7 @@ impl NotePlace<'_> {
         lines
     }
 
-    /// The next piece of the model's reasoning, which is quoted and faint.
+    /// Returns the next piece of the model's reasoning, which is quoted and faint.
     pub fn reasoning(self, quote: &mut Quote, piece: &str) -> String {
         let lines = quote.feed(piece, self.columns, |part| self.visible(part));
         let is_faint = self.columns.is_some() && self.terminal.styling == Styling::Full;
@@ -57,7 +57,7 @@ impl NotePlace<'_> {
         lines
     }
 
-    /// The visible form of a text where a terminal shows it, at once or through a shell. Any other place gets its bytes.
+    /// Returns the visible form of a text where a terminal shows it, at once or through a shell. Any other place gets its bytes.
     fn visible(self, text: &str) -> String {
         if self.columns.is_some() || self.terminal.fills_command_line {
             escape(&self.terminal.encoding.encode(text))

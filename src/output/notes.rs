@@ -24,7 +24,7 @@ pub enum Verbosity {
 }
 
 impl Verbosity {
-    /// The verbosity by both options, of which `-q` counts more.
+    /// Returns the verbosity by both options, of which `-q` counts more.
     pub fn of(quiet: bool, verbose: bool) -> Verbosity {
         if quiet {
             Verbosity::Errors
@@ -178,7 +178,7 @@ impl Notes {
         self.verbosity == Verbosity::Errors
     }
 
-    /// Where messages go.
+    /// Returns where messages go.
     fn place(&self) -> NotePlace<'_> {
         let stderr = io::stderr();
         let is_terminal = stderr.is_terminal();

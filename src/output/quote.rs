@@ -24,8 +24,8 @@ struct QuotedLine {
 }
 
 impl Quote {
-    /// The next piece, of which a terminal is given the visible form. On a terminal of this many columns no line is longer, for
-    /// the terminal would continue it without the mark.
+    /// Returns the next piece, of which a terminal is given the visible form. On a terminal of this many columns no line is
+    /// longer, for the terminal would continue it without the mark.
     pub fn feed(
         &mut self,
         piece: &str,
@@ -49,7 +49,7 @@ impl Quote {
         quoted
     }
 
-    /// The end of the last line, if it has none yet.
+    /// Returns the end of the last line, if it has none yet.
     pub fn end(&mut self) -> &'static str {
         match self.open.take() {
             Some(_) => "\n",
@@ -99,8 +99,8 @@ impl QuotedLine {
     }
 }
 
-/// How many columns a character takes at least. Terminals disagree on those that take none, and a line that is too long would
-/// be continued without the mark.
+/// Returns how many columns a character takes at least. Terminals disagree on those that take none, and a line that is too long
+/// would be continued without the mark.
 fn columns_of(character: char) -> usize {
     character.width().unwrap_or_default().max(1)
 }

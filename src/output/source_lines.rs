@@ -4,7 +4,7 @@ use crate::message::Source;
 use crate::text::escape::escape;
 use crate::text::one_line::on_one_line;
 
-/// A line for each source: its number, title and URL. They are escaped, because a page may say anything.
+/// Returns a line for each source: its number, title and URL. They are escaped, because a page may say anything.
 pub fn source_lines(sources: &[Source]) -> Vec<String> {
     let mut lines = Vec::new();
     for (source, number) in sources.iter().zip(1..) {

@@ -52,7 +52,7 @@ struct Wait {
 }
 
 impl Spinner {
-    /// A spinner that is shown if standard output and standard error are both terminals that can erase a line.
+    /// Returns a spinner that is shown if standard output and standard error are both terminals that can erase a line.
     pub fn new(quiet: bool, terminal: &Terminal) -> Spinner {
         let is_visible = !quiet
             && terminal.styling != Styling::Dumb
@@ -86,7 +86,7 @@ impl Spinner {
         self.begin(what, Instant::now(), None);
     }
 
-    /// The same for a wait that began earlier.
+    /// Shows a wait that began earlier.
     pub fn wait_since(&self, what: &str, since: Instant) {
         self.begin(what, since, None);
     }
@@ -155,7 +155,7 @@ fn draw_while_waiting(shared: &Mutex<SpinnerState>) {
 }
 
 impl Wait {
-    /// What the spinner says at this moment; `None` as long as the wait is short.
+    /// Returns what the spinner says at this moment; `None` as long as the wait is short.
     fn text(&self, now: Instant) -> Option<String> {
         let what = &self.what;
         let elapsed = now.saturating_duration_since(self.since);
@@ -170,8 +170,8 @@ impl Wait {
     }
 }
 
-/// The visible form of a text, as far as it fits on one line of a terminal of this many columns. A line that wraps cannot be
-/// erased, so the last column stays free.
+/// Returns the visible form of a text, as far as it fits on one line of a terminal of this many columns. A line that wraps cannot
+/// be erased, so the last column stays free.
 fn fit(text: &str, columns: usize, encoding: &TextEncoding) -> String {
     let visible = escape(&encoding.encode(&on_one_line(text)));
     cut(&visible, columns - 1, encoding.charset())

@@ -170,7 +170,7 @@ pub fn print_exactly(text: &str, terminal: &Terminal) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error for the user. A reader that has gone has read as much as it wanted.
+/// Returns the error for the user. A reader that has gone has read as much as it wanted.
 pub fn unless_reader_gone(written: Result<(), OutputError>) -> Result<(), Error> {
     match written {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),

@@ -48,7 +48,7 @@ impl Terminal {
         }
     }
 
-    /// The same terminal, with its encoding by the environment alone, for what must work wherever q starts.
+    /// Returns the same terminal, with its encoding by the environment alone, for what must work wherever q starts.
     pub fn without_system(&self) -> Terminal {
         Terminal {
             encoding: self.encoding.without_system(),

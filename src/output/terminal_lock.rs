@@ -65,7 +65,7 @@ impl TerminalLock {
     }
 }
 
-/// The device of the terminal that controls this process: only there does the user answer.
+/// Returns the device of the terminal that controls this process: only there does the user answer.
 fn own_device() -> Option<File> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     for stream in [stderr.as_fd(), stdin.as_fd(), stdout.as_fd()] {
@@ -78,7 +78,7 @@ fn own_device() -> Option<File> {
     None
 }
 
-/// The device of the terminal that a spinner is drawn on.
+/// Returns the device of the terminal that a spinner is drawn on.
 pub fn spinner_device() -> Option<File> {
     device_of(io::stderr().as_fd()).or_else(|| device_of(io::stdout().as_fd()))
 }

@@ -44,7 +44,7 @@ impl TextEncoding {
         }
     }
 
-    /// The encoding by the environment alone, for what must work wherever q starts.
+    /// Returns the encoding by the environment alone, for what must work wherever q starts.
     pub fn without_system(&self) -> TextEncoding {
         TextEncoding {
             by_system: Arc::new(self.by_environment.into()),
@@ -52,7 +52,8 @@ impl TextEncoding {
         }
     }
 
-    /// GNU screen reads single bytes if it was started with a locale that the system does not have.
+    /// Returns the encoding of the terminal. GNU screen reads single bytes if it was started with a locale that the system does
+    /// not have.
     fn encoding(&self) -> Encoding {
         let find = || {
             if self.is_in_screen {
@@ -64,17 +65,17 @@ impl TextEncoding {
         *self.by_system.get_or_init(find)
     }
 
-    /// The characters of text.
+    /// Returns the characters of text.
     pub fn charset(&self) -> Charset {
         self.encoding().charset()
     }
 
-    /// The characters of a question whose answer lets something run.
+    /// Returns the characters of a question whose answer lets something run.
     pub fn charset_of_questions(&self) -> Charset {
         self.encoding().charset_of_questions()
     }
 
-    /// A text that is about to be shown, in the characters that the terminal may be given. It is not escaped yet.
+    /// Returns a text that is about to be shown, in the characters that the terminal may be given. It is not escaped yet.
     pub fn encode<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if text.is_ascii() {
             return text.into();
@@ -86,7 +87,7 @@ impl TextEncoding {
         encoded
     }
 
-    /// The note for a user who has not seen all letters as they are.
+    /// Returns the note for a user who has not seen all letters as they are.
     pub(super) fn note(&self) -> Option<String> {
         if !self.has_encoded.load(Ordering::Relaxed) {
             return None;

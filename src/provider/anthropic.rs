@@ -72,7 +72,7 @@ fn body(prompt: &Prompt) -> Value {
     request::without_empty(body)
 }
 
-/// The messages, the calls of this question with their results, and the turn that the provider paused.
+/// Returns the messages, the calls of this question with their results, and the turn that the provider paused.
 fn messages(prompt: &Prompt) -> Vec<Value> {
     let mut messages = Vec::from_iter(prompt.messages.iter().map(turn));
     if caches(prompt)
@@ -150,8 +150,8 @@ fn turn(message: &Message) -> Value {
     request::object([("role", json!(message.role)), ("content", content)])
 }
 
-/// The text of a flattened prompt, one part for each of its messages. What was sent before is the beginning of what is sent
-/// next, part by part, and so the provider finds it in its cache.
+/// Returns the text of a flattened prompt, one part for each of its messages. What was sent before is the beginning of what is
+/// sent next, part by part, and so the provider finds it in its cache.
 fn parts_of_text(message: &Message) -> impl Iterator<Item = &str> {
     let ends = message
         .part_ends
@@ -196,7 +196,7 @@ fn output_config(prompt: &Prompt) -> Value {
     request::without_empty(json!({"effort": prompt.effort, "format": format}))
 }
 
-/// The API demands the tools if the messages have calls, even if the model must not call tools again.
+/// Returns the tools. The API demands them if the messages have calls, even if the model must not call tools again.
 fn tools(prompt: &Prompt) -> Vec<Value> {
     let mut tools = Vec::from_iter(prompt.tools.iter().map(offer));
     if prompt.web {
@@ -218,7 +218,7 @@ fn offer(tool: &Tool) -> Value {
     })
 }
 
-/// The model's turn as it came, because signatures are valid only for an unchanged turn.
+/// Returns the model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(blocks: &[Value]) -> Value {
     let mut content = Vec::new();
     for block in blocks {
@@ -231,7 +231,7 @@ fn answer_of(blocks: &[Value]) -> Value {
     json!({"role": "assistant", "content": content})
 }
 
-/// All results of a turn, which must be in one message.
+/// Returns all results of a turn, which must be in one message.
 fn results_of(step: &Step) -> Value {
     let results = Vec::from_iter(step.calls.iter().map(result_of));
     json!({"role": "user", "content": results})
@@ -246,7 +246,7 @@ fn result_of(run: &ToolRun) -> Value {
     }))
 }
 
-/// The API's count of the input leaves out what was read from a cache or written into one, so these are added.
+/// Returns the usage. The API's count of the input leaves out what was read from a cache or written into one, so these are added.
 fn usage_of(counts: &Counts) -> Usage {
     let mut usage = counts.usage();
     let written = counts.cache_creation_input_tokens.0.map_or(0, u64::from);
@@ -424,20 +424,20 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// The places among the turn's items of the blocks with this index. Ollama, SGLang and gateways give an index again, and so did
-/// the vendor where it searched.
+/// Returns the places among the turn's items of the blocks with this index. Ollama, SGLang and gateways give an index again, and
+/// so did the vendor where it searched.
 fn places(index: u64) -> Range<u64> {
     let first = index.saturating_mul(BLOCKS_AT_INDEX);
     first..first.saturating_add(BLOCKS_AT_INDEX)
 }
 
-/// The place of the latest block with this index.
+/// Returns the place of the latest block with this index.
 fn latest_place(index: u64, reply: &Reply) -> Option<u64> {
     let (place, _) = reply.turn.items.range(places(index)).next_back()?;
     Some(*place)
 }
 
-/// The place for a block that begins: after the latest with its index, or in the place of that one if it is the same and
+/// Returns the place for a block that begins: after the latest with its index, or in the place of that one if it is the same and
 /// nothing of it has arrived.
 fn free_place(index: u64, block: &ContentBlock, reply: &Reply) -> u64 {
     let places = places(index);

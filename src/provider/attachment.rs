@@ -7,13 +7,13 @@ use crate::message::{Attachment, ToolRun};
 /// The ending of the file names of PDFs.
 const PDF: &str = ".pdf";
 
-/// An attachment as a URL, such as `data:image/png;base64,…`.
+/// Returns an attachment as a URL, such as `data:image/png;base64,…`.
 pub fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
 }
 
-/// The content of a message: the attachments, then the text. Anthropic rejects a blank text. Not every server accepts parts,
-/// so text alone stays text.
+/// Returns the content of a message: the attachments, then the text. Anthropic rejects a blank text. Not every server accepts
+/// parts, so text alone stays text.
 pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     let mut parts = Vec::from_iter(attachments);
     if parts.is_empty() {
@@ -25,7 +25,7 @@ pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     Value::Array(parts)
 }
 
-/// The result of a call: text, or parts where it has images.
+/// Returns the result of a call: text, or parts where it has images.
 pub fn result(run: &ToolRun, kind_of_text: &str, part_of: fn(&Attachment) -> Value) -> Value {
     let text = run.result.as_str();
     if run.images.is_empty() {
@@ -36,7 +36,7 @@ pub fn result(run: &ToolRun, kind_of_text: &str, part_of: fn(&Attachment) -> Val
     parts.into()
 }
 
-/// The name of a PDF without its directories, which stay private. OpenAI recognizes the type of a file by its name,
+/// Returns the name of a PDF without its directories, which stay private. OpenAI recognizes the type of a file by its name,
 /// so this name ends in `.pdf` even if the file's own does not.
 pub fn file_name(pdf: &Attachment) -> String {
     let name = base_name(pdf);
@@ -47,7 +47,7 @@ pub fn file_name(pdf: &Attachment) -> String {
     }
 }
 
-/// The name of a PDF as a title for Anthropic, without the characters that it rejects. Empty if no others are left.
+/// Returns the name of a PDF as a title for Anthropic, without the characters that it rejects. Empty if no others are left.
 pub fn title(pdf: &Attachment) -> String {
     let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
     let words = Vec::from_iter(accepted.split_whitespace());

@@ -37,7 +37,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// An empty list, for a question with this many calls in earlier replies.
+    /// Returns an empty list, for a question with this many calls in earlier replies.
     pub fn after(before: usize) -> Calls {
         Calls {
             before,
@@ -45,7 +45,7 @@ impl Calls {
         }
     }
 
-    /// The calls so far, in the order in which they began.
+    /// Returns the calls so far, in the order in which they began.
     pub fn list(&self) -> &[ToolCall] {
         &self.calls
     }
@@ -115,15 +115,15 @@ impl Calls {
         }
     }
 
-    /// The call that a fragment may belong to: an earlier one with this index if it has the fragment's id, because some servers
-    /// give several calls one index, else the latest.
+    /// Returns the call that a fragment may belong to: an earlier one with this index if it has the fragment's id, because some
+    /// servers give several calls one index, else the latest.
     fn open_call(&self, index: u64, id: &str) -> Option<&usize> {
         let by_id = self.by_id.get(&(index, id.to_owned()));
         by_id.or_else(|| self.open.get(&index))
     }
 
-    /// The call that a server sends a second time, in one piece and with another index: some send all calls again at the end,
-    /// or each of them twice.
+    /// Returns the call that a server sends a second time, in one piece and with another index: some send all calls again at the
+    /// end, or each of them twice.
     fn repeated(&self, call: &ToolCall) -> Option<usize> {
         let position = *self.first.get(&call.id)?;
         let known = &self.calls[position];
@@ -270,7 +270,7 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
     fragment.id != call.id
 }
 
-/// The call in the form in which it is run. `number` is its place among the calls of the question.
+/// Returns the call in the form in which it is run. `number` is its place among the calls of the question.
 fn normalized(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
@@ -290,7 +290,7 @@ fn normalized(mut call: ToolCall, number: usize) -> ToolCall {
     call
 }
 
-/// The name of a tool without what belongs to the notation of the model, which some servers leave there: of gpt-oss
+/// Returns the name of a tool without what belongs to the notation of the model, which some servers leave there: of gpt-oss
 /// `functions.NAME<|channel|>commentary`, of Kimi `functions.NAME:0`. No tool that q offers has such characters in its name.
 fn plain_name(name: &str) -> &str {
     let (mut plain, _) = name.split_once("<|").unwrap_or((name, ""));
@@ -302,7 +302,7 @@ fn plain_name(name: &str) -> &str {
     if plain.is_empty() { name } else { plain }
 }
 
-/// The arguments of a call as an object. Anything else becomes an empty object, because APIs reject it.
+/// Returns the arguments of a call as an object. Anything else becomes an empty object, because APIs reject it.
 pub fn object(arguments: &str) -> Value {
     match lenient::value(arguments) {
         Some(Value::Object(fields)) => Value::Object(fields),
@@ -341,7 +341,7 @@ pub fn empty_arguments<'a>(
     }
 }
 
-/// The arguments of a call as the model wrote them, or `{}` if they are not an object, because servers parse the text.
+/// Returns the arguments of a call as the model wrote them, or `{}` if they are not an object, because servers parse the text.
 pub fn text(arguments: &str) -> &str {
     if json::is_object(arguments) {
         arguments

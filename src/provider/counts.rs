@@ -65,14 +65,14 @@ impl Counts {
         })
     }
 
-    /// The cost in dollars.
+    /// Returns the cost in dollars.
     fn cost(&self) -> Option<f64> {
         let ticks = self.cost_in_usd_ticks.0.map(|ticks| ticks / TICKS);
         let cost = self.cost.0.or(ticks);
         cost.filter(|cost| cost.is_finite())
     }
 
-    /// The usage, as far as all APIs agree on what their counts mean.
+    /// Returns the usage, as far as all APIs agree on what their counts mean.
     pub fn usage(&self) -> Usage {
         let of_input = self.input_tokens_details.0.as_ref();
         let of_prompt = self.prompt_tokens_details.0.as_ref();
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
-/// The first count that is there. Larger ones than these are no counts, and their sum might be too large.
+/// Returns the first count that is there. Larger ones than these are no counts, and their sum might be too large.
 fn first<const N: usize>(counts: [Option<Scalar<u32>>; N]) -> Option<u64> {
     let mut there = counts.into_iter().flatten().filter_map(|count| count.0);
     there.next().map(u64::from)

@@ -50,7 +50,7 @@ pub struct Dialect {
 type ReadFn = fn(&str, &mut Reply) -> ReplyResult;
 
 impl Dialect {
-    /// The request for a prompt, with the fields that the user has set. These are not among the request's extras, so they
+    /// Returns the request for a prompt, with the fields that the user has set. These are not among the request's extras, so they
     /// are never left out.
     pub fn request(
         &self,
@@ -96,7 +96,7 @@ impl Dialect {
         }
     }
 
-    /// The request for the list of models.
+    /// Returns the request for the list of models.
     pub fn list_models(&self, key: Option<&Secret>) -> Request {
         Request {
             path: self.models_path.to_owned(),

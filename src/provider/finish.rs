@@ -82,7 +82,7 @@ impl Finish {
         Some(Finish::new(kind, word))
     }
 
-    /// The word in JSON: `stop`, `length` or the provider's.
+    /// Returns the word in JSON: `stop`, `length` or the provider's.
     pub fn reported(&self) -> &str {
         match self.kind {
             FinishKind::Complete => "stop",

@@ -83,7 +83,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     request::without_empty(body)
 }
 
-/// The messages, then the calls of this question with their results.
+/// Returns the messages, then the calls of this question with their results.
 fn contents(prompt: &Prompt) -> Vec<Value> {
     let mut contents = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
@@ -99,7 +99,7 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
     contents
 }
 
-/// The attachments of a message, then its text.
+/// Returns the attachments of a message, then its text.
 fn turn(message: &Message) -> Value {
     let mut parts = Vec::from_iter(message.attachments.iter().map(part_of));
     if parts.is_empty() || !message.text.is_empty() {
@@ -120,7 +120,7 @@ fn part_of(attachment: &Attachment) -> Value {
     request::object([("inlineData", data)])
 }
 
-/// All results of a turn, in the order of the calls. Their images follow, because not every model accepts images within a
+/// Returns all results of a turn, in the order of the calls. Their images follow, because not every model accepts images within a
 /// result.
 fn results_of(step: &Step) -> Value {
     let mut calls = step
@@ -138,7 +138,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "parts": parts})
 }
 
-/// The result of a call, which `call` has as the model wrote it.
+/// Returns the result of a call, which `call` has as the model wrote it.
 fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
     let kind = if run.is_error { "error" } else { "result" };
     let result = json!({kind: run.result});
@@ -179,8 +179,8 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     tools
 }
 
-/// `parametersJsonSchema` accepts JSON Schema with its references. `parameters` accepts so little that requests would be
-/// refused.
+/// Declares a tool. `parametersJsonSchema` accepts JSON Schema with its references. `parameters` accepts so little that requests
+/// would be refused.
 fn declaration(tool: &Tool) -> Value {
     json!({
         "name": tool.name,
@@ -189,8 +189,8 @@ fn declaration(tool: &Tool) -> Value {
     })
 }
 
-/// What Gemini may do with the tools. It does not search in a request with other tools, unless it may show the calls of its
-/// search.
+/// Returns what Gemini may do with the tools. It does not search in a request with other tools, unless it may show the calls of
+/// its search.
 fn tool_config(prompt: &Prompt) -> Option<Value> {
     if prompt.tools.is_empty() {
         return None;

@@ -9,13 +9,13 @@ pub const MAX_KEPT: usize = 10_000_000;
 /// little.
 pub const ITEM: usize = 300;
 
-/// About how many bytes of memory JSON takes as a tree of values.
+/// Estimates how many bytes of memory JSON takes as a tree of values.
 pub fn weight(json: &str) -> usize {
     json.len() + json::weight(json)
 }
 
-/// The same for JSON that is a tree only while a request is written. It comes in many small pieces, of which there must be room
-/// for all that a model thinks.
+/// Returns the same for JSON that is a tree only while a request is written. It comes in many small pieces, of which there must
+/// be room for all that a model thinks.
 pub fn weight_of_text(json: &str) -> usize {
     json.len() + json::weight(json) / 10
 }

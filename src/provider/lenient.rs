@@ -263,7 +263,7 @@ impl<T> Default for Entries<T> {
 }
 
 impl<T> Entries<T> {
-    /// The objects. What is null, empty or a number is left out.
+    /// Returns the objects. What is null, empty or a number is left out.
     ///
     /// # Errors
     ///
@@ -275,8 +275,8 @@ impl<T> Entries<T> {
         Ok(self.list)
     }
 
-    /// Those of the objects that belong to the first choice, of several answers that a server may make at once. An event may
-    /// have several of them. Where one says its index, a missing index is 0, which some servers leave out; where none does,
+    /// Returns those of the objects that belong to the first choice, of several answers that a server may make at once. An event
+    /// may have several of them. Where one says its index, a missing index is 0, which some servers leave out; where none does,
     /// they are in order.
     ///
     /// # Errors
@@ -414,7 +414,7 @@ impl<'a> Json<'a> {
         self.get().starts_with('{')
     }
 
-    /// The JSON.
+    /// Returns the JSON.
     pub fn get(self) -> &'a str {
         self.0.map_or("null", RawValue::get)
     }
@@ -424,7 +424,7 @@ impl<'a> Json<'a> {
         kept::weight(self.get()) > MAX_KEPT
     }
 
-    /// The fields of an object; none if it is another value.
+    /// Returns the fields of an object; none if it is another value.
     ///
     /// # Errors
     ///
@@ -437,7 +437,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The elements of a list; none if it is another value.
+    /// Returns the elements of a list; none if it is another value.
     ///
     /// # Errors
     ///
@@ -451,7 +451,7 @@ impl<'a> Json<'a> {
         Ok(list.0)
     }
 
-    /// The elements of a list, in whose place one object may be; none if it is null, empty or a number.
+    /// Returns the elements of a list, in whose place one object may be; none if it is null, empty or a number.
     ///
     /// # Errors
     ///
@@ -466,13 +466,13 @@ impl<'a> Json<'a> {
         self.list()
     }
 
-    /// The value as a tree; null if it would take too much memory.
+    /// Returns the value as a tree; null if it would take too much memory.
     pub fn value(self) -> Value {
         let value = self.0.and_then(|json| value(json.get()));
         value.unwrap_or_default()
     }
 
-    /// The content of a message.
+    /// Returns the content of a message.
     ///
     /// # Errors
     ///
@@ -484,7 +484,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The sources in a list.
+    /// Returns the sources in a list.
     pub fn sources(self) -> Vec<Source> {
         if self.is_null() {
             return Vec::new();
@@ -492,7 +492,7 @@ impl<'a> Json<'a> {
         Source::all_in(&self.value())
     }
 
-    /// A text, or JSON itself, which becomes compact text; empty if there is none.
+    /// Returns a text, or JSON itself, which becomes compact text; empty if there is none.
     pub fn as_text(self) -> String {
         match self.0.map(RawValue::get) {
             None => String::new(),
@@ -502,7 +502,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The value of JSON as a tree, unless it would take more memory than what q keeps of a reply.
+/// Returns the value of JSON as a tree, unless it would take more memory than what q keeps of a reply.
 pub fn value(json: &str) -> Option<Value> {
     if kept::weight(json) > MAX_KEPT {
         return None;
@@ -510,7 +510,7 @@ pub fn value(json: &str) -> Option<Value> {
     serde_json::from_str(json).ok()
 }
 
-/// The arguments of a call: JSON as text, or JSON itself, which becomes compact text.
+/// Returns the arguments of a call: JSON as text, or JSON itself, which becomes compact text.
 pub fn arguments(json: &Value) -> String {
     match json {
         Value::String(text) => text.clone(),
@@ -519,7 +519,7 @@ pub fn arguments(json: &Value) -> String {
     }
 }
 
-/// The text in a field of an object; empty if there is none.
+/// Returns the text in a field of an object; empty if there is none.
 pub fn text_field<'a>(object: &'a Value, name: &str) -> &'a str {
     object[name].as_str().unwrap_or_default()
 }
@@ -532,7 +532,7 @@ pub fn append(text: &mut Value, piece: &str) {
     }
 }
 
-/// The elements of a list; none if the value is not a list.
+/// Returns the elements of a list; none if the value is not a list.
 pub fn elements(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }

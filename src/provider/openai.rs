@@ -78,7 +78,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     request::without_empty(body)
 }
 
-/// Some servers ignore `tool_choice`, so no tools are offered where calls are forbidden.
+/// Returns the tools that are offered. Some servers ignore `tool_choice`, so no tools are offered where calls are forbidden.
 fn tools(prompt: &Prompt) -> Vec<Value> {
     if prompt.forbids_calls {
         return Vec::new();
@@ -99,7 +99,7 @@ fn offer(tool: &Tool) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// The system prompt, the messages, and the calls of this question with their results.
+/// Returns the system prompt, the messages, and the calls of this question with their results.
 fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
@@ -127,7 +127,7 @@ fn turn(message: &Message, quirks: Quirks) -> Value {
     request::object([("role", json!(message.role)), ("content", content)])
 }
 
-/// The question with its calls as text after it, and with their images.
+/// Returns the question with its calls as text after it, and with their images.
 fn with_calls(question: &Message, steps: &[Step]) -> Message {
     let mut question = question.clone();
     if steps.is_empty() {
@@ -174,7 +174,7 @@ fn format_of(form: AnswerForm) -> Option<Value> {
     }
 }
 
-/// The model's turn, and a message for the result of each call.
+/// Returns the model's turn, and a message for the result of each call.
 fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
     let mut elements = vec![answer_of(step, quirks)];
     for run in &step.calls {
@@ -192,7 +192,7 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
     elements
 }
 
-/// The model's turn, with the fields that came with its calls.
+/// Returns the model's turn, with the fields that came with its calls.
 fn answer_of(step: &Step, quirks: Quirks) -> Value {
     let fields = step.echo.fields();
     let calls = Vec::from_iter(step.calls.iter().map(call_of));
@@ -231,7 +231,7 @@ fn call_of(run: &ToolRun) -> Value {
     }))
 }
 
-/// The images in the results of a step.
+/// Returns the images in the results of a step.
 fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
     step.calls.iter().flat_map(|run| &run.images)
 }

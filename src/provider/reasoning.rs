@@ -90,7 +90,7 @@ impl Filter {
         }
     }
 
-    /// At the end, adds to `answer` what was held back. The beginning of a tag may have been a short answer.
+    /// Adds to `answer` what was held back. The beginning of a tag may have been a short answer.
     pub fn end(&mut self, answer: &mut String) {
         if self.is_within() {
             self.thoughts += &std::mem::take(&mut self.held);
@@ -146,21 +146,21 @@ impl Filter {
         }
     }
 
-    /// The text held back is the beginning of the answer.
+    /// Ends the reasoning: the text held back is the beginning of the answer.
     fn begin_answer(&mut self, answer: &mut String) {
         self.stage = Stage::Answer;
         answer.push_str(&std::mem::take(&mut self.held));
     }
 }
 
-/// What follows the opening tag that the text begins with, and the tag that closes it.
+/// Returns what follows the opening tag that the text begins with, and the tag that closes it.
 fn opened(text: &str) -> Option<(&str, &'static str)> {
     let mut tags = TAGS.iter();
     tags.find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
 }
 
-/// The reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that only
-/// mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag.
+/// Returns the reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that
+/// only mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag.
 pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
     let has_close = |&(_, close): &(&str, &str)| text.contains(close);
     // Most answers end here.
@@ -189,7 +189,7 @@ pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The place of the first tag in a line that is not only mentioned, and the tag that closes its reasoning.
+/// Returns the place of the first tag in a line that is not only mentioned, and the tag that closes its reasoning.
 fn first_tag(line: &str) -> Option<(usize, &'static str)> {
     // Whether a backtick and a quotation mark are open.
     let (mut in_code, mut in_quotes) = (false, false);

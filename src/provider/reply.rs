@@ -68,24 +68,24 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// The provider searches the web.
+    /// Records that the provider searches the web.
     pub(super) fn search(&mut self) {
         self.sign = Some("searching the web");
     }
 
-    /// The model thinks.
+    /// Records that the model thinks.
     fn think(&mut self) {
         self.sign = Some(THINKING);
     }
 
-    /// The model answers or calls.
+    /// Records that the model answers or calls.
     fn end(&mut self) {
         self.sign = None;
     }
 }
 
 impl Reply {
-    /// An empty reply. Calls count only if tools were offered.
+    /// Returns an empty reply. Calls count only if tools were offered.
     pub fn new(offers_tools: bool) -> Reply {
         Reply {
             turn: ModelTurn::new(offers_tools),
@@ -93,7 +93,7 @@ impl Reply {
         }
     }
 
-    /// The reply of a cached answer with that many bytes, which ended with this word.
+    /// Returns the reply of a cached answer with that many bytes, which ended with this word.
     pub fn of_cached(length: usize, word: &str) -> Reply {
         let mut reply = Reply {
             answer: AnswerPart::of_length(length),
@@ -104,7 +104,7 @@ impl Reply {
         reply
     }
 
-    /// An empty reply to a request. It continues an answer that ends with `tail`.
+    /// Returns an empty reply to a request. It continues an answer that ends with `tail`.
     pub fn to(request: &Request, tail: AnswerTail) -> Reply {
         let mut reply = Reply::new(request.offers_tools);
         reply.answer.tail = tail;
@@ -112,7 +112,7 @@ impl Reply {
         reply
     }
 
-    /// See [`ModelTurn::add_call`].
+    /// Adds a call, see [`ModelTurn::add_call`].
     pub(super) fn add_call(&mut self, index: Option<u64>, call: ToolCall) -> Option<usize> {
         let place = self.turn.add_call(index, call)?;
         self.end.go_on();
@@ -136,7 +136,7 @@ impl Reply {
         }
     }
 
-    /// The model says this instead of an answer.
+    /// Records that the model says this instead of an answer.
     pub(super) fn refuse(&mut self, words: &str) {
         self.add_text(words);
         if self.turn.budget.spend(words.len()) {
@@ -144,13 +144,13 @@ impl Reply {
         }
     }
 
-    /// Reasoning has arrived, which is no part of the answer. The provider may hide the text of it.
+    /// Adds reasoning, which is no part of the answer. The provider may hide the text of it.
     pub(super) fn think(&mut self, thought: &str) {
         self.activity.think();
         self.answer.think(thought);
     }
 
-    /// A search has failed, for this reason; empty if the provider does not say it.
+    /// Records that a search has failed, for this reason; empty if the provider does not say it.
     pub(super) fn fail_search(&mut self, reason: &str) {
         if self.turn.budget.spend(ITEM + reason.len()) {
             self.activity.failed_searches.push(reason.to_owned());
@@ -162,7 +162,7 @@ impl Reply {
         self.usage = self.usage.replaced_by(usage);
     }
 
-    /// Nothing more will come.
+    /// Ends the reply: nothing more will come.
     pub fn close(&mut self) {
         self.end.close();
         self.take_commentary_for_answer();
@@ -185,7 +185,7 @@ impl Reply {
         self.add_text(commentary.trim());
     }
 
-    /// What has arrived since the last call. `is_whole` says that all that has arrived could be read.
+    /// Returns what has arrived since the last call. `is_whole` says that all that has arrived could be read.
     pub fn take_piece(&mut self, is_whole: bool) -> Piece {
         let mut sign = self.activity.sign;
         if sign.is_none() && self.answer.is_within_reasoning() {
@@ -221,7 +221,7 @@ impl Reply {
         }
     }
 
-    /// The counts reported so far; `None` if there are none.
+    /// Returns the counts reported so far; `None` if there are none.
     pub fn usage(&self) -> Option<Usage> {
         if self.usage == Usage::default() {
             return None;

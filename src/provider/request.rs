@@ -39,7 +39,7 @@ pub struct Prompt<'a> {
 }
 
 impl Prompt<'_> {
-    /// What is left of the budget after the model's turns so far.
+    /// Returns what is left of the budget after the model's turns so far.
     pub(super) fn budget_left(&self) -> ByteBudget {
         let turns = self.steps.iter().map(|step| &step.echo);
         let mut budget = ByteBudget::default();
@@ -163,13 +163,13 @@ impl Field {
     }
 }
 
-/// A JSON object of these fields. The macro `json!` would copy them, and messages may have megabytes.
+/// Returns a JSON object of these fields. The macro `json!` would copy them, and messages may have megabytes.
 pub(super) fn object<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Value {
     let fields = fields.map(|(name, value)| (name.to_owned(), value));
     Value::Object(Map::from_iter(fields))
 }
 
-/// A JSON object without its null and empty fields: servers reject some of these.
+/// Returns a JSON object without its null and empty fields: servers reject some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
     let empty = [json!(null), json!(""), json!([]), json!({})];
     if let Some(fields) = object.as_object_mut() {
@@ -244,7 +244,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The request with these headers, too. They replace those with the same name.
+    /// Returns the request with these headers, too. They replace those with the same name.
     pub fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
         for (name, _) in headers {
             self.headers

@@ -69,7 +69,7 @@ fn body(prompt: &Prompt) -> Value {
     request::without_empty(body)
 }
 
-/// The messages, then the calls of this question with their results.
+/// Returns the messages, then the calls of this question with their results.
 fn input(prompt: &Prompt) -> Vec<Value> {
     let mut input = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
@@ -93,7 +93,7 @@ fn turn(message: &Message) -> Value {
     }
 }
 
-/// The attachments of a message, then its text.
+/// Returns the attachments of a message, then its text.
 fn content_of(message: &Message, kind_of_text: &str) -> Value {
     let mut content = Vec::from_iter(message.attachments.iter().map(part_of));
     if content.is_empty() || !message.text.is_empty() {
@@ -134,7 +134,7 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     tools
 }
 
-/// The API makes a tool strict by default, but schemas of MCP servers do not follow the rules of strict tools.
+/// Offers a tool. The API makes it strict by default, but schemas of MCP servers do not follow the rules of strict tools.
 fn offer(tool: &Tool) -> Value {
     json!({
         "type": "function",

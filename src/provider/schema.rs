@@ -21,8 +21,8 @@ const ACCEPTED_FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it. Rules in other keywords move
-/// into the description, where the model at least reads them.
+/// Returns the schema of an answer in the keywords that Anthropic accepts, as its own libraries send it. Rules in other keywords
+/// move into the description, where the model at least reads them.
 pub fn with_rules_in_words(schema: &Value) -> Value {
     let Value::Object(fields) = schema else {
         return schema.clone();
@@ -86,7 +86,7 @@ pub fn add_words(schema: &mut Map<String, Value>, words: &str) {
     schema.insert("description".into(), description.into());
 }
 
-/// The same for each schema in a list, or under a name.
+/// Returns the same for each schema in a list, or under a name.
 fn each_with_rules_in_words(schemas: &Value) -> Value {
     match schemas {
         Value::Array(list) => list.iter().map(with_rules_in_words).collect(),

@@ -63,7 +63,7 @@ pub const OPENAI_LIKE: ProviderRow = ProviderRow {
     start: None,
 };
 
-/// A server on the internet, which wants a key.
+/// Returns a server on the internet, which wants a key.
 const fn hosted(
     name: &'static str,
     base_url: &'static str,
@@ -79,7 +79,7 @@ const fn hosted(
     }
 }
 
-/// A server on the user's own machine.
+/// Returns a server on the user's own machine.
 const fn local(
     name: &'static str,
     base_url: &'static str,
@@ -258,19 +258,19 @@ pub const PROVIDERS: &[ProviderRow] = &[
 /// An older name of the variable that moves openai, and still that of some libraries.
 pub const OLD_BASE_URL: (&str, &str) = ("openai", "OPENAI_API_BASE");
 
-/// The variable that moves a provider to another address.
+/// Returns the variable that moves a provider to another address.
 pub fn base_url_variable(provider: &str) -> String {
     let name = provider.to_ascii_uppercase().replace('-', "_");
     format!("{name}_BASE_URL")
 }
 
-/// The dialect with this name.
+/// Returns the dialect with this name.
 pub fn find_dialect(name: &str) -> Option<&'static Dialect> {
     let mut dialects = DIALECTS.iter().copied();
     dialects.find(|dialect| dialect.name == name)
 }
 
-/// The names of the built-in providers that can search the web.
+/// Returns the names of the built-in providers that can search the web.
 pub fn searching() -> Vec<&'static str> {
     let mut names = Vec::new();
     for row in PROVIDERS {
@@ -281,7 +281,7 @@ pub fn searching() -> Vec<&'static str> {
     names
 }
 
-/// The row of the built-in provider with this host, or with the domain that this host belongs to.
+/// Returns the row of the built-in provider with this host, or with the domain that this host belongs to.
 pub fn at_host(host: &str) -> Option<&'static ProviderRow> {
     // A dot at the end of a host only says that its name is complete.
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -299,7 +299,7 @@ pub fn at_host(host: &str) -> Option<&'static ProviderRow> {
     None
 }
 
-/// The row of a built-in provider.
+/// Returns the row of a built-in provider.
 pub fn find(name: &str) -> Option<&'static ProviderRow> {
     PROVIDERS.iter().find(|row| row.name == name)
 }

@@ -64,7 +64,7 @@ pub struct RefusedTool {
     pub argument: String,
 }
 
-/// The tools with schemas that the API takes, and those that have none.
+/// Returns the tools with schemas that the API takes, and those that have none.
 pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RefusedTool>) {
     let mut room = MAX_REFERRED;
     let mut fitting = Vec::new();
@@ -96,7 +96,7 @@ pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RefusedTool
     (fitting, refused)
 }
 
-/// An argument with a name that Anthropic rejects. It does not look deeper.
+/// Returns an argument with a name that Anthropic rejects. It does not look deeper.
 fn unusual_argument(schema: &Value) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     let mut names = schema["properties"].as_object()?.keys();
@@ -128,7 +128,7 @@ struct SchemaBuilder<'c> {
 }
 
 impl<'c> SchemaBuilder<'c> {
-    /// The schema of all arguments.
+    /// Returns the schema of all arguments.
     fn whole(&mut self) -> Value {
         let Unfinished {
             mut keywords,
@@ -146,14 +146,14 @@ impl<'c> SchemaBuilder<'c> {
         Value::Object(keywords)
     }
 
-    /// A schema within another one.
+    /// Returns a schema within another one.
     fn part(&mut self, schema: &'c Value, depth: usize) -> Value {
         let mut part = self.branch(schema, depth);
         self.finish(&mut part);
         Value::Object(part)
     }
 
-    /// A schema with its choices, unfinished.
+    /// Returns a schema with its choices, unfinished.
     fn branch(&mut self, schema: &'c Value, depth: usize) -> Keywords {
         let Unfinished {
             mut keywords,
@@ -184,7 +184,7 @@ impl<'c> SchemaBuilder<'c> {
         keywords
     }
 
-    /// The keywords of a schema, with those of what it refers to and of `allOf`.
+    /// Returns the keywords of a schema, with those of what it refers to and of `allOf`.
     fn unfinished(&mut self, schema: &'c Value, depth: usize) -> Unfinished {
         let mut found = Unfinished::default();
         let Value::Object(fields) = schema else {
@@ -231,7 +231,7 @@ impl<'c> SchemaBuilder<'c> {
         found
     }
 
-    /// What a schema refers to, but only its type where that leads back to it.
+    /// Returns what a schema refers to, but only its type where that leads back to it.
     fn referred(&mut self, schema: &'c Value, depth: usize) -> Option<Unfinished> {
         let reference = schema["$ref"].as_str()?;
         let target = referred(self.root, schema)?;
@@ -248,7 +248,7 @@ impl<'c> SchemaBuilder<'c> {
         Some(found)
     }
 
-    /// The value of a keyword, if it is one that it may have.
+    /// Returns the value of a keyword, if it is one that it may have.
     fn keyword(
         &mut self,
         name: &str,

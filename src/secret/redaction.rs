@@ -84,7 +84,7 @@ impl Secrets {
         self.forms.push(form);
     }
 
-    /// How many bytes of a text a secret with escapes may take; 0 if there is none to look for.
+    /// Returns how many bytes of a text a secret with escapes may take; 0 if there is none to look for.
     fn reach(&self) -> usize {
         (self.longest() * LONGEST_ESCAPE).min(MAX_ESCAPED)
     }
@@ -94,7 +94,7 @@ impl Secrets {
         lengths.max().unwrap_or_default()
     }
 
-    /// Where the end of a text may begin a secret that more text completes; the length of the text if it cannot.
+    /// Returns where the end of a text may begin a secret that more text completes; the length of the text if it cannot.
     fn open_end(&self, text: &[u8]) -> usize {
         if self.forms.is_empty() {
             return text.len();
@@ -129,8 +129,8 @@ impl Secrets {
         text.len()
     }
 
-    /// The places of secrets in a text, in order. They may overlap. If the text may have been cut, the beginning of a secret
-    /// at its end is one, too.
+    /// Returns the places of secrets in a text, in order. They may overlap. If the text may have been cut, the beginning of a
+    /// secret at its end is one, too.
     fn places(&self, text: &[u8], may_be_cut: bool) -> Vec<Range<usize>> {
         if self.forms.is_empty() {
             return Vec::new();
@@ -161,8 +161,8 @@ impl Secrets {
         places
     }
 
-    /// The places of secrets in a text without escapes. If it may have been cut, the beginning of a secret at its end is one,
-    /// too.
+    /// Returns the places of secrets in a text without escapes. If it may have been cut, the beginning of a secret at its end is
+    /// one, too.
     fn find(&self, text: &[u8], may_be_cut: bool) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         let mut beginning = 0;
@@ -187,12 +187,12 @@ impl Secrets {
     }
 }
 
-/// The last four bytes of a text, in lower case, after one more.
+/// Returns the last four bytes of a text, in lower case, after one more.
 fn followed_by(bytes: u32, next: u8) -> u32 {
     bytes << 8 | u32::from(next.to_ascii_lowercase())
 }
 
-/// A hash of four bytes (Knuth's multiplicative one).
+/// Returns a hash of four bytes (Knuth's multiplicative one).
 fn hash_of(bytes: u32) -> usize {
     (bytes.wrapping_mul(0x9E37_79B1) >> 16) as usize
 }
@@ -227,7 +227,7 @@ impl EncodedForm {
         }
     }
 
-    /// What base64, in both of its alphabets, has of a value for certain, whatever is before and after it. Three bytes
+    /// Returns what base64, in both of its alphabets, has of a value for certain, whatever is before and after it. Three bytes
     /// are four characters, so there are three ways.
     fn in_base64(value: &[u8]) -> Vec<EncodedForm> {
         let mut forms = Vec::new();
@@ -254,7 +254,8 @@ impl EncodedForm {
         is_open && self.bytes.starts_with(text)
     }
 
-    /// The place of this form in a text, if it begins at `start`. A text that may have been cut may end before the form does.
+    /// Returns the place of this form in a text, if it begins at `start`. A text that may have been cut may end before the form
+    /// does.
     fn place_in(&self, text: &[u8], start: usize, may_be_cut: bool) -> Option<Range<usize>> {
         let end = text.len().min(start + self.bytes.len());
         let there = &text[start..end];
@@ -266,7 +267,7 @@ impl EncodedForm {
         Some(self.with_bits_around(text, start..end))
     }
 
-    /// The place with the characters before and after it that have bits of the secret, and with the padding.
+    /// Returns the place with the characters before and after it that have bits of the secret, and with the padding.
     fn with_bits_around(&self, text: &[u8], place: Range<usize>) -> Range<usize> {
         let Range { mut start, mut end } = place;
         let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
@@ -283,12 +284,13 @@ impl EncodedForm {
     }
 }
 
-/// The text without the secrets. The text may have been cut within one: the beginning of a secret at its end is removed, too.
+/// Returns the text without the secrets. The text may have been cut within one: the beginning of a secret at its end is removed,
+/// too.
 pub fn redact(text: &str, secrets: &Secrets) -> String {
     without_places(text, 0..text.len(), &secrets.places(text.as_bytes(), true))
 }
 
-/// A part of a text without these places, which are in order, but may overlap, and may begin or end within a character.
+/// Returns a part of a text without these places, which are in order, but may overlap, and may begin or end within a character.
 fn without_places(text: &str, part: Range<usize>, places: &[Range<usize>]) -> String {
     let mut redacted = String::new();
     let mut shown = part.start;
@@ -306,7 +308,7 @@ fn without_places(text: &str, part: Range<usize>, places: &[Range<usize>]) -> St
     redacted + text.get(shown..part.end).unwrap_or_default()
 }
 
-/// The next place before or at this one where a character begins.
+/// Returns the next place before or at this one where a character begins.
 fn char_before(text: &str, mut place: usize) -> usize {
     while !text.is_char_boundary(place) {
         place -= 1;
@@ -314,7 +316,7 @@ fn char_before(text: &str, mut place: usize) -> usize {
     place
 }
 
-/// The next place after or at this one where a character ends.
+/// Returns the next place after or at this one where a character ends.
 fn char_after(text: &str, mut place: usize) -> usize {
     while !text.is_char_boundary(place) {
         place += 1;
@@ -352,7 +354,7 @@ impl Redaction<'_> {
         self.show(self.held.len(), true)
     }
 
-    /// The text up to this place, which is no longer held then.
+    /// Returns the text up to this place, which is no longer held then.
     fn show(&mut self, end: usize, may_be_cut: bool) -> String {
         let places = self.secrets.places(self.held.as_bytes(), may_be_cut);
         let shown = without_places(&self.held, self.hidden..end, &places);

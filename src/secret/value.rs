@@ -22,8 +22,8 @@ impl Secret {
         Secret(value.into())
     }
 
-    /// A header's value and the parts of it that a server may repeat alone: the key of `Bearer KEY` or `token=KEY`, and the
-    /// password that `Basic` has in base64.
+    /// Returns a header's value and the parts of it that a server may repeat alone: the key of `Bearer KEY` or `token=KEY`, and
+    /// the password that `Basic` has in base64.
     pub fn of_header(&self) -> Vec<Secret> {
         let last = self.0.rsplit(' ').next().unwrap_or_default();
         let mut secrets = vec![self.clone(), Secret::new(last)];
@@ -40,7 +40,7 @@ impl Secret {
         secrets
     }
 
-    /// The parts of a setting's value that must not be shown: all of it or, in an address, its password and its query.
+    /// Returns the parts of a setting's value that must not be shown: all of it or, in an address, its password and its query.
     pub fn parts_to_hide(&self) -> Vec<Secret> {
         match self.0.split_once("://") {
             Some((scheme, _)) if is_scheme(scheme) => {}
@@ -52,7 +52,7 @@ impl Secret {
         secrets
     }
 
-    /// The value itself, only for the request.
+    /// Returns the value itself, only for the request.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -64,8 +64,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The secrets of user info, which is `user:password` as in a URL: its password, or the user where there is none, because that
-/// is a token then; and the user info as the header has it.
+/// Returns the secrets of user info, which is `user:password` as in a URL: its password, or the user where there is none, because
+/// that is a token then; and the user info as the header has it.
 pub fn of_user_info(user_info: &str) -> Vec<Secret> {
     let decoded = percent_decode_str(user_info).decode_utf8_lossy();
     let mut secrets = vec![Secret::new(in_header(user_info))];
@@ -77,12 +77,12 @@ pub fn of_user_info(user_info: &str) -> Vec<Secret> {
     secrets
 }
 
-/// User info as the header for it has it.
+/// Returns user info as the header for it has it.
 pub fn in_header(user_info: &str) -> String {
     BASE64_STANDARD.encode(&*percent_decode_str(user_info).decode_utf8_lossy())
 }
 
-/// The values in the query of a URL whose names are secret.
+/// Returns the values in the query of a URL whose names are secret.
 pub fn of_query(query: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for field in query.split(['&', ';']) {
@@ -94,7 +94,7 @@ pub fn of_query(query: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     secrets
 }
 
-/// The secrets of all URLs in a text: their user info, and the values in their queries whose names are secret.
+/// Returns the secrets of all URLs in a text: their user info, and the values in their queries whose names are secret.
 pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (at, mark) in text.match_indices("://").take(MAX_URLS) {
@@ -120,8 +120,8 @@ pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     secrets
 }
 
-/// A URL that has lost its scheme, without its user info. That ends at the last `@` of the authority (RFC 3986, 3.2), or of
-/// all if a password has a character at which the authority would end.
+/// Returns a URL that has lost its scheme, without its user info. That ends at the last `@` of the authority (RFC 3986, 3.2), or
+/// of all if a password has a character at which the authority would end.
 pub fn without_user_info(url: &str) -> &str {
     let authority = authority_of(url);
     let searched = if is_cut_user_info(authority) {
@@ -133,7 +133,7 @@ pub fn without_user_info(url: &str) -> &str {
     &url[end..]
 }
 
-/// The authority of a URL that has lost its scheme: user info, host and port.
+/// Returns the authority of a URL that has lost its scheme: user info, host and port.
 fn authority_of(url: &str) -> &str {
     url.split(['/', '?', '#']).next().unwrap_or_default()
 }
@@ -148,7 +148,7 @@ fn is_cut_user_info(authority: &str) -> bool {
     !is_port && !is_ipv6 && !authority.contains('@')
 }
 
-/// The secrets of the address of a proxy, which needs no scheme.
+/// Returns the secrets of the address of a proxy, which needs no scheme.
 pub fn of_proxy(address: &str) -> Vec<Secret> {
     of_urls(&format!("://{address}"), |_| true)
 }

@@ -96,13 +96,13 @@ impl Rejection<'_> {
     }
 }
 
-/// Advice for a response that does not come from an API.
+/// Returns advice for a response that does not come from an API.
 pub fn check_base_url(provider: &str) -> String {
     let variable = table::base_url_variable(provider);
     format!("check the base URL: {variable} or base_url in config.toml sets it")
 }
 
-/// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
+/// Returns advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
 fn try_again_in(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
     let seconds = asked.as_secs_f64().ceil();

@@ -64,7 +64,7 @@ impl ApiClient<'_> {
         sent.map_err(|failure| self.explain(failure, request))
     }
 
-    /// The spinner's words while q waits.
+    /// Returns the spinner's words while q waits.
     pub(super) fn waiting(&self) -> String {
         format!("waiting for {}", self.provider)
     }
@@ -141,14 +141,14 @@ impl ApiClient<'_> {
         Err(self.reported(&ServerError::new(message), None, meaning))
     }
 
-    /// The error for a call that is not complete, so it can neither run nor be sent back.
+    /// Returns the error for a call that is not complete, so it can neither run nor be sent back.
     fn too_long(&self) -> ApiError {
         self.failed(format!(
             "the reply has more than {MAX_KEPT} bytes, so what it calls cannot run"
         ))
     }
 
-    /// Why there is no answer, though its last reply ended well.
+    /// Returns why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> ApiError {
         if reply.end.is_cut() {
             let advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
@@ -195,12 +195,13 @@ impl ApiClient<'_> {
         }
     }
 
-    /// A failure in q's own words. Unlike a server's they are not judged, because they may quote an address or a page's title.
+    /// Returns a failure in q's own words. Unlike a server's they are not judged, because they may quote an address or a page's
+    /// title.
     pub fn failed(&self, message: impl Into<String>) -> ApiError {
         self.reported(&ServerError::new(message), None, ErrorClass::Other)
     }
 
-    /// A failure with the name of the provider and its URL.
+    /// Returns a failure with the name of the provider and its URL.
     fn reported(&self, error: &ServerError, status: Option<u16>, meaning: ErrorClass) -> ApiError {
         let says = client::with_status(status, &error.words());
         let message = format!("{}: {says} ({})", self.provider, self.client.address);
@@ -214,7 +215,7 @@ impl ApiClient<'_> {
         }
     }
 
-    /// An error that the server reported, as a status or inside a reply, with advice.
+    /// Returns an error that the server reported, as a status or inside a reply, with advice.
     fn rejected(&self, error: ServerError, status: Option<u16>, request: &Request) -> ApiError {
         let Request { extras, tools, .. } = request;
         let meaning = failure::judge(&error, status, extras, tools);

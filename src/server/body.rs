@@ -63,7 +63,7 @@ impl Body {
         while began.elapsed() < REST_TIMEOUT && matches!(self.fill(Some(REST_TIMEOUT)), Ok(1..)) {}
     }
 
-    /// The bytes that the last call of `fill` brought.
+    /// Returns the bytes that the last call of `fill` brought.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
@@ -90,7 +90,7 @@ pub fn read_text(
     }
 }
 
-/// The error for a body or a part of one that is too long.
+/// Returns the error for a body or a part of one that is too long.
 pub fn too_long(what: &str, limit: usize) -> ReadError {
     ReadError::Broken(format!("{what} has more than {limit} bytes"))
 }

@@ -127,7 +127,7 @@ impl Client {
         })
     }
 
-    /// The user and password of the proxy, which must not be shown.
+    /// Returns the user and password of the proxy, which must not be shown.
     pub fn proxy_secrets(&self) -> &[Secret] {
         self.proxy.as_ref().map_or(&[], |named| &named.secrets)
     }

@@ -14,7 +14,7 @@ use crate::threads;
 /// How many variables for keys an error names.
 const SHOWN_VARIABLES: usize = 3;
 
-/// The server to ask: the chosen one, else the first local one that answers.
+/// Returns the server to ask: the chosen one, else the first local one that answers.
 ///
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
@@ -38,7 +38,7 @@ pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<T
     Ok(target)
 }
 
-/// The error if the provider or the model is not named, and nobody may be asked.
+/// Returns the error if the provider or the model is not named, and nobody may be asked.
 pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     let message = format!("cached = only sends no requests, and no {what} is named");
     Error::settings(message).advise(format!("{names} names one"))
@@ -114,7 +114,7 @@ fn choose_running<'a>(
     Err(key_advice)
 }
 
-/// The error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
+/// Returns the error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
 fn no_provider(settings: &Settings, key_advice: &[String]) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();

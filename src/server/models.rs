@@ -9,8 +9,8 @@ use crate::text::one_line::on_one_line;
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
 
-/// The model to ask of a list: the first that is loaded, where the list says so, else the first. Those that cannot chat do not
-/// count, nor does `except`.
+/// Returns the model to ask of a list: the first that is loaded, where the list says so, else the first. Those that cannot chat
+/// do not count, nor does `except`.
 pub fn first_of(models: &[ListedModel], except: Option<&str>) -> Option<String> {
     let can_chat = |model: &&ListedModel| !model.cannot_chat && except != Some(&*model.id);
     let mut chatting = models.iter().filter(can_chat);
@@ -19,7 +19,7 @@ pub fn first_of(models: &[ListedModel], except: Option<&str>) -> Option<String> 
     Some(first.id.clone())
 }
 
-/// The newest model of a family by the times in the list, else the first.
+/// Returns the newest model of a family by the times in the list, else the first.
 pub fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     let of_family = models
         .iter()

@@ -163,7 +163,8 @@ impl<'a> ReplyReader<'a> {
 }
 
 impl StreamEnd {
-    /// `was_closed`: the server has ended the body. Otherwise the connection was lost, or nothing came for too long.
+    /// Decides how complete the answer is. `was_closed`: the server has ended the body. Otherwise the connection was lost, or
+    /// nothing came for too long.
     fn of(reply: &Reply, was_closed: bool) -> StreamEnd {
         if reply.end.is_over() {
             return StreamEnd::Terminated;

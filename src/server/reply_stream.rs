@@ -25,7 +25,7 @@ pub struct ReplyStream<'a> {
 }
 
 impl<'a> ReplyStream<'a> {
-    /// A reply that continues an answer, which ends with `tail`. Nothing is sent yet.
+    /// Returns a reply that continues an answer, which ends with `tail`. Nothing is sent yet.
     pub fn new(
         client: &'a ApiClient<'a>,
         request: &'a Request,
@@ -95,7 +95,7 @@ impl<'a> ReplyStream<'a> {
         Ok(Some(piece))
     }
 
-    /// The reply as far as it has been read.
+    /// Returns the reply as far as it has been read.
     pub fn into_reply(mut self) -> Reply {
         self.end_reasoning();
         self.reply.redact(&self.client.secrets);

@@ -71,7 +71,7 @@ impl Attempts {
     }
 }
 
-/// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
+/// Returns how long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
 fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) if asked > MAX_WAIT => None,
@@ -80,7 +80,8 @@ fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     }
 }
 
-/// A wait that doubles with each try, and up to half of it more, so that many clients do not come back at the same moment.
+/// Returns a wait that doubles with each try, and up to half of it more, so that many clients do not come back at the same
+/// moment.
 fn back_off(tried: u32) -> Duration {
     let shortest = MIN_WAIT.saturating_mul(2_u32.saturating_pow(tried));
     // A hasher's keys are random in each process and for each hasher.

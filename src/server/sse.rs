@@ -44,7 +44,7 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// A parser of events of at most this many bytes.
+    /// Returns a parser of events of at most this many bytes.
     pub fn with_limit(limit: usize) -> SseParser {
         SseParser {
             line: Vec::new(),
@@ -93,7 +93,7 @@ impl SseParser {
         &self.stray
     }
 
-    /// The part of these lines that may be JSON.
+    /// Returns the part of these lines that may be JSON.
     pub(super) fn stray_json(&self) -> &str {
         let begin = self.stray.find(['{', '[']);
         begin.map_or("", |begin| &self.stray[begin..])
@@ -199,7 +199,7 @@ pub(super) fn lossy(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, TooLong>
     Ok(Cow::Owned(text))
 }
 
-/// A buffer without its content. Its memory is kept for what comes next, unless it is much.
+/// Returns a buffer without its content. Its memory is kept for what comes next, unless it is much.
 fn emptied(mut buffer: Vec<u8>) -> Vec<u8> {
     if buffer.capacity() > MAX_STRAY {
         return Vec::new();
@@ -208,7 +208,7 @@ fn emptied(mut buffer: Vec<u8>) -> Vec<u8> {
     buffer
 }
 
-/// An object whose error is this: JSON, or words.
+/// Returns an object whose error is this: JSON, or words.
 fn as_error(data: &str) -> String {
     let words = data.trim();
     if serde_json::from_str::<IgnoredAny>(words).is_ok() {

@@ -70,7 +70,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The same server, asked for this model. A connection that is open stays open.
+    /// Returns the same server, asked for this model. A connection that is open stays open.
     pub fn with_model(self, model: Model) -> Target {
         let provider = self.choice.provider;
         Target {
@@ -108,12 +108,12 @@ impl Target {
         Ok(self.client.get_or_init(|| client))
     }
 
-    /// The address that is asked.
+    /// Returns the address that is asked.
     pub fn address(&self) -> Result<&ServerUrl, Error> {
         Ok(&self.client()?.address)
     }
 
-    /// The address that is asked, as far as it is known without looking where the server is.
+    /// Returns the address that is asked, as far as it is known without looking where the server is.
     pub fn known_address(&self) -> Result<&ServerUrl, Error> {
         match self.client.get() {
             Some(client) => Ok(&client.address),
@@ -121,7 +121,7 @@ impl Target {
         }
     }
 
-    /// The other built-in address of the server, if it is there and not at its usual one.
+    /// Returns the other built-in address of the server, if it is there and not at its usual one.
     fn address_elsewhere(&self) -> Option<ServerUrl> {
         let [usual, other] = self.provider().places()?;
         let address = other.address().ok()?.clone();
@@ -160,7 +160,7 @@ impl Target {
         }
     }
 
-    /// The key, once it has been fetched.
+    /// Returns the key, once it has been fetched.
     pub fn key(&self) -> Option<&Secret> {
         self.key.get()?.as_ref()
     }
@@ -238,7 +238,7 @@ impl Target {
         Ok(())
     }
 
-    /// The model to ask where none is named: the first that the server lists and that can chat.
+    /// Returns the model to ask where none is named: the first that the server lists and that can chat.
     pub fn first_model(&self, notes: &Notes) -> Result<String, Error> {
         let client = self.ready(notes)?;
         let listed = self.list_models(&client).map_err(|failed| failed.error)?;
@@ -250,7 +250,7 @@ impl Target {
         Err(failed.error.advise(advice))
     }
 
-    /// The model to ask in a dry run: only a server on this machine that needs no key is asked.
+    /// Returns the model to ask in a dry run: only a server on this machine that needs no key is asked.
     pub fn first_model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         let provider = self.provider();
         if provider.key.is_optional() && provider.address()?.is_loopback() {
@@ -261,7 +261,7 @@ impl Target {
         Err(Error::settings(message).advise("name one with -m"))
     }
 
-    /// The model to ask instead of one that cannot chat, if nobody named that.
+    /// Returns the model to ask instead of one that cannot chat, if nobody named that.
     pub fn next_model(&self, refused: &str, notes: &Notes) -> Option<String> {
         if !matches!(self.choice.model, Model::First | Model::Listed(_)) {
             return None;
@@ -270,7 +270,7 @@ impl Target {
         models::first_of(&listed, Some(refused))
     }
 
-    /// The model to ask instead of one that the server does not know: the newest in the family of the provider's built-in
+    /// Returns the model to ask instead of one that the server does not know: the newest in the family of the provider's built-in
     /// default. If there is none, the error names the provider's models. A model that the user has named is not replaced;
     /// its error shows the most similar one.
     pub fn replace_retired_model(
@@ -299,7 +299,7 @@ impl Target {
         Err(models::advise_some(error, &listed))
     }
 
-    /// The models that the server lists, in its order. It is an error if there are none.
+    /// Returns the models that the server lists, in its order. It is an error if there are none.
     pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let client = self.ready(notes)?;
         self.list_models(&client).map_err(|failed| failed.error)
@@ -326,7 +326,7 @@ impl Target {
         Err(failed.advise(Some(advice.to_owned())))
     }
 
-    /// Advice if the server rejects the key, or wants one; `None` if the user has given another proof of identity.
+    /// Returns advice if the server rejects the key, or wants one; `None` if the user has given another proof of identity.
     fn key_advice(&self) -> Result<Option<String>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
@@ -347,7 +347,7 @@ impl Target {
         Ok(Some(advice))
     }
 
-    /// A request with the headers that the file and the address add.
+    /// Returns a request with the headers that the file and the address add.
     fn complete(&self, request: Request) -> Result<Request, Error> {
         let provider = self.provider();
         let request = self.with_bearer(request)?;
@@ -362,8 +362,9 @@ impl Target {
         Ok(request.with_headers(&headers))
     }
 
-    /// The request with its key as a bearer token where a server may want that: one that has an API with another header for the
-    /// key, and is not the vendor's own, gets both. A key of which it is known that it is such a token goes as nothing else.
+    /// Returns the request with its key as a bearer token where a server may want that: one that has an API with another header
+    /// for the key, and is not the vendor's own, gets both. A key of which it is known that it is such a token goes as nothing
+    /// else.
     fn with_bearer(&self, mut request: Request) -> Result<Request, Error> {
         let provider = self.provider();
         let address = provider.address()?;
@@ -393,7 +394,7 @@ impl Target {
         Ok(request)
     }
 
-    /// The request for a prompt, with the fields that the file sets and then those that options set.
+    /// Returns the request for a prompt, with the fields that the file sets and then those that options set.
     pub fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
         let fields = [&provider.options[..], options].concat();
@@ -402,7 +403,7 @@ impl Target {
         self.complete(request)
     }
 
-    /// A client with the key as far as it has been fetched. It describes failures without the key and other secrets.
+    /// Returns a client with the key as far as it has been fetched. It describes failures without the key and other secrets.
     fn api_client<'c>(&'c self, notes: &'c Notes) -> Result<ApiClient<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;

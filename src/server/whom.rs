@@ -29,7 +29,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// The model's name, if it is known.
+    /// Returns the model's name, if it is known.
     pub fn name(&self) -> Option<&str> {
         match self {
             Model::Named(name)
@@ -82,7 +82,7 @@ pub fn decide(settings: &Settings, claim: Claim) -> Result<Answerer, Error> {
     }))
 }
 
-/// The provider of a conversation that keeps it.
+/// Returns the provider of a conversation that keeps it.
 fn provider_of<'a>(
     conversation: &Conversation,
     settings: &'a Settings,
@@ -95,7 +95,7 @@ fn provider_of<'a>(
     })
 }
 
-/// The model of this provider that answers.
+/// Returns the model of this provider that answers.
 pub fn model_of(provider: &Provider, settings: &Settings, claim: Claim) -> Model {
     let named = settings.model.as_ref().or(provider.model.as_ref());
     let named = named.filter(|model| model.origin != Origin::Default);
@@ -117,7 +117,7 @@ pub fn model_of(provider: &Provider, settings: &Settings, claim: Claim) -> Model
 }
 
 impl Choice {
-    /// The model that the user has named.
+    /// Returns the model that the user has named.
     pub fn named_model(&self) -> Option<&str> {
         match &self.model {
             Model::Named(model) => Some(model),

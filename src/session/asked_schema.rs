@@ -16,8 +16,8 @@ pub fn add_schema(question: &mut Entry, schema: &Value) {
     question.unknown.add("\"schema\"", &schema.to_string());
 }
 
-/// The schema that the answer to a question had to fit. What another program may have written there is none unless it is an
-/// object.
+/// Returns the schema that the answer to a question had to fit. What another program may have written there is none unless it is
+/// an object.
 pub fn schema_of_answer(question: &StoredEntry) -> Option<Value> {
     let asked: AskedSchema = serde_json::from_str(question.json()).ok()?;
     asked.schema.filter(Value::is_object)

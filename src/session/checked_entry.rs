@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 }
 
-/// What an error says, but for its place in a part of the file.
+/// Returns what an error says, but for its place in a part of the file.
 pub fn without_place(error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     error.to_string().replace(&place, "")
@@ -145,7 +145,7 @@ impl<'a> CheckedFields<'a> {
         Ok(())
     }
 
-    /// The message; the error is the name of a field that is missing.
+    /// Returns the message; the error is the name of a field that is missing.
     fn into_entry(self) -> Result<CheckedEntry<'a>, &'static str> {
         Ok(CheckedEntry {
             first: self.first.unwrap_or_default(),
@@ -160,7 +160,7 @@ impl<'a> CheckedFields<'a> {
     }
 }
 
-/// About how much memory the value of a field takes besides its strings. The arguments of calls stay JSON, whatever they are.
+/// Estimates how much memory the value of a field takes besides its strings. The arguments of calls stay JSON, whatever they are.
 fn weight_of_field(name: &str, value: &str) -> usize {
     let mut weight = json::weight_of_value(value);
     if name == "steps" && weight > json::MAX_WEIGHT {
@@ -187,7 +187,7 @@ fn check_any(json: &str) -> serde_json::Result<()> {
     check_field::<Value>(json)
 }
 
-/// The text of a field's name.
+/// Returns the text of a field's name.
 pub fn decoded_name(json: &str) -> serde_json::Result<Cow<'_, str>> {
     if json.contains('\\') {
         return surrogates::lossy::<String>(json).map(Cow::from);

@@ -49,14 +49,14 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// A question and its answer, which are in no file yet.
+    /// Returns a question and its answer, which are in no file yet.
     pub fn new(question: &Entry, answer: &Entry) -> serde_json::Result<Exchange> {
         Ok(Exchange {
             entries: vec![StoredEntry::new(question)?, StoredEntry::new(answer)?],
         })
     }
 
-    /// The question, if there is one.
+    /// Returns the question, if there is one.
     pub fn question(&self) -> Option<&StoredEntry> {
         let first = self.entries.first();
         first.filter(|entry| entry.role == Role::User)
@@ -68,7 +68,7 @@ impl Exchange {
             .is_some_and(|question| question.brings_input)
     }
 
-    /// The last answer, if there is one.
+    /// Returns the last answer, if there is one.
     pub fn answer(&self) -> Option<&StoredEntry> {
         let last = self.entries.last();
         last.filter(|entry| entry.role == Role::Assistant)
@@ -88,7 +88,7 @@ impl Exchange {
 }
 
 impl Conversation {
-    /// A conversation without messages, which no model has answered yet.
+    /// Returns a conversation without messages, which no model has answered yet.
     pub fn new(created: Timestamp) -> Conversation {
         Conversation {
             version: VERSION,
@@ -105,7 +105,7 @@ impl Conversation {
         }
     }
 
-    /// All messages, oldest first.
+    /// Returns all messages, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &StoredEntry> {
         self.exchanges.iter().flat_map(|exchange| &exchange.entries)
     }

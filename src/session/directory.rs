@@ -39,7 +39,7 @@ pub struct ConversationFile {
 }
 
 impl StateDirectory {
-    /// The directory below `$XDG_STATE_HOME`, if that is set, else below the platform's directory for state, or for local
+    /// Returns the directory below `$XDG_STATE_HOME`, if that is set, else below the platform's directory for state, or for local
     /// data if it has none. `None` without a home directory.
     pub fn find(state_home: Option<PathBuf>) -> Option<StateDirectory> {
         let home = if let Some(home) = state_home {
@@ -62,12 +62,12 @@ impl StateDirectory {
         })
     }
 
-    /// The path of the conversation with this name or id, which need not exist.
+    /// Returns the path of the conversation with this name or id, which need not exist.
     pub fn path_of(&self, stem: &str) -> PathBuf {
         self.sessions.join(format!("{stem}{ENDING}"))
     }
 
-    /// What a file is.
+    /// Returns what a file is.
     pub fn kind(&self, path: &Path) -> FileKind {
         if path.parent() != Some(&self.sessions) {
             return FileKind::External;
@@ -97,7 +97,7 @@ impl StateDirectory {
         }
     }
 
-    /// The number after this prefix in the name of a file; 0 if the name is another one, or the number has more than nine
+    /// Returns the number after this prefix in the name of a file; 0 if the name is another one, or the number has more than nine
     /// digits.
     pub(super) fn number_of(&self, path: &Path, prefix: &str) -> u64 {
         let name = self.name_of(path).unwrap_or_default();
@@ -125,7 +125,7 @@ impl StateDirectory {
         self.kind(path) == FileKind::Link && path.symlink_metadata().is_ok_and(is_file)
     }
 
-    /// The name or id of the conversation in a file; `None` for one that only its path names.
+    /// Returns the name or id of the conversation in a file; `None` for one that only its path names.
     pub fn name_of(&self, path: &Path) -> Option<String> {
         match self.kind(path) {
             FileKind::AutoNamed | FileKind::Backup | FileKind::Named => stem_of(path),
@@ -133,7 +133,7 @@ impl StateDirectory {
         }
     }
 
-    /// The value for `-s` that names the conversation in a file.
+    /// Returns the value for `-s` that names the conversation in a file.
     pub fn id(&self, path: &Path) -> String {
         let by_path = || path.to_string_lossy().into_owned();
         self.name_of(path).unwrap_or_else(by_path)
@@ -148,7 +148,7 @@ impl StateDirectory {
         }
     }
 
-    /// The file that a link leads to; any other path stays as it is, and a link into a directory that is missing, too. An
+    /// Returns the file that a link leads to; any other path stays as it is, and a link into a directory that is missing, too. An
     /// error means that it is unknown where a link leads.
     pub(super) fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         let target = match fs::read_link(path) {
@@ -166,7 +166,7 @@ impl StateDirectory {
         Ok(real.map_or_else(|_| path.to_owned(), |real| self.normalize(&real)))
     }
 
-    /// A path without links, as q writes it if it is in the directory.
+    /// Returns a path without links, as q writes it if it is in the directory.
     pub(super) fn normalize(&self, real: &Path) -> PathBuf {
         if let Ok(sessions) = fs::canonicalize(&self.sessions)
             && let Ok(below) = real.strip_prefix(sessions)
@@ -181,7 +181,7 @@ impl StateDirectory {
         of_file(self.kind(path)).is_conversation
     }
 
-    /// What is in the directory; nothing if there is no directory.
+    /// Returns what is in the directory; nothing if there is no directory.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&self.sessions) {
             Err(error) if error.kind() == NotFound => return Ok(Vec::new()),
@@ -190,7 +190,7 @@ impl StateDirectory {
         entries.map(|entry| Ok(entry?.path())).collect()
     }
 
-    /// The files of conversations, newest first. Backups are listed if `all`, or if they are current.
+    /// Returns the files of conversations, newest first. Backups are listed if `all`, or if they are current.
     pub fn files(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
         let current = self.read_link(&self.path_of(CURRENT)).ok();
         let mut files = Vec::new();
@@ -261,7 +261,7 @@ impl StateDirectory {
     }
 }
 
-/// The metadata of what a path leads to; `None` if there is nothing.
+/// Returns the metadata of what a path leads to; `None` if there is nothing.
 pub fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::metadata(path) {
         Err(error) if is_missing(&error) => Ok(None),
@@ -279,7 +279,7 @@ fn file_name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The name of a conversation's file without its ending; `None` if it has no ending of a conversation, or is hidden.
+/// Returns the name of a conversation's file without its ending; `None` if it has no ending of a conversation, or is hidden.
 fn stem_of(path: &Path) -> Option<String> {
     let name = file_name_of(path);
     let readable = name.strip_suffix(ENDING);

@@ -42,7 +42,7 @@ pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> ReadOutcome {
     format::read_if_it_may_have(bytes, words).map_err(ReadFailure::Unusable)
 }
 
-/// The bytes of a conversation's file, if there is one.
+/// Returns the bytes of a conversation's file, if there is one.
 fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadFailure> {
     match whole_file::read(path, MAX_SIZE as u64) {
         Err(ReadFailure::System(error)) if is_missing(&error) => Ok(None),
@@ -51,7 +51,7 @@ fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadFailure> {
     }
 }
 
-/// The error for a pipe, a device or a directory in a conversation's place.
+/// Returns the error for a pipe, a device or a directory in a conversation's place.
 pub fn not_regular(path: &Path) -> io::Error {
     let path = path.display();
     io::Error::other(format!("{path}: it is not a regular file"))
@@ -102,7 +102,7 @@ impl Draft {
     }
 }
 
-/// The first moment from this one on whose id no file has.
+/// Returns the first moment from this one on whose id no file has.
 fn first_free(
     directory: &StateDirectory,
     mut moment: Timestamp,

@@ -82,7 +82,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A message that is in no file yet.
+    /// Returns a message that is in no file yet.
     pub fn new(message: Message, timestamp: Timestamp) -> Entry {
         Entry {
             role: message.role,
@@ -94,12 +94,12 @@ impl Entry {
         }
     }
 
-    /// When it was written, if the file says so in a form that q reads.
+    /// Returns when it was written, if the file says so in a form that q reads.
     pub fn timestamp(&self) -> Option<Timestamp> {
         Timestamp::parse(self.timestamp.as_deref()?)
     }
 
-    /// The message as it is sent with a follow-up: its calls become text before the answer.
+    /// Returns the message as it is sent with a follow-up: its calls become text before the answer.
     pub fn to_message(&self) -> Message {
         let mut text = Arc::clone(&self.text);
         if !self.steps.is_empty() {
@@ -132,7 +132,7 @@ impl UnknownFields {
         self.members += &format!(",{name}:{value}");
     }
 
-    /// What an object that is not empty has for them before its last brace.
+    /// Returns what an object that is not empty has for them before its last brace.
     pub(super) fn members(&self) -> &str {
         &self.members
     }
@@ -193,7 +193,7 @@ pub struct StoredEntry {
 }
 
 impl StoredEntry {
-    /// A message that is not in a file yet.
+    /// Returns a message that is not in a file yet.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl StoredEntry {
         Ok(StoredEntry::of_file(&checked, &json))
     }
 
-    /// A message as a part of the file from which it was read.
+    /// Returns a message as a part of the file from which it was read.
     pub(super) fn of_file(checked: &CheckedEntry, file: &Arc<String>) -> StoredEntry {
         let text = place_in(file, checked.text);
         // Between the braces and these there is nothing but whitespace.
@@ -230,12 +230,12 @@ impl StoredEntry {
         }
     }
 
-    /// The message as JSON.
+    /// Returns the message as JSON.
     pub fn json(&self) -> &str {
         self.file.get(self.place.clone()).unwrap_or_default()
     }
 
-    /// The JSON of its text.
+    /// Returns the JSON of its text.
     fn text_json(&self) -> &str {
         self.file.get(self.text.clone()).unwrap_or_default()
     }
@@ -317,7 +317,7 @@ struct Moment {
     timestamp: Option<String>,
 }
 
-/// Where a part of a text is.
+/// Returns where a part of a text is.
 fn place_in(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()

@@ -115,7 +115,7 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     read_text(text_of(bytes)?)
 }
 
-/// The same; `None` without parsing it where it surely lacks one of the words and looks as q has written it.
+/// Returns the same; `None` without parsing it where it surely lacks one of the words and looks as q has written it.
 pub fn read_if_it_may_have(bytes: Vec<u8>, words: &[Word]) -> Result<Option<Conversation>, String> {
     let text = text_of(bytes)?;
     let may_have_all = words.iter().all(|word| word.may_be_in(&text));
@@ -125,7 +125,7 @@ pub fn read_if_it_may_have(bytes: Vec<u8>, words: &[Word]) -> Result<Option<Conv
     read_text(text).map(Some)
 }
 
-/// The text of a file. To check all of it once is faster than each string for itself.
+/// Returns the text of a file. To check all of it once is faster than each string for itself.
 fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| unparsable(&error.utf8_error()))
 }
@@ -188,19 +188,19 @@ pub fn write(conversation: &Conversation, file: &mut dyn Write) -> io::Result<()
     file.write_all(END.as_bytes())
 }
 
-/// The bytes of such a file.
+/// Returns the bytes of such a file.
 pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(conversation, &mut bytes)?;
     Ok(bytes)
 }
 
-/// What is before a message.
+/// Returns what is before a message.
 fn before_message(index: usize) -> &'static str {
     if index == 0 { "\n" } else { ",\n" }
 }
 
-/// The fields of a conversation but for its messages, which follow in place of the last brace.
+/// Returns the fields of a conversation but for its messages, which follow in place of the last brace.
 fn head(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut head = serde_json::to_vec(conversation)?;
     head.pop();

@@ -165,7 +165,7 @@ impl Attempt {
         }
     }
 
-    /// The error where the time to wait is over.
+    /// Returns the error where the time to wait is over.
     fn unavailable(&self) -> io::Error {
         if self.is_held.load(Ordering::Relaxed) {
             return io::Error::other("another q holds the lock");
@@ -174,7 +174,7 @@ impl Attempt {
     }
 }
 
-/// The error of a lock that cannot be had, now or ever.
+/// Returns the error of a lock that cannot be had, now or ever.
 fn cannot_lock(path: &Path, error: io::Error) -> io::Error {
     let without_locks = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
     match error.raw_os_error() {

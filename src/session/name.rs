@@ -43,7 +43,7 @@ pub enum ConversationRef {
 }
 
 impl ConversationRef {
-    /// The conversation that the option names, else that of the slot that `Q_SESSION` names, else the current one.
+    /// Returns the conversation that the option names, else that of the slot that `Q_SESSION` names, else the current one.
     pub fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<ConversationRef, Error> {
         if let Some(value) = option {
             let which = ConversationRef::parse(value);
@@ -72,7 +72,7 @@ impl ConversationRef {
         Ok(ConversationRef::Named(name.to_owned()))
     }
 
-    /// The option that names it for an action, with a blank before it; nothing for a current one.
+    /// Returns the option that names it for an action, with a blank before it; nothing for a current one.
     pub fn option(&self) -> String {
         match self {
             ConversationRef::Current(_) => String::new(),
@@ -92,7 +92,7 @@ impl ConversationRef {
         Err(Error::usage(format!("--copy: {reason}")))
     }
 
-    /// The number that its name looks like: it has one to three digits and nothing else.
+    /// Returns the number that its name looks like: it has one to three digits and nothing else.
     pub fn like_number(&self) -> Option<usize> {
         match self {
             ConversationRef::Named(name) if name.len() <= 3 && is_number(name, 1) => {
@@ -117,7 +117,7 @@ impl ConversationRef {
     }
 }
 
-/// The name of the conversation whose backup this is; any other name as it is.
+/// Returns the name of the conversation whose backup this is; any other name as it is.
 pub fn base(name: &str) -> &str {
     match name.rsplit_once(BEFORE_NUMBER) {
         Some((base, number)) if !base.is_empty() && is_number(number, 1) => base,
@@ -125,7 +125,7 @@ pub fn base(name: &str) -> &str {
     }
 }
 
-/// The digits that tell a file elsewhere from others. The ids of its backups have them after their moment.
+/// Returns the digits that tell a file elsewhere from others. The ids of its backups have them after their moment.
 pub(super) fn digits_of(path: &Path) -> String {
     let hash = whole_file::name_of(&path.to_string_lossy());
     let number = u32::from_str_radix(&hash[..8], 16);
@@ -165,7 +165,7 @@ fn check(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The path without links. The file need not exist yet, but its directory must.
+/// Returns the path without links. The file need not exist yet, but its directory must.
 pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, String> {
     match fs::canonicalize(path) {
         Ok(real) => return Ok(real),

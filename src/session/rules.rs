@@ -104,7 +104,7 @@ const FILE_RULES: [FileRule; 6] = [
     },
 ];
 
-/// The row of a kind of file.
+/// Returns the row of a kind of file.
 pub fn of_file(kind: FileKind) -> &'static FileRule {
     // Each kind has one, which a test checks.
     let row = FILE_RULES.iter().find(|rule| rule.kind == kind);
@@ -119,8 +119,8 @@ pub enum Shelter {
     UntilExpired,
 }
 
-/// The shelter that a link gives. A terminal that was closed leaves its `current-NAME.json` behind; whatever else is linked is
-/// in use.
+/// Returns the shelter that a link gives. A terminal that was closed leaves its `current-NAME.json` behind; whatever else is
+/// linked is in use.
 pub fn shelter_of(link: FileKind, is_current: bool) -> Shelter {
     if link == FileKind::Link && !is_current {
         return Shelter::UntilExpired;
@@ -242,7 +242,7 @@ const QUESTION_RULES: [QuestionRule; 5] = [
     },
 ];
 
-/// The row of a conversation that is asked: by how it was named, and what its file is.
+/// Returns the row of a conversation that is asked: by how it was named, and what its file is.
 pub fn of_question(reference: &ConversationRef, kind: FileKind) -> &'static QuestionRule {
     let named_by = NamedBy::new(reference);
     let owner = of_file(kind).owner;
@@ -300,7 +300,7 @@ pub enum Intent {
 }
 
 impl Intent {
-    /// The conversation as it was read, if one is continued.
+    /// Returns the conversation as it was read, if one is continued.
     pub fn continued(&self) -> Option<&Conversation> {
         match self {
             Intent::Follow(read) | Intent::Again(read) => Some(read),
@@ -308,7 +308,7 @@ impl Intent {
         }
     }
 
-    /// The exchanges before the question.
+    /// Returns the exchanges before the question.
     pub fn earlier(&self) -> &[Exchange] {
         match self {
             Intent::Follow(read) => &read.exchanges,
@@ -387,7 +387,7 @@ pub(super) fn decide(
     Err(reason.to_owned())
 }
 
-/// Why a follow-up cannot continue the current conversation, if it cannot.
+/// Returns why a follow-up cannot continue the current conversation, if it cannot.
 pub fn obstacle(found: &ReadOutcome, responder: &AnsweredBy, rules: &Rules) -> Option<String> {
     let conversation = match found {
         Ok(Some(conversation)) => conversation,

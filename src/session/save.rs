@@ -45,7 +45,7 @@ pub struct SaveOutcome {
 }
 
 impl SaveOutcome {
-    /// It was not saved, for this reason.
+    /// Returns the outcome of a save that failed, for this reason.
     pub fn unsaved(reason: &dyn Display) -> SaveOutcome {
         SaveOutcome {
             note: Some(format!("this exchange was not saved: {reason}")),
@@ -198,7 +198,7 @@ impl Saver {
         })
     }
 
-    /// A conversation of this exchange alone, on the disk.
+    /// Returns a conversation of this exchange alone, on the disk.
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
         let mut conversation = Conversation::new(self.responder.at);
         self.add(&mut conversation, exchange);

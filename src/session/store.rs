@@ -113,7 +113,7 @@ fn check_owner(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The conversation with this number in the list, which leaves out files that cannot be used.
+/// Returns the conversation with this number in the list, which leaves out files that cannot be used.
 fn with_number(directory: &StateDirectory, number: usize) -> Result<PathBuf, Error> {
     let reason = format!("there is no conversation %{number}");
     let mut missing = Error::nothing(reason).advise(LISTED);
@@ -173,7 +173,7 @@ impl Handle {
         Ok(conversation)
     }
 
-    /// The value for `-s` that names it: its name, its id, or the path of its file.
+    /// Returns the value for `-s` that names it: its name, its id, or the path of its file.
     pub fn id(&self) -> String {
         self.directory.id(&self.path)
     }
@@ -195,7 +195,7 @@ impl Handle {
         LockRequest::prepare(&directories, true)
     }
 
-    /// The name of another conversation that is most similar to this one's, or the number that may be meant by it.
+    /// Returns the name of another conversation that is most similar to this one's, or the number that may be meant by it.
     pub fn nearest(&self) -> Option<String> {
         if let Some(number) = self.which.like_number() {
             return (number > 0).then(|| format!("%{number}"));
@@ -230,7 +230,7 @@ impl Handle {
         })
     }
 
-    /// The error for a conversation that must exist and does not. The advice has a similar name, if there is one.
+    /// Returns the error for a conversation that must exist and does not. The advice has a similar name, if there is one.
     pub fn missing(&self) -> Error {
         let meant = match self.nearest() {
             Some(name) => format!("did you mean {name}? "),

@@ -53,7 +53,7 @@ pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, cache: Option<&Pa
     }
 }
 
-/// How old a file or a link is; `None` if that is unknown.
+/// Returns how old a file or a link is; `None` if that is unknown.
 fn age(path: &Path, now: SystemTime) -> Option<Duration> {
     let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
     now.duration_since(modified.ok()?).ok()

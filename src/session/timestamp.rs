@@ -22,12 +22,12 @@ impl Timestamp {
         Timestamp::new(OffsetDateTime::now_utc())
     }
 
-    /// A moment in UTC, cut to the millisecond.
+    /// Returns a moment in UTC, cut to the millisecond.
     pub fn new(moment: OffsetDateTime) -> Timestamp {
         Timestamp(moment.truncate_to_millisecond())
     }
 
-    /// When a file was changed; 1970 for a time that no calendar has.
+    /// Returns when a file was changed; 1970 for a time that no calendar has.
     pub fn from_mtime(modified: SystemTime) -> Timestamp {
         let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since_1970.unwrap_or_default().as_nanos() as i128;
@@ -42,17 +42,17 @@ impl Timestamp {
         Some(Timestamp::new(moment))
     }
 
-    /// The next moment, one millisecond later; the last of the calendar is its own next.
+    /// Returns the next moment, one millisecond later; the last of the calendar is its own next.
     pub fn next(self) -> Timestamp {
         Timestamp(self.0.saturating_add(time::Duration::MILLISECOND))
     }
 
-    /// How long ago this was; zero if it is in the future.
+    /// Returns how long ago this was; zero if it is in the future.
     pub fn elapsed_until(self, now: Timestamp) -> Duration {
         Duration::try_from(now.0 - self.0).unwrap_or_default()
     }
 
-    /// Local time to the minute, for people.
+    /// Returns local time to the minute, for people.
     pub fn local(self) -> String {
         let seconds = unix::utc_offset(self.0.unix_timestamp());
         let mut local = self.0;
@@ -64,7 +64,7 @@ impl Timestamp {
         format!("{} {:02}:{:02}", local.date(), local.hour(), local.minute())
     }
 
-    /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
+    /// Returns the id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
     pub fn id(self) -> String {
         let mut digits = self.to_string();
         digits.retain(|character| character.is_ascii_digit());

@@ -7,7 +7,7 @@ use crate::text::one_line::on_one_line;
 /// How many characters of a question, or around a match, a list shows.
 const MAX_TEXT: usize = 200;
 
-/// The words of the first question, on one line. A fence that begins it is left out.
+/// Returns the words of the first question, on one line. A fence that begins it is left out.
 pub fn title_of(conversation: &Conversation) -> Option<String> {
     let mut exchanges = conversation.exchanges.iter();
     let text = exchanges.find_map(Exchange::question)?.text();
@@ -15,7 +15,7 @@ pub fn title_of(conversation: &Conversation) -> Option<String> {
     Some(shortened(words))
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text, on one line.
 pub fn shortened(text: &str) -> String {
     let text = text.trim_start();
     let end = text.char_indices().nth(MAX_TEXT);

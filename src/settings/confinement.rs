@@ -34,7 +34,7 @@ impl Confinement {
         Ok(confinement)
     }
 
-    /// What tells it from others.
+    /// Returns what tells it from others.
     pub(super) fn identity(&self) -> Value {
         json!([self.read, self.write, self.network])
     }

@@ -51,7 +51,8 @@ const LONG_UNITS: [(&str, f64); 11] = [
 /// Longer durations are not guessed.
 const MAX_GUESS: f64 = 1e11;
 
-/// The duration that somebody may have meant by a text that is none, such as `90s` by `1.5 min`. A number alone has the usual unit.
+/// Returns the duration that somebody may have meant by a text that is none, such as `90s` by `1.5 min`. A number alone has the
+/// usual unit.
 pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     if ["never", "none", "off", "no", "infinite", "forever"].contains(&&*text) {
@@ -72,12 +73,12 @@ pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
     (seconds > 0.0 && seconds < MAX_GUESS).then(|| shortest(seconds.ceil() as u64))
 }
 
-/// The text before the first character for which this is true, and the rest.
+/// Returns the text before the first character for which this is true, and the rest.
 fn split_where(text: &str, is_first: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(is_first).unwrap_or(text.len()))
 }
 
-/// The seconds of a unit that is written out, or the beginning of one, such as `min`.
+/// Returns the seconds of a unit that is written out, or the beginning of one, such as `min`.
 fn seconds_of(unit: &str) -> Option<f64> {
     let is_meant = |(name, _): &&(&str, f64)| !unit.is_empty() && name.starts_with(unit);
     // A single letter is a unit of q, so m is no month; and mo is one.
@@ -88,7 +89,7 @@ fn seconds_of(unit: &str) -> Option<f64> {
     })
 }
 
-/// The duration in the largest unit of which it is a multiple.
+/// Returns the duration in the largest unit of which it is a multiple.
 fn shortest(seconds: u64) -> String {
     let mut shortest = format!("{seconds}s");
     for (unit, length) in UNITS {

@@ -69,7 +69,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The origin of what is at this place.
+    /// Returns the origin of what is at this place.
     fn origin(&self, at: usize) -> Origin {
         Origin::File {
             path: self.path.clone(),
@@ -92,8 +92,9 @@ pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
     })
 }
 
-/// What is wrong with a line such as `provider = fake` or `timeout = 30s`, where the value that begins at `at` is text without
-/// quotes. The value is not shown unless it can only be a setting's: it may be a key. `None` if the line is not like that.
+/// Returns what is wrong with a line such as `provider = fake` or `timeout = 30s`, where the value that begins at `at` is text
+/// without quotes. The value is not shown unless it can only be a setting's: it may be a key. `None` if the line is not like
+/// that.
 fn bare_text_fault(text: &str, at: usize) -> Option<String> {
     let (before, after) = text.split_at_checked(at)?;
     let line = before.rsplit('\n').next()?;
@@ -243,7 +244,7 @@ impl RoleSection {
     }
 }
 
-/// The fields of a request, as `-o` takes them.
+/// Returns the fields of a request, as `-o` takes them.
 fn options(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let mut options = Vec::new();
     for_each(value, |entry| {
@@ -259,7 +260,7 @@ fn options(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     Ok(options)
 }
 
-/// The value of a setting as its environment variable would have it.
+/// Returns the value of a setting as its environment variable would have it.
 fn setting(key: &str, value: &DeValue) -> Result<String, ConfigError> {
     let Some(row) = table::find(key) else {
         return Err(unknown_key(WordPlace::Settings, key));
@@ -281,7 +282,7 @@ fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     Ok(text)
 }
 
-/// A value for `--schema`. The JSON file that it may name is read only when the role is used.
+/// Returns a value for `--schema`. The JSON file that it may name is read only when the role is used.
 fn schema(value: &DeValue) -> Result<String, String> {
     let spec = string(value)?;
     if !spec.ends_with(".json") {

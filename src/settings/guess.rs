@@ -43,7 +43,7 @@ impl SettingRow {
         candidates.into_iter().flatten().find(is_value)
     }
 
-    /// The unit of a number alone: that of the default.
+    /// Returns the unit of a number alone: that of the default.
     fn unit(&self) -> &'static str {
         self.default
             .trim_start_matches(|c: char| c.is_ascii_digit())
@@ -64,7 +64,8 @@ impl SettingRow {
         }
     }
 
-    /// What is wrong with text without quotes as the value, with what to write instead. `None` for a setting that is any text.
+    /// Returns what is wrong with text without quotes as the value, with what to write instead. `None` for a setting that is any
+    /// text.
     pub(super) fn bare_text_fault(&self, value: &str) -> Option<String> {
         let reason = match self.kind {
             SettingKind::Whole(..) | SettingKind::Limit(_) => WHOLE,
@@ -76,7 +77,7 @@ impl SettingRow {
         Some(did_you_mean(&format!("must be {reason}"), guessed))
     }
 
-    /// The reason why a value of the configuration file is wrong, with what to write instead.
+    /// Returns the reason why a value of the configuration file is wrong, with what to write instead.
     pub(super) fn corrected(&self, value: &DeValue, reason: &str) -> String {
         let guessed = value::scalar(value).and_then(|text| self.guess(&text));
         did_you_mean(reason, guessed.map(|guessed| self.in_file(&guessed)))
@@ -95,7 +96,7 @@ pub fn time_limit(key: &str, value: &DeValue) -> Result<Option<Duration>, String
     })
 }
 
-/// The reason why a variable or an option is wrong, with what to type instead.
+/// Returns the reason why a variable or an option is wrong, with what to type instead.
 pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &str) -> String {
     let command = |guessed: String| {
         let value = quoted(&guessed);
@@ -108,7 +109,7 @@ pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &st
     did_you_mean(reason, row.guess(text).and_then(command))
 }
 
-/// The time to wait that somebody may have meant. Zero often means no limit.
+/// Returns the time to wait that somebody may have meant. Zero often means no limit.
 fn guess_limit(text: &str) -> Option<String> {
     let guessed = duration::guess(text, UNIT_OF_WAITING)?;
     let is_limit = duration::parse_timeout(&guessed).is_ok();
@@ -126,7 +127,7 @@ fn did_you_mean(reason: &str, meant: Option<String>) -> String {
     }
 }
 
-/// A note for each variable that is nearly one of q's. Others may be those of other programs.
+/// Returns a note for each variable that is nearly one of q's. Others may be those of other programs.
 pub fn misspelt_variables(environment: &Environment) -> Vec<String> {
     let mut known = Vec::from_iter(SETTINGS.iter().map(SettingRow::variable));
     known.extend(OTHER_VARIABLES.map(str::to_owned));
@@ -147,7 +148,7 @@ pub fn misspelt_variables(environment: &Environment) -> Vec<String> {
     notes
 }
 
-/// A word for yes or no as this word or that one.
+/// Returns a word for yes or no as this word or that one.
 fn switch_word<'a>(word: &str, yes: &'a str, no: &'a str) -> Option<&'a str> {
     match word {
         "true" | "yes" | "on" | "y" | "1" => Some(yes),

@@ -35,7 +35,7 @@ impl Key {
         Ok(())
     }
 
-    /// The first of the variables that is set, and its value, which need not be a key.
+    /// Returns the first of the variables that is set, and its value, which need not be a key.
     pub fn find(&self, environment: &Environment) -> Option<(String, Secret)> {
         let (Key::Variables(names) | Key::Optional(names)) = self else {
             return None;
@@ -46,7 +46,7 @@ impl Key {
         })
     }
 
-    /// The key in the environment; `None` if none is needed, or if a command prints it.
+    /// Returns the key in the environment; `None` if none is needed, or if a command prints it.
     pub fn read(&self, whose: &str, environment: &Environment) -> Result<Option<Secret>, Error> {
         let Some((name, key)) = self.find(environment) else {
             let Key::Variables(names) = self else {
@@ -65,7 +65,7 @@ impl Key {
         matches!(self, Key::None | Key::Optional(_))
     }
 
-    /// What to do if a server rejects this value of it, or the lack of one.
+    /// Returns what to do if a server rejects this value of it, or the lack of one.
     pub fn advice(&self, whose: &str, value: Option<&Secret>, environment: &Environment) -> String {
         let key = match (self, self.find(environment)) {
             (Key::None, _) => {

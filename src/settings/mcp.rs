@@ -95,7 +95,7 @@ pub fn read_shared(
     Ok(servers)
 }
 
-/// The servers of all lists.
+/// Returns the servers of all lists.
 fn servers_of(text: &str) -> Result<Vec<SharedServer>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| {
         let reason = error.to_string();
@@ -144,7 +144,7 @@ fn servers_of(text: &str) -> Result<Vec<SharedServer>, String> {
     Ok(servers)
 }
 
-/// The entries of an object in the file.
+/// Returns the entries of an object in the file.
 fn entries<'f>(path: &str, object: &'f RawValue) -> Result<BTreeMap<String, &'f RawValue>, String> {
     serde_json::from_str(object.get()).map_err(|_| format!("{path}: must be an object"))
 }
@@ -153,7 +153,7 @@ fn is_disabled(section: &Value) -> bool {
     section["disabled"] == true || section["enabled"] == false
 }
 
-/// The name of a server of the file as `-t` takes it.
+/// Returns the name of a server of the file as `-t` takes it.
 pub fn short_name(original: &str) -> String {
     let is_other = |character: char| !character.is_ascii_alphanumeric();
     let mut name = original.to_ascii_lowercase().replace(is_other, "-");
@@ -164,7 +164,7 @@ pub fn short_name(original: &str) -> String {
     }
 }
 
-/// A key in the path to a value; in quotes if it has other characters than most.
+/// Returns a key in the path to a value; in quotes if it has other characters than most.
 fn shown_key(key: &str) -> String {
     let is_other =
         |character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character);
@@ -188,13 +188,13 @@ struct SharedField<'s> {
 }
 
 impl<'s> SharedField<'s> {
-    /// One of the values of an object. There is none if it is null, too.
+    /// Returns one of the values of an object. There is none if it is null, too.
     fn get(&self, key: &str) -> Option<SharedField<'s>> {
         let value = self.value.get(key)?;
         (!value.is_null()).then(|| self.inner(key, value))
     }
 
-    /// The first of these that there is.
+    /// Returns the first of these that there is.
     fn first_of(&self, keys: &[&str]) -> Option<SharedField<'s>> {
         keys.iter().find_map(|key| self.get(key))
     }
@@ -204,7 +204,7 @@ impl<'s> SharedField<'s> {
         SharedField { path, value }
     }
 
-    /// Texts, numbers, true and false, as text.
+    /// Returns texts, numbers, true and false as text.
     fn text(&self) -> Result<String, String> {
         match self.value {
             Value::String(text) => Ok(text.clone()),
@@ -308,7 +308,7 @@ impl SectionReader<'_> {
         Ok(program)
     }
 
-    /// A program and its first arguments: a list, the name or the path of a program, or all of them as one text.
+    /// Returns a program and its first arguments: a list, the name or the path of a program, or all of them as one text.
     fn program(&self, command: &SharedField) -> Result<Vec<String>, String> {
         if command.value.is_array() {
             let mut argv = Vec::new();
@@ -359,14 +359,14 @@ impl SectionReader<'_> {
         Ok(server)
     }
 
-    /// The text of a field with its variables.
+    /// Returns the text of a field with its variables.
     fn fill(&self, field: &SharedField) -> Result<Filled, String> {
         let filled = variables::fill(&field.text()?, self.environment);
         filled.map_err(|reason| field.explain(reason))
     }
 }
 
-/// The words of a command line, as a shell parts them: quotes and backslashes keep blanks in a word.
+/// Returns the words of a command line, as a shell parts them: quotes and backslashes keep blanks in a word.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

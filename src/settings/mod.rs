@@ -96,13 +96,13 @@ impl Setting {
         Ok(())
     }
 
-    /// The value that holds: that of the highest layer that has one.
+    /// Returns the value that holds: that of the highest layer that has one.
     pub fn effective(&self) -> Option<&Sourced> {
         highest(&self.layers)
     }
 }
 
-/// What each layer says about the setting with this key.
+/// Returns what each layer says about the setting with this key.
 fn layers<'a>(rows: &'a [Setting], key: &str) -> &'a Layers {
     let setting = rows.iter().find(|setting| setting.row.key == key);
     setting.map_or(&UNSET, |setting| &setting.layers)
@@ -222,7 +222,7 @@ impl Settings {
         Err(error.advise(format!("{there}\n{section}")))
     }
 
-    /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
+    /// Returns the values for actions, which must work whatever is wrong with the settings. A file with an error counts as
     /// missing; if that does not help, `Q_…` variables count as unset.
     pub fn for_actions(environment: &Environment, path: &Path) -> Values {
         let none = Arguments::default();
@@ -232,7 +232,7 @@ impl Settings {
         settings.map(|settings| settings.values).unwrap_or_default()
     }
 
-    /// The default settings, with the environment's providers.
+    /// Returns the default settings, with the environment's providers.
     pub fn defaults(environment: &Environment) -> Result<Settings, Error> {
         Settings::without_file(&environment.without_settings())
     }
@@ -258,13 +258,13 @@ impl Settings {
         may_keep && self.cached != Cached::Off
     }
 
-    /// Every setting, in the order of the table.
+    /// Returns every setting, in the order of the table.
     pub fn rows(&self) -> &[Setting] {
         &self.rows
     }
 
-    /// All tool servers: those of the configuration file, then others from the file of the setting `mcp`, which is read once.
-    /// An error in one of them matters only if it is used.
+    /// Returns all tool servers: those of the configuration file, then others from the file of the setting `mcp`, which is read
+    /// once. An error in one of them matters only if it is used.
     pub fn all_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
         let servers = self
             .all_tool_servers
@@ -294,7 +294,7 @@ impl Settings {
         Ok(servers)
     }
 
-    /// The error for the name of a tool server, which may come from the role in use.
+    /// Returns the error for the name of a tool server, which may come from the role in use.
     pub fn wrong_server(&self, name: &str, reason: &str) -> Error {
         let mut roles = self.roles.iter();
         let in_use = roles.find(|role| Some(&role.name) == self.arguments.role.as_ref());
@@ -305,23 +305,23 @@ impl Settings {
         }
     }
 
-    /// The names of all roles.
+    /// Returns the names of all roles.
     pub fn role_names(&self) -> Vec<String> {
         roles::names(&self.roles, &self.file)
     }
 
-    /// The provider with this name, if it is configured.
+    /// Returns the provider with this name, if it is configured.
     pub fn provider_named(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// The names of all providers, in their order.
+    /// Returns the names of all providers, in their order.
     pub fn provider_names(&self) -> String {
         let names = self.providers.iter().map(|provider| &*provider.name);
         Vec::from_iter(names).join(", ")
     }
 
-    /// The named provider, else the first with its key set.
+    /// Returns the named provider, else the first with its key set.
     pub fn chosen_provider(&self) -> Option<&Arc<Provider>> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
@@ -336,7 +336,7 @@ fn wants_results(arguments: &Arguments) -> bool {
     arguments.web || arguments.tools.iter().any(|name| name.trim() != NO_TOOLS)
 }
 
-/// The fields of a request that `-o` sets.
+/// Returns the fields of a request that `-o` sets.
 fn read_options(options: &[String]) -> Result<Vec<Field>, Error> {
     let mut fields = Vec::new();
     for text in options {

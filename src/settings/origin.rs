@@ -11,7 +11,7 @@ use crate::error::Error;
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// The value of a variable, if it is set to text.
+    /// Returns the value of a variable, if it is set to text.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.to_str()
     }
@@ -26,12 +26,12 @@ impl Environment {
         Ok(())
     }
 
-    /// All variables by name, with the bytes of their values.
+    /// Returns all variables by name, with the bytes of their values.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&String, &OsString)> {
         self.0.iter()
     }
 
-    /// The environment without the settings in it.
+    /// Returns the environment without the settings in it.
     pub(super) fn without_settings(&self) -> Environment {
         let mut variables = self.0.clone();
         variables.retain(|name, _| !name.starts_with("Q_"));
@@ -66,7 +66,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The error for a value from here.
+    /// Returns the error for a value from here.
     pub(super) fn error(&self, key: &str, reason: &str) -> Error {
         match self {
             Origin::Option(name) => Error::usage(format!("{name}: {reason}")),

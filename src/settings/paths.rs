@@ -28,7 +28,7 @@ pub fn check_directory(directory: &str) -> Result<(), String> {
     check_path(directory).map_err(|reason| format!("{reason}, or \".\""))
 }
 
-/// The path with the home directory in place of a leading `~`.
+/// Returns the path with the home directory in place of a leading `~`.
 pub fn expand_home(path: &str, environment: &Environment) -> Result<String, String> {
     let below = path
         .strip_prefix('~')

@@ -52,7 +52,7 @@ pub struct LocalProgram {
 }
 
 impl LocalProgram {
-    /// A program with only its command set.
+    /// Returns a program with only its command set.
     pub(super) fn new(command: Vec<String>) -> LocalProgram {
         LocalProgram {
             command,
@@ -76,7 +76,7 @@ impl LocalProgram {
         Ok(())
     }
 
-    /// What tells it from other programs, apart from the values that `env_from` passes on. It has secrets.
+    /// Returns what tells it from other programs, apart from the values that `env_from` passes on. It has secrets.
     pub(super) fn identity(&self) -> Value {
         json!([
             self.command,
@@ -88,8 +88,8 @@ impl LocalProgram {
         ])
     }
 
-    /// The keys among its variables: those that `env_from` passes on as keys, those of `env` that are named like keys in a file
-    /// of other programs, which has no other place for them, and the credentials in all URLs.
+    /// Returns the keys among its variables: those that `env_from` passes on as keys, those of `env` that are named like keys in
+    /// a file of other programs, which has no other place for them, and the credentials in all URLs.
     pub fn keys(&self, own: &Environment) -> Vec<Secret> {
         let mut keys = Vec::new();
         for (name, value) in self.environment(own) {
@@ -120,7 +120,7 @@ impl LocalProgram {
         has_whole_name || (self.is_named(name) && has_word_of(KEYS, name))
     }
 
-    /// The variables that it gets.
+    /// Returns the variables that it gets.
     pub fn environment(&self, own: &Environment) -> Vec<(String, OsString)> {
         let mut variables = Vec::new();
         for (name, value) in own.variables() {

@@ -36,7 +36,7 @@ pub struct Provider {
     pub row: &'static ProviderRow,
 }
 
-/// All providers: those of the file in its order, then the other rows of the table.
+/// Returns all providers: those of the file in its order, then the other rows of the table.
 pub fn all(mut sections: Vec<ProviderSection>, environment: &Environment) -> Vec<Arc<Provider>> {
     for row in table::PROVIDERS {
         if !sections.iter().any(|section| section.name == row.name) {
@@ -52,7 +52,7 @@ pub fn all(mut sections: Vec<ProviderSection>, environment: &Environment) -> Vec
         .collect()
 }
 
-/// A provider as its section, its row of the table and the environment describe it.
+/// Returns a provider as its section, its row of the table and the environment describe it.
 fn provider(section: ProviderSection, environment: &Environment) -> Provider {
     let ProviderSection { name, origin, .. } = section;
     let row = table::find(&name).unwrap_or(&OPENAI_LIKE);
@@ -103,7 +103,7 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
     provider
 }
 
-/// The address that the environment gives to a provider, if any, or why it cannot be used.
+/// Returns the address that the environment gives to a provider, if any, or why it cannot be used.
 fn moved(
     name: &str,
     row: &ProviderRow,
@@ -124,7 +124,7 @@ fn moved(
     Some(ollama_host(text).map_err(|reason| format!("{host_variable} {reason}")))
 }
 
-/// The headers with their variables: `${NAME}` and `${NAME:-default}`.
+/// Returns the headers with their variables: `${NAME}` and `${NAME:-default}`.
 fn filled(
     headers: Vec<(String, Secret)>,
     origin: &str,
@@ -192,7 +192,7 @@ impl Provider {
         self.quirks.searches |= self.row.quirks.searches;
     }
 
-    /// The provider's address.
+    /// Returns the provider's address.
     pub fn address(&self) -> Result<&ServerUrl, Error> {
         let parse = || ServerUrl::parse(self.row.base_url);
         let address = self.address.get_or_init(parse).as_ref();
@@ -205,7 +205,7 @@ impl Provider {
         headers.map_err(|reason| Error::settings(reason.clone()))
     }
 
-    /// The same server at its usual address alone, and at its other built-in one, if it may be there.
+    /// Returns the same server at its usual address alone, and at its other built-in one, if it may be there.
     pub fn places(&self) -> Option<[Provider; 2]> {
         let address = ServerUrl::parse(self.other_address?);
         let usual = Provider {

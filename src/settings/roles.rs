@@ -15,7 +15,7 @@ use crate::shape::Shape;
 use crate::text::nearest::choices;
 
 impl RoleSection {
-    /// The error for one of its keys.
+    /// Returns the error for one of its keys.
     pub fn error(&self, key: &str, reason: &str) -> Error {
         let name = format!("roles.{}.{key}", self.name);
         let origin = self.origins.get(key).unwrap_or(&Origin::Default);
@@ -23,8 +23,8 @@ impl RoleSection {
     }
 }
 
-/// Adds the options of their role to the arguments of the command line, as if the user had given those first. `file` is the configuration
-/// file, and `sections` are its roles.
+/// Adds the options of their role to the arguments of the command line, as if the user had given those first. `file` is the
+/// configuration file, and `sections` are its roles.
 pub fn apply(
     given: &Arguments,
     sections: &[RoleSection],
@@ -65,8 +65,8 @@ pub fn apply(
     Ok(all)
 }
 
-/// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name. `read_beside`
-/// reads a file whose path may start from the directory of the configuration file.
+/// Returns the system prompt in a file: the file that the section names, else `prompt`, the file with the role's name.
+/// `read_beside` reads a file whose path may start from the directory of the configuration file.
 fn system_prompt(
     role: &RoleSection,
     prompt: Option<PathBuf>,
@@ -83,7 +83,7 @@ fn system_prompt(
     Ok(Some(text))
 }
 
-/// The text without the YAML front matter that prompt collections put before it, between two lines of three hyphens.
+/// Returns the text without the YAML front matter that prompt collections put before it, between two lines of three hyphens.
 fn without_front_matter(text: &str) -> &str {
     let prompt = text.strip_prefix("---\n").and_then(|rest| {
         // What is between the lines may be empty.
@@ -126,7 +126,7 @@ fn over(role: Arguments, given: &Arguments) -> Arguments {
     all
 }
 
-/// The names of all roles: those of sections, and those of files next to the configuration file.
+/// Returns the names of all roles: those of sections, and those of files next to the configuration file.
 pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for section in sections {
@@ -149,7 +149,7 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     names
 }
 
-/// The file that is the system prompt of a role, if there is one.
+/// Returns the file that is the system prompt of a role, if there is one.
 fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     let directory = file.parent()?.join("roles");
     let paths = [

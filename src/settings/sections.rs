@@ -85,12 +85,12 @@ static KINDS: [SectionKind; 5] = [
     },
 ];
 
-/// The kind of section that a place is. The top of the file is none.
+/// Returns the kind of section that a place is. The top of the file is none.
 fn kind(place: WordPlace) -> Option<&'static SectionKind> {
     KINDS.iter().find(|kind| kind.place == place)
 }
 
-/// The table that a section is.
+/// Returns the table that a section is.
 pub fn section<'a>(value: &'a DeValue<'a>, place: WordPlace) -> Result<Table<'a>, ConfigError> {
     if let Some(table) = Table::of(value) {
         return Ok(table);
@@ -99,7 +99,7 @@ pub fn section<'a>(value: &'a DeValue<'a>, place: WordPlace) -> Result<Table<'a>
     Err(format!("must be a table{}", example.unwrap_or_default()).into())
 }
 
-/// The keys that there are in a place.
+/// Returns the keys that there are in a place.
 pub fn keys(place: WordPlace) -> Vec<&'static str> {
     if let Some(kind) = kind(place) {
         return kind.keys.to_vec();
@@ -108,7 +108,7 @@ pub fn keys(place: WordPlace) -> Vec<&'static str> {
     SECTIONS.into_iter().chain(settings).collect()
 }
 
-/// The error for a key that does not exist in this place. It says where the key belongs, or what was meant.
+/// Returns the error for a key that does not exist in this place. It says where the key belongs, or what was meant.
 pub fn unknown_key(place: WordPlace, key: &str) -> ConfigError {
     // A word of another program can be a key of another section here.
     if synonyms::habit(place, key).is_none()
@@ -141,7 +141,7 @@ fn home_of(key: &str) -> Option<String> {
     Some(format!("this key belongs in a section such as {example}"))
 }
 
-/// Advice where there is no section of this kind with some name. Without a home the file has no path.
+/// Returns advice where there is no section of this kind with some name. Without a home the file has no path.
 pub fn adds_one(kind: &str, file: &Path) -> String {
     if file.as_os_str().is_empty() {
         return NO_PLACE.to_owned();
@@ -155,7 +155,7 @@ pub fn adds_one(kind: &str, file: &Path) -> String {
     format!("a section [{kind}.NAME] in {file} adds one{beside}")
 }
 
-/// Advice where there is no tool at all.
+/// Returns advice where there is no tool at all.
 pub fn adds_tools(file: &Path) -> String {
     let section = adds_one("tools", file);
     format!("{section}, or the setting mcp (Q_MCP) names an mcp.json of another program")
@@ -167,7 +167,7 @@ pub fn is_bare(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(is_allowed)
 }
 
-/// The error for a table at the top of the file that is not a kind of section.
+/// Returns the error for a table at the top of the file that is not a kind of section.
 pub fn unknown_section(top: &TableEntry) -> ConfigError {
     let table = Table::of(top.value);
     let entries = table.iter().flat_map(Table::entries);

@@ -263,7 +263,7 @@ pub const SETTINGS: &[SettingRow] = &[
     ),
 ];
 
-/// The row of a setting.
+/// Returns the row of a setting.
 pub fn find(key: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.key == key)
 }
@@ -292,12 +292,12 @@ pub fn option_value(key: &str, arguments: &Arguments) -> Option<(&'static str, S
 }
 
 impl SettingRow {
-    /// The environment variable that sets it.
+    /// Returns the environment variable that sets it.
     pub fn variable(&self) -> String {
         format!("Q_{}", self.key.to_ascii_uppercase())
     }
 
-    /// The text of a value with the home directory in place of `~`, where that is a path.
+    /// Returns the text of a value with the home directory in place of `~`, where that is a path.
     pub fn expand(&self, text: &str, environment: &Environment) -> Result<String, String> {
         match self.kind {
             Path(_) => expand_home(text, environment),

@@ -13,12 +13,12 @@ pub const MAX_TEXT: u64 = 1_000_000;
 /// The most bytes of a file that other programs write into, too.
 pub const MAX_SHARED: u64 = 20_000_000;
 
-/// The text of a regular file of at most `limit` bytes, without a byte order mark.
+/// Returns the text of a regular file of at most `limit` bytes, without a byte order mark.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     try_read(path, limit).map_err(|error| unreadable(path, &error))
 }
 
-/// Like `read_text`, with the kind of the error.
+/// Reads a file like `read_text`, with the kind of the error.
 pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
     let bytes = whole_file::read(path, limit)?;
     let text = String::from_utf8(bytes);
@@ -28,7 +28,7 @@ pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// The text that comes through a pipe, which is read to its end.
+/// Returns the text that comes through a pipe, which is read to its end.
 pub fn read_pipe(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
     let pipe = File::open(path).map_err(|error| unreadable(path, &error))?;
@@ -41,7 +41,7 @@ pub fn read_pipe(path: &Path, limit: u64) -> Result<String, String> {
     Ok(text)
 }
 
-/// The error for a file that cannot be read.
+/// Returns the error for a file that cannot be read.
 pub fn unreadable(path: &Path, reason: &dyn Display) -> String {
     format!("cannot read {}: {reason}", path.display())
 }

@@ -67,7 +67,7 @@ pub struct RemoteServer {
 }
 
 impl ToolServer {
-    /// A server with the default settings.
+    /// Returns a server with the default settings.
     pub(super) fn new(name: &str, kind: ServerKind) -> ToolServer {
         ToolServer {
             name: name.to_owned(),
@@ -81,7 +81,7 @@ impl ToolServer {
         }
     }
 
-    /// Where a key for it belongs, for advice. A section takes the place of its whole entry in a file of other programs.
+    /// Returns where a key for it belongs, for advice. A section takes the place of its whole entry in a file of other programs.
     pub fn place(&self) -> String {
         let name = &self.name;
         let how = match self.kind {
@@ -185,7 +185,7 @@ impl ToolServer {
         Ok(())
     }
 
-    /// What tells it from other servers. It has secrets.
+    /// Returns what tells it from other servers. It has secrets.
     pub fn identity(&self) -> Value {
         match &self.kind {
             ServerKind::Local(program) => program.identity(),
@@ -213,7 +213,7 @@ impl ToolServer {
         }
     }
 
-    /// The tools that `only` and `allow` name, without patterns.
+    /// Returns the tools that `only` and `allow` name, without patterns.
     pub fn named_tools(&self) -> Vec<String> {
         let mut named = Vec::new();
         for tool in self.only.iter().flatten().chain(&self.allow) {
@@ -235,7 +235,7 @@ impl ToolServer {
         all_that_read || self.allowing(tool).next().is_some()
     }
 
-    /// The patterns that let a tool run without asking.
+    /// Returns the patterns that let a tool run without asking.
     pub fn allowing(&self, tool: &str) -> impl Iterator<Item = &str> {
         let patterns = self.allow.iter().map(String::as_str);
         patterns.filter(move |pattern| *pattern != READS && pattern::matches(pattern, tool))
@@ -243,7 +243,7 @@ impl ToolServer {
 }
 
 impl RemoteServer {
-    /// A server that needs no key.
+    /// Returns a server that needs no key.
     pub(super) fn new(url: Endpoint) -> RemoteServer {
         RemoteServer {
             url,

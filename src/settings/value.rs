@@ -39,7 +39,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// A fault of the whole text, which is not TOML.
+    /// Returns a fault of the whole text, which is not TOML.
     pub fn syntax(at: Option<usize>, reason: &str) -> ConfigError {
         ConfigError {
             at,
@@ -47,7 +47,7 @@ impl ConfigError {
         }
     }
 
-    /// The same fault, now that its value, or a table around it, turns out to be that of this entry.
+    /// Returns the same fault, now that its value, or a table around it, turns out to be that of this entry.
     pub fn under(mut self, entry: &TableEntry) -> ConfigError {
         self.path.insert(0, entry.key.to_owned());
         self.at.get_or_insert(entry.at);
@@ -84,7 +84,7 @@ pub const WHOLE: &str = "a whole number";
 pub struct Table<'a>(Vec<TableEntry<'a>>);
 
 impl<'a> Table<'a> {
-    /// The table that a value is; `None` if it is something else.
+    /// Returns the table that a value is; `None` if it is something else.
     pub fn of(value: &'a DeValue<'a>) -> Option<Table<'a>> {
         let mut entries = Vec::new();
         for (key, content) in value.as_table()? {
@@ -119,13 +119,13 @@ impl<'a> Table<'a> {
         Some(self.0.remove(index))
     }
 
-    /// The entries for which this is true, and the others.
+    /// Returns the entries for which this is true, and the others.
     pub fn split(self, is_first: fn(&TableEntry) -> bool) -> (Table<'a>, Table<'a>) {
         let (first, second) = self.0.into_iter().partition(is_first);
         (Table(first), Table(second))
     }
 
-    /// The fault of one of its keys, which shows only with the others.
+    /// Returns the fault of one of its keys, which shows only with the others.
     pub fn error(&self, key: &str, reason: impl Into<String>) -> ConfigError {
         let error = ConfigError::from(reason);
         match self.0.iter().find(|entry| entry.key == key) {
@@ -143,7 +143,7 @@ pub fn for_each<'a>(
     Table::of(value).ok_or("must be a table")?.read(read)
 }
 
-/// The value as a type of Rust. An error does not show it, because it may be a key.
+/// Returns the value as a type of Rust. An error does not show it, because it may be a key.
 pub fn read<T: DeserializeOwned>(value: &DeValue, wanted: &str) -> Result<T, String> {
     let value = Spanned::new(0..0, value.clone());
     let read = T::deserialize(ValueDeserializer::from(value));
@@ -161,7 +161,7 @@ pub fn is_json(value: &DeValue) -> bool {
     }
 }
 
-/// The text of a value that is neither a date nor has parts.
+/// Returns the text of a value that is neither a date nor has parts.
 pub fn scalar(value: &DeValue) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -184,7 +184,7 @@ pub fn strings(value: &DeValue) -> Result<Vec<String>, String> {
     read(value, "a list of strings, such as [\"a\", \"b\"]")
 }
 
-/// A program and its arguments.
+/// Returns a program and its arguments.
 pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
     let words = strings(value)?;
     if words.first().is_none_or(String::is_empty) {
@@ -193,14 +193,14 @@ pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// The command of a tool, whose program has no relative path.
+/// Returns the command of a tool, whose program has no relative path.
 pub fn tool_command(value: &DeValue) -> Result<Vec<String>, String> {
     let words = command(value)?;
     check_program(&words[0])?;
     Ok(words)
 }
 
-/// The name of a variable. A user may have written the key itself, so errors do not show it.
+/// Returns the name of a variable. A user may have written the key itself, so errors do not show it.
 pub fn variable(value: &DeValue) -> Result<String, String> {
     let name = string(value)?;
     let is_other = |character: char| !character.is_ascii_alphanumeric() && character != '_';
@@ -210,7 +210,7 @@ pub fn variable(value: &DeValue) -> Result<String, String> {
     Ok(name)
 }
 
-/// Names, each with its text, in the order of the file.
+/// Reads names, each with its text, in the order of the file.
 pub fn pairs(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
     let mut pairs = Vec::new();
     for_each(value, |entry| {
@@ -221,7 +221,7 @@ pub fn pairs(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
     Ok(pairs)
 }
 
-/// The headers of every request.
+/// Returns the headers of every request.
 pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
     let mut headers = Vec::new();
     for_each(value, |entry| {

@@ -11,7 +11,7 @@ pub struct Filled {
     pub values: Vec<Secret>,
 }
 
-/// The text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places.
+/// Returns the text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places.
 ///
 /// # Errors
 ///

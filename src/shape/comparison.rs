@@ -75,7 +75,7 @@ pub enum ListPlace {
 }
 
 impl ListPlace {
-    /// The name of the field with the list, if it is in one.
+    /// Returns the name of the field with the list, if it is in one.
     pub fn field(&self) -> Option<&str> {
         match self {
             ListPlace::Top => None,
@@ -123,7 +123,7 @@ impl Steps {
         self.take(count / BYTES_OF_STEP)
     }
 
-    /// The value of a number.
+    /// Returns the value of a number.
     fn decimal(&mut self, number: &Number) -> Result<Decimal, Misfit> {
         self.take_for_bytes(number.as_str().len())?;
         Ok(Decimal::new(number))
@@ -190,12 +190,12 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A field, or an item of a list.
+    /// Returns a field, or an item of a list.
     fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
         Part::new(value, self.place_of(name))
     }
 
-    /// The value of a number; `None` if it is something else.
+    /// Returns the value of a number; `None` if it is something else.
     fn decimal(&self, steps: &mut Steps) -> Result<Option<&Decimal>, Misfit> {
         let Value::Number(number) = self.value else {
             return Ok(None);
@@ -235,7 +235,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What errors call this part.
+    /// Returns what errors call this part.
     fn name(&self) -> &str {
         if self.place.is_empty() {
             "it"
@@ -293,7 +293,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The schema of a field with this name, if there is one. Whether a pattern of `patternProperties` fits the name is not known.
+/// Returns the schema of a field with this name, if there is one. Whether a pattern of `patternProperties` fits the name is not
+/// known.
 fn of_field<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     let others = schema.get("additionalProperties");
     let others = others.filter(|others| others.is_object());
@@ -301,7 +302,7 @@ fn of_field<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     own.or(others.filter(|_| schema.get("patternProperties").is_none()))
 }
 
-/// The schemas of the item in this place. The first items may have schemas of their own.
+/// Returns the schemas of the item in this place. The first items may have schemas of their own.
 fn schemas_of_item<'a>(schemas: &[&'a Value], at: usize) -> Vec<&'a Value> {
     let of_item = |schema: &&'a Value| {
         let first = elements(&schema["prefixItems"]);
@@ -310,7 +311,7 @@ fn schemas_of_item<'a>(schemas: &[&'a Value], at: usize) -> Vec<&'a Value> {
     schemas.iter().filter_map(of_item).collect()
 }
 
-/// How many alternatives there are, with the lists that they ask for.
+/// Returns how many alternatives there are, with the lists that they ask for.
 fn count(alternatives: &[Rc<Demands>]) -> usize {
     let mut count = alternatives.len();
     for demands in alternatives {
@@ -344,7 +345,7 @@ struct Lists<'a> {
 type Demands = Option<Vec<usize>>;
 
 impl<'a> Lists<'a> {
-    /// The place of a list, which is added if it is new.
+    /// Returns the place of a list, which is added if it is new.
     fn place_of(&mut self, list: &'a Value) -> usize {
         let next = self.lists.len();
         let place = *self.places.entry(ptr::from_ref(list)).or_insert(next);
@@ -356,7 +357,7 @@ impl<'a> Lists<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// A comparison with parts of this schema, in at most that many steps.
+    /// Returns a comparison with parts of this schema, in at most that many steps.
     pub fn new(root: &'a Value, max_steps: usize) -> Comparison<'a> {
         Comparison {
             root,
@@ -365,7 +366,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// How many steps are left.
+    /// Returns how many steps are left.
     pub fn steps_left(&self) -> usize {
         self.steps.left
     }
@@ -391,7 +392,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The schemas that a list must fit, and those that they ask for.
+    /// Returns the schemas that a list must fit, and those that they ask for.
     fn schemas_of_list(&mut self, list: &ListPlace) -> Result<Vec<&'a Value>, Misfit> {
         let schemas = self.with_all_they_ask_for(vec![self.root])?;
         let Some(name) = list.field() else {
@@ -433,7 +434,7 @@ impl<'a> Comparison<'a> {
         Ok(lists.filter(|list| !elements(list).is_empty()).collect())
     }
 
-    /// The schemas, those that they refer to, and those in `allOf`, each once.
+    /// Returns the schemas, those that they refer to, and those in `allOf`, each once.
     fn with_all_they_ask_for(
         &mut self,
         mut schemas: Vec<&'a Value>,
@@ -521,14 +522,14 @@ impl<'a> Comparison<'a> {
         Ok(solved[0])
     }
 
-    /// What a schema refers to, if it does nothing else: several alternatives may be the same.
+    /// Returns what a schema refers to, if it does nothing else: several alternatives may be the same.
     fn target_of(&self, schema: &'a Value) -> &'a Value {
         let is_alone = schema.as_object().is_some_and(|words| words.len() == 1);
         let target = referred(self.root, schema).filter(|_| is_alone);
         target.unwrap_or(schema)
     }
 
-    /// What an alternative asks of a value besides what it is compared with here.
+    /// Returns what an alternative asks of a value besides what it is compared with here.
     fn demands_of(
         &mut self,
         part: &Part<'a>,
@@ -544,7 +545,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Which lists a value fits. Each list is given as what its alternatives ask for.
+    /// Returns which lists a value fits. Each list is given as what its alternatives ask for.
     fn solve(&mut self, lists: &[Vec<Rc<Demands>>]) -> Result<Vec<bool>, Misfit> {
         let mut fits = vec![false; lists.len()];
         self.add_fitting(lists, &mut fits)?;
@@ -578,7 +579,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// The lists that do not fit, though the value differs from none of their alternatives.
+    /// Returns the lists that do not fit, though the value differs from none of their alternatives.
     fn idle(&mut self, lists: &[Vec<Rc<Demands>>], fits: &[bool]) -> Result<Vec<bool>, Misfit> {
         let mut idle = Vec::from_iter(fits.iter().map(|fits| !fits));
         let mut has_changed = true;

@@ -91,7 +91,8 @@ const INNER: &[&str] = &[
     "else",
 ];
 
-/// The schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something else.
+/// Returns the schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something
+/// else.
 pub fn unwrapped(mut value: Value) -> Option<Value> {
     while !is_schema(&value) {
         let mut wrappers = WRAPPERS.iter();

@@ -96,14 +96,14 @@ impl ItemReader {
         self.items = Items::default();
     }
 
-    /// A message, or another part of the answer begins. It may be all of it.
+    /// Begins a message, or another part of the answer. It may be all of it.
     pub fn begin_part(&mut self) {
         if self.splitter.is_outside_json() {
             self.restart();
         }
     }
 
-    /// The next item that ends in a piece of the answer, as a line; `None` once all of `rest` is read.
+    /// Returns the next item that ends in a piece of the answer, as a line; `None` once all of `rest` is read.
     pub fn next(&mut self, rest: &mut &str) -> Result<Option<String>, ItemFault> {
         while let Some(event) = self.splitter.next(rest) {
             let line = match event {
@@ -120,8 +120,8 @@ impl ItemReader {
         Ok(None)
     }
 
-    /// The items of the complete answer that have not been read, as lines without the last newline. `json` is the part of it
-    /// that fits the schema.
+    /// Returns the items of the complete answer that have not been read, as lines without the last newline. `json` is the part of
+    /// it that fits the schema.
     pub fn remaining(&mut self, json: &str) -> Result<String, ItemFault> {
         self.restart();
         let mut lines = String::new();
@@ -146,7 +146,7 @@ impl ItemReader {
         Ok(lines)
     }
 
-    /// An item as a line, if it fits the schema; `None` if it is no JSON.
+    /// Returns an item as a line, if it fits the schema; `None` if it is no JSON.
     fn checked(&mut self, json: String) -> Result<Option<String>, ItemFault> {
         let Ok(item) = parse_answer(&json) else {
             return self.broken();
@@ -158,7 +158,7 @@ impl ItemReader {
         Ok(Some(json::into_compact(json)))
     }
 
-    /// What came is not JSON. Before the first item it may be words after which the answer follows.
+    /// Returns what came is not JSON. Before the first item it may be words after which the answer follows.
     fn broken(&mut self) -> Result<Option<String>, ItemFault> {
         self.splitter.give_up();
         if self.items.count == 0 {

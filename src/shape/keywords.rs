@@ -8,31 +8,31 @@ pub fn has_any(schema: &Value, words: &[&str]) -> bool {
     words.iter().any(|word| schema.get(word).is_some())
 }
 
-/// The names in `required`.
+/// Returns the names in `required`.
 pub fn required(schema: &Value) -> impl Iterator<Item = &str> {
     elements(&schema["required"])
         .iter()
         .filter_map(Value::as_str)
 }
 
-/// The fields of an object, such as the schemas in `properties`; none if the value is not an object.
+/// Returns the fields of an object, such as the schemas in `properties`; none if the value is not an object.
 pub fn named(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
     object.as_object().into_iter().flatten()
 }
 
-/// The elements of a list; none if the value is not a list.
+/// Returns the elements of a list; none if the value is not a list.
 pub fn elements(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What the reference of a schema refers to, if it is one within the same document, such as `#/$defs/Pet`.
+/// Returns what the reference of a schema refers to, if it is one within the same document, such as `#/$defs/Pet`.
 pub fn referred<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     let encoded = schema["$ref"].as_str()?.strip_prefix('#')?;
     let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)
 }
 
-/// The types that a value of this schema may have; none if it may have any.
+/// Returns the types that a value of this schema may have; none if it may have any.
 pub fn types_in(schema: &Value) -> Vec<&str> {
     match &schema["type"] {
         Value::String(kind) => vec![kind],

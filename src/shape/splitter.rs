@@ -56,7 +56,7 @@ enum Expected {
 const FENCE: usize = 3;
 
 impl ListSplitter {
-    /// A splitter of an object with the list in this field, or of a list.
+    /// Returns a splitter of an object with the list in this field, or of a list.
     pub fn new(field: Option<String>) -> ListSplitter {
         ListSplitter {
             field,

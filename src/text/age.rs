@@ -6,7 +6,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A number and a letter, rounded down: `12s`, `5m`, `3h`, `2d`.
+/// Returns a number and a letter, rounded down: `12s`, `5m`, `3h`, `2d`.
 pub fn short(age: Duration) -> String {
     match age.as_secs() {
         seconds if seconds < MINUTE => format!("{seconds}s"),

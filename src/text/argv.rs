@@ -57,7 +57,7 @@ impl Argv {
         self.check_optional()
     }
 
-    /// Every placeholder as an argument that is text.
+    /// Returns every placeholder as an argument that is text.
     fn untyped_inputs(&self) -> Result<Vec<ShortField>, ArgvError> {
         let mut inputs: Vec<ShortField> = Vec::new();
         for text in self.run.iter().chain(&self.stdin) {
@@ -76,7 +76,7 @@ impl Argv {
         Ok(inputs)
     }
 
-    /// The inputs in single braces, each with its place. Any other brace means itself.
+    /// Returns the inputs in single braces, each with its place. Any other brace means itself.
     fn placeholders<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
         let mut places = in_braces(text);
         places.retain(|(_, name)| is_name(name) && self.has_input(name));
@@ -156,7 +156,7 @@ impl Argv {
         Ok(())
     }
 
-    /// The names of the arguments in which a model may write any text.
+    /// Returns the names of the arguments in which a model may write any text.
     pub fn free_texts(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for field in &self.inputs {
@@ -173,13 +173,13 @@ impl Argv {
         inputs.any(|field| field.kind == FieldKind::Path)
     }
 
-    /// The JSON Schema of the arguments.
+    /// Returns the JSON Schema of the arguments.
     pub fn schema(&self) -> Value {
         short_form::schema_of(&self.inputs)
     }
 
-    /// The command with these arguments. An element whose argument is missing is left out. `resolve` gives the absolute path for
-    /// an argument of type `path`. An error says to the model why the arguments are refused.
+    /// Returns the command with these arguments. An element whose argument is missing is left out. `resolve` gives the absolute
+    /// path for an argument of type `path`. An error says to the model why the arguments are refused.
     pub fn fill(
         &self,
         arguments: &Map<String, Value>,
@@ -218,7 +218,7 @@ impl Argv {
         Ok(Invocation { argv, stdin })
     }
 
-    /// The texts of each argument that is given or has a default.
+    /// Returns the texts of each argument that is given or has a default.
     fn texts(
         &self,
         arguments: &Map<String, Value>,
@@ -239,7 +239,7 @@ impl Argv {
         Ok(texts)
     }
 
-    /// An element with arguments in their places. A list is an element for each item. `None` if an argument is missing.
+    /// Returns an element with arguments in their places. A list is an element for each item. `None` if an argument is missing.
     fn fill_element(&self, text: &str, texts: &BTreeMap<&str, Vec<String>>) -> Option<Vec<String>> {
         let mut filled = String::new();
         let mut from = 0;
@@ -273,12 +273,12 @@ fn in_braces(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// An element that is this argument and nothing else.
+/// Returns an element that is this argument and nothing else.
 fn whole(name: &str) -> String {
     format!("{{{name}}}")
 }
 
-/// `[a-z_][a-z0-9_-]*`
+/// Whether a text is `[a-z_][a-z0-9_-]*`
 fn is_name(name: &str) -> bool {
     is_like_a_name(name) && !name.contains(char::is_uppercase)
 }
@@ -290,7 +290,8 @@ fn is_like_a_name(name: &str) -> bool {
     begins_well && name.chars().all(is_allowed)
 }
 
-/// The texts of an argument: one, unless it is a list. An error continues a sentence that begins with the argument's name.
+/// Returns the texts of an argument: one, unless it is a list. An error continues a sentence that begins with the argument's
+/// name.
 fn checked_texts(
     kind: &FieldKind,
     value: &Value,
@@ -310,7 +311,7 @@ fn checked_texts(
     Ok(texts)
 }
 
-/// The texts of a value, if it is of this kind.
+/// Returns the texts of a value, if it is of this kind.
 fn texts_of(kind: &FieldKind, value: &Value) -> Option<Vec<String>> {
     let text = match (kind, value) {
         (FieldKind::List, Value::Array(_)) => return Vec::deserialize(value).ok(),
@@ -324,7 +325,7 @@ fn texts_of(kind: &FieldKind, value: &Value) -> Option<Vec<String>> {
     Some(vec![text])
 }
 
-/// The digits of an integer, which is one by its value: in JSON Schema, 5.00 is one, too.
+/// Returns the digits of an integer, which is one by its value: in JSON Schema, 5.00 is one, too.
 fn integer(number: &Number) -> Option<String> {
     let text = number.as_str();
     if text.contains(['.', 'e', 'E']) {

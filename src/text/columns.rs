@@ -7,12 +7,12 @@ use super::escape::Charset;
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
 
-/// The column of the next tab stop after this column.
+/// Returns the column of the next tab stop after this column.
 pub fn next_tab_stop(column: usize) -> usize {
     column + TAB - column % TAB
 }
 
-/// As much of a line as fits into these columns, with a mark if something is cut off.
+/// Returns as much of a line as fits into these columns, with a mark if something is cut off.
 pub fn cut(line: &str, columns: usize, charset: Charset) -> String {
     if line.width() <= columns {
         return line.to_owned();

@@ -70,7 +70,7 @@ pub enum Charset {
 }
 
 impl Charset {
-    /// The text in these characters: in ASCII every other one becomes `\u{…}`.
+    /// Returns the text in these characters: in ASCII every other one becomes `\u{…}`.
     pub fn encode(self, text: &str) -> Cow<'_, str> {
         if self == Charset::Unicode || text.is_ascii() {
             return text.into();
@@ -114,8 +114,8 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a window of GNU screen, which reads bytes where the system does not have the locale. `charmap` returns
-    /// the encoding that the system uses for the locale, if it can tell.
+    /// Returns the encoding of a window of GNU screen, which reads bytes where the system does not have the locale. `charmap`
+    /// returns the encoding that the system uses for the locale, if it can tell.
     pub fn for_screen(self, charmap: impl FnOnce() -> Option<String>) -> Encoding {
         if self == Encoding::Utf8 && charmap().is_some_and(|charmap| !is_utf8(&charmap)) {
             return Encoding::Bytes;
@@ -123,7 +123,7 @@ impl Encoding {
         self
     }
 
-    /// The characters of text.
+    /// Returns the characters of text.
     pub fn charset(self) -> Charset {
         match self {
             Encoding::Utf8 | Encoding::Unknown => Charset::Unicode,
@@ -131,7 +131,7 @@ impl Encoding {
         }
     }
 
-    /// The characters of a question whose answer lets something run.
+    /// Returns the characters of a question whose answer lets something run.
     pub fn charset_of_questions(self) -> Charset {
         match self {
             Encoding::Utf8 => Charset::Unicode,
@@ -155,7 +155,7 @@ pub struct Escaper {
 }
 
 impl Escaper {
-    /// The visible form of the next piece.
+    /// Returns the visible form of the next piece.
     pub fn feed(&mut self, piece: &str) -> String {
         let mut visible = String::with_capacity(piece.len());
         for character in piece.chars() {
@@ -185,7 +185,7 @@ impl Escaper {
         visible
     }
 
-    /// The visible form of what was held back, now that nothing follows.
+    /// Returns the visible form of what was held back, now that nothing follows.
     pub fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.held_carriage_return) {
             "^M"
@@ -195,7 +195,7 @@ impl Escaper {
     }
 }
 
-/// The visible form of a complete text: what a terminal is given of an answer, a note or a name.
+/// Returns the visible form of a complete text: what a terminal is given of an answer, a note or a name.
 pub fn escape(text: &str) -> String {
     let mut escaper = Escaper::default();
     let mut visible = escaper.feed(text);
@@ -203,8 +203,8 @@ pub fn escape(text: &str) -> String {
     visible
 }
 
-/// Text in which nothing can hide, for a question whose answer lets something run: printable ASCII stays, and so do letters
-/// that the charset has; every other character becomes its code point.
+/// Returns text in which nothing can hide, for a question whose answer lets something run: printable ASCII stays, and so do
+/// letters that the charset has; every other character becomes its code point.
 pub fn escape_all(text: &str, charset: Charset) -> String {
     let mut visible = String::with_capacity(text.len());
     for character in text.chars() {
@@ -220,7 +220,7 @@ pub fn escape_all(text: &str, charset: Charset) -> String {
     visible
 }
 
-/// The command that may be put into a shell's command line, without the newlines at its end: one line in which nothing is
+/// Returns the command that may be put into a shell's command line, without the newlines at its end: one line in which nothing is
 /// hidden, in the characters of the terminal, because not every shell escapes the others. The error says why a text is none.
 pub fn command_line(text: &str, charset: Charset) -> Result<&str, &'static str> {
     let line = text.trim_end_matches(['\r', '\n']);

@@ -11,23 +11,23 @@ const CONTEXT: &str = "context";
 /// The tag around a file.
 const FILE: &str = "file";
 
-/// Input in its fence. The closing tag begins a line, and nothing else about the input changes.
+/// Puts input in its fence. The closing tag begins a line, and nothing else about the input changes.
 pub fn around_input(input: &str) -> String {
     around(CONTEXT, "", input)
 }
 
-/// A text file in its fence, which names it.
+/// Returns a text file in its fence, which names it.
 pub fn around_file(name: &str, text: &str) -> String {
     let attributes = format!(" name=\"{}\"", escaped(name));
     around(FILE, &attributes, text)
 }
 
-/// The result of a tool in its fence.
+/// Returns the result of a tool in its fence.
 pub fn around_result(result: &str) -> String {
     around("result", "", result)
 }
 
-/// The instructions of a tool server in their fence, which names the server.
+/// Returns the instructions of a tool server in their fence, which names the server.
 pub fn around_instructions(server: &str, text: &str) -> String {
     let attributes = format!(" server=\"{}\"", escaped(server));
     around("instructions", &attributes, text)
@@ -46,7 +46,7 @@ fn around(name: &str, attributes: &str, text: &str) -> String {
     format!("<{name}{attributes}>\n{text}{line_end}</{name}>")
 }
 
-/// A file's name as the value of an attribute, on one line.
+/// Returns a file's name as the value of an attribute, on one line.
 fn escaped(name: &str) -> String {
     let mut escaped = String::new();
     for char in name.chars() {
@@ -93,7 +93,7 @@ pub fn split_input(question: &str) -> (&str, &str) {
     fenced(CONTEXT, rest).unwrap_or(("", rest))
 }
 
-/// A fence with this tag at the beginning of a text, and what comes after it.
+/// Returns a fence with this tag at the beginning of a text, and what comes after it.
 fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let tag_and_rest = text.strip_prefix('<')?;
     let (opening, _) = tag_and_rest.split_once(">\n")?;
@@ -116,7 +116,7 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     Some((fence, after))
 }
 
-/// The tag's name, with a number if the text contains the closing tag.
+/// Returns the tag's name, with a number if the text contains the closing tag.
 fn unclosed(name: &str, text: &str) -> String {
     // All closing tags are found in one pass. To search for each of them would be slow in a text full of them.
     let closing = format!("</{name}");

@@ -20,7 +20,7 @@ pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json)
 }
 
-/// The same for bytes.
+/// Returns the same for bytes.
 pub fn parse_bytes<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     check_weight(&String::from_utf8_lossy(json), MAX_WEIGHT)?;
     serde_json::from_slice(json)
@@ -34,12 +34,12 @@ pub fn check_weight(json: &str, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// The error for JSON whose values would take too much memory.
+/// Returns the error for JSON whose values would take too much memory.
 pub fn too_many_values() -> serde_json::Error {
     Error::custom("it has too many values")
 }
 
-/// About how many bytes of memory the values of a text take besides its strings.
+/// Estimates how many bytes of memory the values of a text take besides its strings.
 pub fn weight(json: &str) -> usize {
     let mut weight = VALUE;
     outside_strings(json, |byte| {
@@ -53,7 +53,7 @@ pub fn weight(json: &str) -> usize {
     weight
 }
 
-/// The same for JSON of one value. A string is not looked through.
+/// Returns the same for JSON of one value. A string is not looked through.
 pub fn weight_of_value(json: &str) -> usize {
     if json.starts_with('"') {
         return VALUE;
@@ -67,12 +67,12 @@ pub fn is_object(json: &str) -> bool {
     is_valid && json.trim_ascii_start().starts_with('{')
 }
 
-/// JSON without whitespace between its values.
+/// Returns JSON without whitespace between its values.
 pub fn compact(json: &str) -> String {
     into_compact(json.to_owned())
 }
 
-/// The same without a copy: it may have megabytes.
+/// Returns the same without a copy: it may have megabytes.
 pub fn into_compact(json: String) -> String {
     let mut bytes = json.into_bytes();
     let mut kept = 0;
@@ -105,7 +105,7 @@ fn outside_strings(json: &str, mut take: impl FnMut(u8)) {
     }
 }
 
-/// The place of the quotation mark that ends the string which begins here, or the end of the text.
+/// Returns the place of the quotation mark that ends the string which begins here, or the end of the text.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {

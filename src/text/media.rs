@@ -17,7 +17,7 @@ const PDF_MARK: &[u8] = b"%PDF-";
 /// How far behind the first byte a PDF may begin, as its readers have it (PDF 1.7, Adobe's implementation note 13).
 const MAX_BEFORE_PDF: usize = 1_024;
 
-/// The media type of an image or a PDF that every API takes.
+/// Returns the media type of an image or a PDF that every API takes.
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     for (beginning, media) in MEDIA {
         if bytes.starts_with(beginning) {

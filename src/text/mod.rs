@@ -19,7 +19,7 @@ pub mod surrogates;
 pub mod synonyms;
 pub mod unescape;
 
-/// The text, unless it is nothing but whitespace.
+/// Returns the text, unless it is nothing but whitespace.
 pub fn non_blank(text: String) -> Option<String> {
     Some(text).filter(|text| !text.trim().is_empty())
 }

@@ -5,13 +5,13 @@ use super::one_line::on_one_line;
 /// The beginning of a name, of at least this many letters, counts as a single error.
 const MIN_BEGINNING: usize = 3;
 
-/// The name with the fewest differences from what was given, if these are few: one in a short name, and a quarter of the
+/// Returns the name with the fewest differences from what was given, if these are few: one in a short name, and a quarter of the
 /// letters in a long one.
 pub fn nearest<T: AsRef<str>>(given: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     with_fewest_errors(given, names, true)
 }
 
-/// The name that was misspelt: like `nearest`, but the beginning of a name is another name.
+/// Returns the name that was misspelt: like `nearest`, but the beginning of a name is another name.
 pub fn misspelt<T: AsRef<str>>(given: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     with_fewest_errors(given, names, false)
 }

@@ -18,7 +18,7 @@ pub fn read_with<T, E>(
     result
 }
 
-/// JSON with null in place of such numbers; `None` if it has none.
+/// Returns JSON with null in place of such numbers; `None` if it has none.
 fn as_null(json: &str) -> Option<String> {
     let mut replaced = String::new();
     // Up to where it has been copied.
@@ -49,7 +49,7 @@ fn as_null(json: &str) -> Option<String> {
     Some(replaced)
 }
 
-/// The length of such a number at a place, if there is one.
+/// Returns the length of such a number at a place, if there is one.
 fn number_at(json: &[u8], at: usize) -> Option<usize> {
     let rest = json.get(at..)?;
     let word = rest.strip_prefix(b"-").or(rest.strip_prefix(b"+"));

@@ -42,7 +42,7 @@ impl Decimal {
         self.exponent >= 0
     }
 
-    /// The digits of an integer, with its sign; `None` if it is no integer, or a huge one.
+    /// Returns the digits of an integer, with its sign; `None` if it is no integer, or a huge one.
     pub fn to_integer(&self) -> Option<String> {
         if self.digits.is_empty() {
             return Some("0".to_owned());

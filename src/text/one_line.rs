@@ -5,18 +5,18 @@ use super::escape::is_line_break;
 /// The characters that need no quotes in a shell, besides letters and digits.
 const PLAIN: &str = "%+,-./:=@_";
 
-/// The words of a text, separated by single spaces.
+/// Returns the words of a text, separated by single spaces.
 pub fn on_one_line(text: &str) -> String {
     let words = Vec::from_iter(text.split_whitespace());
     words.join(" ")
 }
 
-/// A text with a blank in place of each newline, whatever character it is.
+/// Returns a text with a blank in place of each newline, whatever character it is.
 pub fn without_breaks(text: &str) -> String {
     text.replace("\r\n", " ").replace(is_line_break, " ")
 }
 
-/// At most this many characters of a text. An ellipsis says that there were more.
+/// Returns at most this many characters of a text. An ellipsis says that there were more.
 pub fn beginning(text: &str, limit: usize) -> String {
     if text.chars().nth(limit).is_none() {
         return text.to_owned();
@@ -25,7 +25,7 @@ pub fn beginning(text: &str, limit: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-/// A word of a shell's command, in quotes if it has characters that may mean something to a shell.
+/// Returns a word of a shell's command, in quotes if it has characters that may mean something to a shell.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

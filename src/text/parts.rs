@@ -3,7 +3,7 @@
 /// The most bytes of a part.
 const PART: usize = 64 << 10;
 
-/// The parts of a text, in order. None is empty, and none ends within a character.
+/// Returns the parts of a text, in order. None is empty, and none ends within a character.
 pub fn parts(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let mut end = text.len().min(PART);

@@ -86,9 +86,9 @@ const RUNNERS: &[&str] = &[
     "zsh",
 ];
 
-/// The element of a command that names a program which runs code that somebody gives it: the first element, or a later one
-/// that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's
-/// file behind all links: that of the first element, or of a path.
+/// Returns the element of a command that names a program which runs code that somebody gives it: the first element, or a later
+/// one that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's file
+/// behind all links: that of the first element, or of a path.
 pub fn runner(run: &[String], file: impl Fn(&str) -> Option<String>) -> Option<&str> {
     for (index, element) in run.iter().enumerate() {
         let is_path = element.contains('/');
@@ -126,7 +126,7 @@ fn runs_code(program: &str, arguments: &[String]) -> bool {
     RUNNERS.contains(&name) || (name == "git" && arguments.iter().any(is_configured))
 }
 
-/// The name of a program without its directory, and without digits and dots at its end.
+/// Returns the name of a program without its directory, and without digits and dots at its end.
 fn name_of(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or_default();
     name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.')

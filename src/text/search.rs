@@ -35,7 +35,7 @@ pub struct Word {
 }
 
 impl Word {
-    /// A word in lower case.
+    /// Returns a word in lower case.
     pub fn new(lower: String) -> Word {
         let parts = lower.split(|character: char| {
             character.is_ascii_control() || matches!(character, '"' | '\\' | '/')
@@ -66,7 +66,7 @@ impl Word {
         }
     }
 
-    /// The word in lower case.
+    /// Returns the word in lower case.
     pub fn lower(&self) -> &str {
         &self.lower
     }
@@ -104,7 +104,7 @@ impl Word {
     }
 }
 
-/// How rare a character of a word is.
+/// Returns how rare a character of a word is.
 fn rarity(character: char) -> usize {
     if character.is_ascii() {
         return FREQUENT.find(character).unwrap_or(FREQUENT.len());
@@ -124,7 +124,7 @@ fn begins_with(
     beginning.all(|expected| text.next().map(folded) == Some(expected))
 }
 
-/// A character in lower case. The two forms of a small sigma are one, because a capital sigma becomes one or the other.
+/// Returns a character in lower case. The two forms of a small sigma are one, because a capital sigma becomes one or the other.
 fn folded(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();
@@ -136,7 +136,7 @@ fn folded(character: char) -> char {
     }
 }
 
-/// The last bytes of all characters that are this one in lower case, each once.
+/// Returns the last bytes of all characters that are this one in lower case, each once.
 fn last_bytes(lower: char) -> Vec<u8> {
     let mut forms = vec![lower, lower.to_ascii_uppercase()];
     if !lower.is_ascii() {

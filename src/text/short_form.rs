@@ -51,7 +51,7 @@ pub enum FieldKind {
 }
 
 impl ShortField {
-    /// A text that must be given.
+    /// Returns a text that must be given.
     pub fn text(name: &str) -> ShortField {
         ShortField {
             name: name.to_owned(),
@@ -153,7 +153,7 @@ impl FieldKind {
         serde_json::from_str(text).ok().filter(fits)
     }
 
-    /// The name of the type in JSON Schema.
+    /// Returns the name of the type in JSON Schema.
     fn json_type(&self) -> &'static str {
         match self {
             FieldKind::Text | FieldKind::Path | FieldKind::Choice(_) => "string",
@@ -202,7 +202,7 @@ pub fn parse(text: &str, purpose: FormPurpose) -> Result<Vec<ShortField>, String
     Ok(fields)
 }
 
-/// The JSON Schema of an object with these fields and no others.
+/// Returns the JSON Schema of an object with these fields and no others.
 pub fn schema_of(fields: &[ShortField]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -220,7 +220,7 @@ pub fn schema_of(fields: &[ShortField]) -> Value {
     })
 }
 
-/// The parts of a field: its name and type, its default, and its description. A default may contain a colon, so the
+/// Returns the parts of a field: its name and type, its default, and its description. A default may contain a colon, so the
 /// description behind it begins at a colon and a blank.
 fn parts(text: &str, purpose: FormPurpose) -> (&str, Option<&str>, &str) {
     let (before, after) = text.split_once(':').unwrap_or((text, ""));

@@ -12,7 +12,7 @@ const ESCAPE: usize = "\\u0000".len();
 /// The first low surrogate. A low surrogate is the second half of a character.
 const LOW: u32 = 0xDC00;
 
-/// The value of JSON in which lone surrogates become U+FFFD, or nothing at the end of a string.
+/// Returns the value of JSON in which lone surrogates become U+FFFD, or nothing at the end of a string.
 pub fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
     match serde_json::from_str(json) {
         Ok(value) => Ok(value),
@@ -20,8 +20,8 @@ pub fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
     }
 }
 
-/// The same for JSON that comes in several values, as JSON. `half` has the high surrogate that was left out at the end of a
-/// string, still escaped, until the next value with half a character.
+/// Returns the same for JSON that comes in several values, as JSON. `half` has the high surrogate that was left out at the end of
+/// a string, still escaped, until the next value with half a character.
 pub fn joined<'a>(json: &'a str, half: &mut String) -> Cow<'a, str> {
     let bytes = json.as_bytes();
     let begins_surrogate = |at: usize| matches!(bytes.get(at + 1..at + 3), Some(b"ud" | b"uD"));
@@ -32,7 +32,7 @@ pub fn joined<'a>(json: &'a str, half: &mut String) -> Cow<'a, str> {
     }
 }
 
-/// JSON without lone surrogates. See [`joined`] for `half`.
+/// Returns JSON without lone surrogates. See [`joined`] for `half`.
 fn repaired(json: &str, half: &mut String) -> String {
     // Servers may send the same text in several strings.
     let waiting = std::mem::take(half);
@@ -67,7 +67,7 @@ fn repaired(json: &str, half: &mut String) -> String {
     repaired
 }
 
-/// The surrogate that is escaped at this place.
+/// Returns the surrogate that is escaped at this place.
 fn surrogate(json: &str, at: usize) -> Option<u32> {
     let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
     let unit = u32::from_str_radix(digits, 16).ok()?;

@@ -125,7 +125,7 @@ const SAMPLING: &str =
 /// Words of up to this many letters count only if they are spelt right.
 const MAX_SHORT: usize = 5;
 
-/// What a word of another program is called here, if it is one to the letter.
+/// Returns what a word of another program is called here, if it is one to the letter.
 pub fn habit(place: WordPlace, given: &str) -> Option<&'static str> {
     // `-` and `_` separate words in the same way.
     let given = given.to_lowercase().replace('-', "_");
@@ -141,7 +141,7 @@ pub fn habit(place: WordPlace, given: &str) -> Option<&'static str> {
     None
 }
 
-/// What was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
+/// Returns what was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
 pub fn meant(place: WordPlace, given: &str, names: &[&str]) -> Option<String> {
     if let Some(answer) = habit(place, given) {
         return Some(answer.to_owned());

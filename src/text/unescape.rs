@@ -35,8 +35,8 @@ enum Escape {
     Cut,
 }
 
-/// The text after each round in which escapes are replaced; an escape may be escaped itself. Empty if there is none. At the
-/// end of the text, an escape that may have been cut is left out.
+/// Returns the text after each round in which escapes are replaced; an escape may be escaped itself. Empty if there is none. At
+/// the end of the text, an escape that may have been cut is left out.
 pub fn unescaped(text: &[u8]) -> Vec<Unescaped> {
     let mut rounds: Vec<Unescaped> = Vec::new();
     while rounds.len() < MAX_ROUNDS {
@@ -110,7 +110,7 @@ fn read_escape(text: &[u8]) -> Escape {
     }
 }
 
-/// The number that hexadecimal digits from here on mean. The error says whether the text ends before them.
+/// Returns the number that hexadecimal digits from here on mean. The error says whether the text ends before them.
 fn hex(text: &[u8], from: usize, digits: usize) -> Result<u32, Escape> {
     let end = text.len().min(from + digits);
     let mut number = 0;
@@ -124,7 +124,7 @@ fn hex(text: &[u8], from: usize, digits: usize) -> Result<u32, Escape> {
     Ok(number)
 }
 
-/// An escape for a byte: digits behind a prefix.
+/// Returns an escape for a byte: digits behind a prefix.
 fn hex_escape(text: &[u8], prefix: usize, digits: usize) -> Escape {
     match hex(text, prefix, digits) {
         Ok(number) => Escape::Byte(number as u8, prefix + digits),
@@ -132,7 +132,7 @@ fn hex_escape(text: &[u8], prefix: usize, digits: usize) -> Escape {
     }
 }
 
-/// `\u00e9`, or two of them for a character that UTF-16 has in two halves.
+/// Reads `\u00e9`, or two of them for a character that UTF-16 has in two halves.
 fn unicode_escape(text: &[u8]) -> Escape {
     let first = match hex(text, 2, 4) {
         Ok(first) => first,
@@ -155,7 +155,7 @@ fn unicode_escape(text: &[u8]) -> Escape {
     }
 }
 
-/// `&amp;`, `&#38;` or `&#x26;`.
+/// Reads `&amp;`, `&#38;` or `&#x26;`.
 fn reference(text: &[u8]) -> Escape {
     let beginning = &text[1..text.len().min(MAX_REFERENCE)];
     let Some(length) = beginning.iter().position(|byte| *byte == b';') else {

@@ -37,7 +37,7 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// A server without tools so far, from its answer to the handshake or to the question what it is.
+    /// Returns a server without tools so far, from its answer to the handshake or to the question what it is.
     pub fn new(revision: &str, answer: &Value) -> ServerInfo {
         let mut server = &answer["serverInfo"];
         if server.is_null() {
@@ -73,7 +73,7 @@ impl ServerInfo {
 }
 
 impl ListedTool {
-    /// The tool that an entry of a list means, if it is one that q can call.
+    /// Returns the tool that an entry of a list means, if it is one that q can call.
     pub fn read(mut entry: Value) -> Option<ListedTool> {
         let name = string(&entry["name"]);
         let needs_task = entry["execution"]["taskSupport"] == "required";
@@ -119,7 +119,7 @@ fn redact_schema(schema: &mut Value, keys: &Secrets) {
     }
 }
 
-/// A string in a message; empty for any other value.
+/// Returns a string in a message; empty for any other value.
 fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -25,7 +25,7 @@ pub struct BoundPath {
 }
 
 impl Bounds {
-    /// The bounds of a program; `None` if it is not confined. `own` is the environment of q. The error says which path is
+    /// Returns the bounds of a program; `None` if it is not confined. `own` is the environment of q. The error says which path is
     /// wrong.
     pub fn find(local: &LocalProgram, own: &Environment) -> Option<Result<Bounds, String>> {
         let confinement = local.confine.as_ref()?;
@@ -80,7 +80,7 @@ impl Bounds {
         paths.any(|path| directory.starts_with(&path.real))
     }
 
-    /// What a person reads before a call: the last part of each path, unless two have the same.
+    /// Returns what a person reads before a call: the last part of each path, unless two have the same.
     pub fn summary(&self) -> String {
         let all = || self.read.iter().chain(&self.write);
         let name_of = |path: &Path| {
@@ -95,7 +95,7 @@ impl Bounds {
         self.said(name_of)
     }
 
-    /// The same with absolute paths.
+    /// Returns the same with absolute paths.
     pub fn full_summary(&self) -> String {
         self.said(|path| path.display().to_string())
     }
@@ -141,7 +141,7 @@ impl Bounds {
     }
 }
 
-/// The absolute path of something that is there.
+/// Returns the absolute path of something that is there.
 fn resolve(path: &str, own: &Environment) -> Result<BoundPath, String> {
     let expanded = expand_home(path, own)?;
     let written = path::absolute(&expanded).map_err(|error| format!("{path}: {error}"))?;

@@ -15,7 +15,7 @@ use crate::whole_file::{self, PRIVATE};
 /// The most bytes of a list. A server may send half of it.
 const MAX_LIST: u64 = 2_000_000;
 
-/// The file of a server's list; `None` if it has none.
+/// Returns the file of a server's list; `None` if it has none.
 pub fn list_path(cache: Option<&Path>, server: &Server) -> Option<PathBuf> {
     let name = whole_file::name_of(&identity(server)?.to_string());
     Some(cache?.join("tools").join(format!("{name}.json")))
@@ -34,8 +34,8 @@ pub fn write_list(path: &Path, about: &ServerInfo) {
     }
 }
 
-/// What tells a server from others, and from itself after a change; `None` for commands, which are known at once. The values
-/// of `env_from` do not count, because tokens change all the time.
+/// Returns what tells a server from others, and from itself after a change; `None` for commands, which are known at once. The
+/// values of `env_from` do not count, because tokens change all the time.
 fn identity(server: &Server) -> Option<Value> {
     let version = env!("CARGO_PKG_VERSION");
     let section = server.section.identity();

@@ -32,9 +32,9 @@ const MAX_LINE: usize = 201;
 
 /// An observer of calls, which keeps the results of those that have ended while others still run.
 pub trait Observer: Sync {
-    /// These calls are about to run. From here on, they may have an effect.
+    /// Learns that these calls are about to run. From here on, they may have an effect.
     fn started(&self, calls: &[&ToolCall]);
-    /// One of them has ended.
+    /// Learns that one of them has ended.
     fn ended(&self, run: ToolRun);
 }
 
@@ -55,7 +55,7 @@ impl Toolbox {
         }
     }
 
-    /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
+    /// Returns how many of these calls, from the first on, run side by side: as long as they only read. At least one.
     pub fn batch_of(&mut self, calls: &[ToolCall], notes: &Notes) -> usize {
         let mut reads = |call: &&ToolCall| {
             let found = self.find(call, notes);
@@ -103,7 +103,7 @@ impl Toolbox {
         runs
     }
 
-    /// The result of a call within the limits, without keys.
+    /// Returns the result of a call within the limits, without keys.
     fn result(&mut self, call: &ToolCall, mut outcome: Outcome, notes: &Notes) -> ToolRun {
         if let Some(error) = outcome.server_failed.take() {
             notes.note_error(&self.secrets.redact_error(error));
@@ -122,7 +122,7 @@ impl Toolbox {
         self.room.run_of(call, outcome, &text)
     }
 
-    /// The tool that a call means, as its server lists it now, and this server. The error is for the model.
+    /// Returns the tool that a call means, as its server lists it now, and this server. The error is for the model.
     fn find(
         &mut self,
         call: &ToolCall,
@@ -195,7 +195,7 @@ impl Toolbox {
     }
 }
 
-/// The arguments of a call as an object, if they take no more memory than there is `room`. The error is for the model.
+/// Returns the arguments of a call as an object, if they take no more memory than there is `room`. The error is for the model.
 fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>, String> {
     let text = &call.arguments;
     if text == LEFT_OUT {
@@ -239,8 +239,8 @@ fn run_side_by_side(
     runs.into_values().collect()
 }
 
-/// The indexes of the calls that run one after another, for each of the threads. The calls of one server keep their order;
-/// each command is alone.
+/// Returns the indexes of the calls that run one after another, for each of the threads. The calls of one server keep their
+/// order; each command is alone.
 fn lanes(calls: &[Result<ReadyCall, String>]) -> Vec<Vec<usize>> {
     let mut of_servers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut lanes = Vec::new();

@@ -34,7 +34,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The commands as tools, with what the model should know about them. Running the command that says this may take as
+    /// Returns the commands as tools, with what the model should know about them. Running the command that says this may take as
     /// long as `timeout`.
     pub fn about(
         &self,
@@ -78,14 +78,14 @@ impl Commands {
         })
     }
 
-    /// The program that a command runs.
+    /// Returns the program that a command runs.
     pub fn program(&self, tool: &str) -> Option<&Program> {
         let mut runnable = self.runnable.iter();
         let (_, program) = runnable.find(|(command, _)| command.name == tool)?;
         Some(program)
     }
 
-    /// A command with the arguments of a call. The error is for the model.
+    /// Returns a command with the arguments of a call. The error is for the model.
     pub fn fill(
         &self,
         tool: &str,
@@ -106,7 +106,7 @@ impl Commands {
     }
 }
 
-/// The absolute path of a file in a directory or below it, where every link has been followed.
+/// Returns the absolute path of a file in a directory or below it, where every link has been followed.
 fn resolve(path: &str, directory: &Path) -> Option<String> {
     // An empty path would be the directory itself.
     if path.is_empty() {
@@ -120,7 +120,7 @@ fn resolve(path: &str, directory: &Path) -> Option<String> {
     file.into_os_string().into_string().ok()
 }
 
-/// What a command without arguments writes to standard output. A failure has the last line of its error.
+/// Returns what a command without arguments writes to standard output. A failure has the last line of its error.
 fn output_of(
     program: &Program,
     timeout: Option<Duration>,
@@ -205,8 +205,8 @@ fn read_output(
 }
 
 impl CommandOutput {
-    /// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
-    /// its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
+    /// Returns what the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing
+    /// there, its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
     fn outcome(self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
         // It may have ended at the last moment.
         let overrun = overrun.filter(|_| status.is_none());

@@ -50,7 +50,7 @@ impl Callee {
         matches!(self, Callee::Commands(commands) if commands.about.is_none())
     }
 
-    /// What the kernel lets a tool do; `None` if it is not confined.
+    /// Returns what the kernel lets a tool do; `None` if it is not confined.
     pub fn bounds(&self, tool: &str) -> Option<&Bounds> {
         let program = match self {
             Callee::Local(program) => program,
@@ -238,7 +238,7 @@ impl Connection {
         Ok(tools)
     }
 
-    /// The answer to a request that has to be answered before the server can be used.
+    /// Returns the answer to a request that has to be answered before the server can be used.
     fn ask_at_start(
         &mut self,
         section: &ToolServer,
@@ -273,7 +273,7 @@ impl Connection {
         surrogates::lossy(result).map_err(|error| self.failure(protocol::unparsable(&error)))
     }
 
-    /// The outcome of a call, which may take `timeout` until its answer, or from one report of progress to the next.
+    /// Returns the outcome of a call, which may take `timeout` until its answer, or from one report of progress to the next.
     pub fn call(
         &mut self,
         tool: &str,
@@ -316,7 +316,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Why the server was ended since the last call.
+    /// Returns why the server was ended since the last call.
     pub fn failed(&self) -> Option<Failure> {
         self.events.failed()
     }
@@ -332,8 +332,8 @@ impl Connection {
         }
     }
 
-    /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
-    /// that has ended is gone, even if something that it started holds its output open.
+    /// Returns what the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A
+    /// program that has ended is gone, even if something that it started holds its output open.
     fn next(&mut self) -> Result<Option<Arrival>, Failure> {
         let mut has_ended = false;
         loop {

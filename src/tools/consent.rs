@@ -31,7 +31,7 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Nothing but what `yes` allows.
+    /// Allows nothing but what `yes` does.
     pub fn new(yes: bool, environment: Environment, interrupts: Arc<Interrupts>) -> Consent {
         Consent {
             yes,
@@ -207,7 +207,7 @@ enum TerminalInput {
     Stop,
 }
 
-/// The terminal, if somebody can answer there: standard error is a terminal, and q is in the foreground.
+/// Returns the terminal, if somebody can answer there: standard error is a terminal, and q is in the foreground.
 fn terminal() -> Option<File> {
     if !io::stderr().is_terminal() {
         return None;

@@ -34,7 +34,7 @@ pub struct EventReceiver {
     failure: Arc<Mutex<Option<Failure>>>,
 }
 
-/// A queue with both of its ends.
+/// Makes a queue with both of its ends.
 pub fn event_queue() -> (EventSender, EventReceiver) {
     let (sender, receiver) = mpsc::sync_channel(MAX_EVENTS);
     let failure = Arc::default();
@@ -71,7 +71,7 @@ impl EventSender {
 }
 
 impl EventReceiver {
-    /// The next event, or why nothing more comes. What was passed on before a failure comes before it.
+    /// Returns the next event, or why nothing more comes. What was passed on before a failure comes before it.
     pub fn next(&self, wait: Duration) -> Result<Result<Arrival, Failure>, RecvTimeoutError> {
         match self.queue.recv_timeout(wait) {
             Ok(event) => Ok(Ok(event)),

@@ -18,7 +18,7 @@ use crate::text::runners::runner;
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// The faults of all tools that these sections offer.
+/// Returns the faults of all tools that these sections offer.
 pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
     let mut faults = Vec::new();
     for section in sections {
@@ -46,7 +46,8 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
     faults
 }
 
-/// The error for a command that can never get a file: its argument would be one in the temporary directory, which is empty.
+/// Returns the error for a command that can never get a file: its argument would be one in the temporary directory, which is
+/// empty.
 pub fn without_files(name: &str, command: &Command) -> Option<Error> {
     let LocalProgram { confine, cwd, .. } = &command.program;
     if confine.is_none() || cwd.is_some() || !command.argv.has_paths() {
@@ -57,7 +58,7 @@ pub fn without_files(name: &str, command: &Command) -> Option<Error> {
     )))
 }
 
-/// The confined tools and servers that these sections offer, where they can be held to their bounds.
+/// Returns the confined tools and servers that these sections offer, where they can be held to their bounds.
 pub fn confined(sections: &[ToolServer], own: &Environment) -> Vec<(String, Bounds)> {
     let mut confined = Vec::new();
     for section in sections {
@@ -82,7 +83,7 @@ pub fn confined(sections: &[ToolServer], own: &Environment) -> Vec<(String, Boun
     confined
 }
 
-/// What the kernel lets a program do; `None` if it is not confined. The error says why it cannot be held to that.
+/// Returns what the kernel lets a program do; `None` if it is not confined. The error says why it cannot be held to that.
 pub fn bounds(
     name: &str,
     local: &LocalProgram,
@@ -111,7 +112,7 @@ pub fn bounds(
     Ok(Some(bounds))
 }
 
-/// The error for a server that q cannot use.
+/// Returns the error for a server that q cannot use.
 pub fn unusable(section: &ToolServer, reason: &str) -> Error {
     Error::settings(format!("the tool server {}: {reason}", section.name))
 }
@@ -156,7 +157,7 @@ pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bo
     !tool.contains('*') && tool != READS
 }
 
-/// The program by which a command may run as code what a model writes.
+/// Returns the program by which a command may run as code what a model writes.
 fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     let argv = &command.argv;
     if argv.free_texts().is_empty() || command.program.confine.is_some() {
@@ -170,8 +171,8 @@ fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     })
 }
 
-/// The file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories of PATH do
-/// not count, because they would depend on where q is started.
+/// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories
+/// of PATH do not count, because they would depend on where q is started.
 pub fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
     let directories = if name.contains('/') {
         vec![PathBuf::new()]

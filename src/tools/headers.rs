@@ -27,7 +27,7 @@ pub fn are_valid(schema: &Value) -> bool {
     true
 }
 
-/// The properties of a schema, at any depth, that name a header.
+/// Returns the properties of a schema, at any depth, that name a header.
 fn mirrored_properties(schema: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     for (_, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -39,7 +39,7 @@ fn mirrored_properties(schema: &Value) -> Vec<&Value> {
     found
 }
 
-/// The arguments that a tool's schema wants in headers.
+/// Returns the arguments that a tool's schema wants in headers.
 pub fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -60,7 +60,7 @@ pub fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// A text as the value of a header, encoded if it cannot be there as it is.
+/// Returns a text as the value of a header, encoded if it cannot be there as it is.
 pub fn value(text: &str) -> String {
     let mut bytes = text.bytes();
     let is_printable = bytes.all(|byte| matches!(byte, b' '..=b'~'));

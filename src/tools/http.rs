@@ -178,7 +178,7 @@ impl Http {
         }
     }
 
-    /// What went wrong, and where.
+    /// Returns what went wrong, and where.
     pub fn failure(&self, what: impl Into<String>) -> Failure {
         Failure {
             more: format!(" ({})", self.line.site.url),
@@ -320,7 +320,7 @@ impl Http {
         self.explain(self.line.site.client.connection_failure(error))
     }
 
-    /// The failure for a broken connection or a status other than success, with advice.
+    /// Returns the failure for a broken connection or a status other than success, with advice.
     fn explain(&self, error: TransportError) -> Failure {
         let words = error.error.words();
         let advice = error.advice.clone();
@@ -330,7 +330,7 @@ impl Http {
         }
     }
 
-    /// What to do about a status.
+    /// Returns what to do about a status.
     fn advice(&self, error: &TransportError) -> Option<String> {
         let bridge = format!(
             "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",

@@ -84,7 +84,7 @@ const FACTS: &[&str] = &[
     "/proc/sys/kernel/random",
 ];
 
-/// Why the kernel cannot hold a program; `None` if it can. It is tried out on a thread of its own, which ends.
+/// Returns why the kernel cannot hold a program; `None` if it can. It is tried out on a thread of its own, which ends.
 pub fn what_is_missing() -> Option<String> {
     let tried = std::thread::scope(|scope| {
         let try_out = || confine(&Bounds::default(), Path::new("/dev/null"), None);
@@ -97,8 +97,8 @@ pub fn what_is_missing() -> Option<String> {
     tried.err()
 }
 
-/// From now on, this thread and what it starts can reach the files and the network that the bounds name, their own program and
-/// temporary directory, and the system's programs. The error says what is missing.
+/// Confines this thread: from now on it and what it starts can reach the files and the network that the bounds name, their own
+/// program and temporary directory, and the system's programs. The error says what is missing.
 pub fn confine(bounds: &Bounds, program: &Path, scratch: Option<&Path>) -> Result<(), String> {
     give_up_rights().map_err(|error| format!("the kernel takes no rights from it: {error}"))?;
     let status = rules(bounds, program, scratch)?
@@ -160,7 +160,7 @@ fn filters(network: bool) -> Result<[BpfProgram; 2], String> {
     Ok([numbers(), filter])
 }
 
-/// What Landlock lets happen to files.
+/// Returns what Landlock lets happen to files.
 fn rules(
     bounds: &Bounds,
     program: &Path,
@@ -230,7 +230,8 @@ fn open_without_links(path: &Path) -> Result<OwnedFd, String> {
     })
 }
 
-/// What the kernel lacks of Landlock. This thread is no use after that: only a thread that has tried learns why it failed.
+/// Returns what the kernel lacks of Landlock. This thread is no use after that: only a thread that has tried learns why it
+/// failed.
 fn lacking(error: &dyn Display) -> String {
     let tried = Ruleset::default()
         .handle_access(AccessFs::Execute)
@@ -471,7 +472,7 @@ fn signals_to(thread: i32) -> Result<BpfProgram, seccompiler::BackendError> {
     compile(rules)
 }
 
-/// When a socket is refused; without rules always.
+/// Returns when a socket is refused; without rules always.
 fn sockets(network: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     if !network {
         return Ok(Vec::new());

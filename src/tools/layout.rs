@@ -17,7 +17,7 @@ const BLANK: &str = "\\u{20}";
 /// The fewest columns in which a call can be read.
 const MIN_COLUMNS: usize = 12;
 
-/// A call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
+/// Returns a call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
 /// whether to go on. Above the last question, `confined` says what the kernel lets the call do. `None` if the screen has no room
 /// for a part of the call above the question.
 pub fn screens(
@@ -64,7 +64,7 @@ pub fn screens(
     Some(screens)
 }
 
-/// The rows of a call: its name, and each argument on lines of its own.
+/// Returns the rows of a call: its name, and each argument on lines of its own.
 fn rows(name: &str, arguments: &Map<String, Value>, width: usize, charset: Charset) -> Vec<String> {
     let end = if arguments.is_empty() {
         ", without arguments"
@@ -89,8 +89,8 @@ fn rows(name: &str, arguments: &Map<String, Value>, width: usize, charset: Chars
     rows
 }
 
-/// The rows that a line takes, broken after blanks where possible. Those after the first begin at a column of their own, and
-/// never with a blank of the line, which would shift what follows it.
+/// Returns the rows that a line takes, broken after blanks where possible. Those after the first begin at a column of their own,
+/// and never with a blank of the line, which would shift what follows it.
 fn folded(line: &str, column: usize, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut row = String::new();
@@ -122,7 +122,8 @@ fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// How many columns a character takes at most. What is not ASCII counts as two, the most that any terminal takes for a letter.
+/// Returns how many columns a character takes at most. What is not ASCII counts as two, the most that any terminal takes for a
+/// letter.
 fn columns_of(character: char) -> usize {
     if character.is_ascii() { 1 } else { 2 }
 }

@@ -16,7 +16,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The tools that `-t` names; `None` if it was not given.
+    /// Returns the tools that `-t` names; `None` if it was not given.
     pub fn from_option(names: &[String]) -> Result<Option<Selection>, Error> {
         if names.is_empty() {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Selection {
         Ok(Selection { names })
     }
 
-    /// The names as a conversation remembers them.
+    /// Returns the names as a conversation remembers them.
     pub fn names(&self) -> Vec<String> {
         self.names.clone()
     }
@@ -54,7 +54,7 @@ impl Selection {
         self.names.is_empty()
     }
 
-    /// The servers that are named.
+    /// Returns the servers that are named.
     pub fn servers(&self) -> Vec<&str> {
         self.names.iter().map(|name| split(name).0).collect()
     }
@@ -64,7 +64,7 @@ impl Selection {
         self.names.iter().any(|name| selects(name, full))
     }
 
-    /// The names that select none of these tools, which have full names.
+    /// Returns the names that select none of these tools, which have full names.
     pub fn without_tools(&self, tools: &[String]) -> Vec<&str> {
         let mut idle = Vec::new();
         for name in &self.names {
@@ -100,13 +100,13 @@ fn selects(name: &str, full: &str) -> bool {
 /// The most characters that OpenAI allows.
 const MAX_LENGTH: usize = 64;
 
-/// The full name of a tool, as models know it unless it is too long or another tool has it, too.
+/// Returns the full name of a tool, as models know it unless it is too long or another tool has it, too.
 pub fn full_name(server: &str, tool: &str) -> String {
     let server = with_letter(server);
     plain(&format!("{server}{SEPARATOR}{tool}")).replace('*', "_")
 }
 
-/// A full name that is short enough for every API; with a number, unless it is the first one.
+/// Returns a full name that is short enough for every API; with a number, unless it is the first one.
 pub fn shortened_name(full: &str, number: usize) -> String {
     let mut end = String::new();
     if number > 1 {
@@ -117,7 +117,7 @@ pub fn shortened_name(full: &str, number: usize) -> String {
     name + &end
 }
 
-/// The name of a server as the beginning of a full name. Gemini and Moonshot refuse one that begins with a digit.
+/// Returns the name of a server as the beginning of a full name. Gemini and Moonshot refuse one that begins with a digit.
 fn with_letter(server: &str) -> Cow<'_, str> {
     if begins_with_digit(server) {
         return format!("_{server}").into();
@@ -129,7 +129,7 @@ fn begins_with_digit(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// A name or a pattern, in which characters that an API may refuse become `_`.
+/// Returns a name or a pattern, in which characters that an API may refuse become `_`.
 fn plain(text: &str) -> String {
     text.replace(
         |character: char| !character.is_ascii_alphanumeric() && !"-*".contains(character),
@@ -137,7 +137,7 @@ fn plain(text: &str) -> String {
     )
 }
 
-/// The server and the tool of a full name; the tool is empty if the name is only a server's.
+/// Returns the server and the tool of a full name; the tool is empty if the name is only a server's.
 pub fn split(full: &str) -> (&str, &str) {
     full.split_once(SEPARATOR).unwrap_or((full, ""))
 }

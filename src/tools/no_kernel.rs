@@ -5,14 +5,14 @@ use std::path::Path;
 
 use super::bounds::Bounds;
 
-/// Why the kernel cannot hold a program.
+/// Returns why the kernel cannot hold a program.
 pub fn what_is_missing() -> Option<String> {
     Some(format!(
         "Linux 6.12 or later on x86_64 or aarch64 is needed, and this is {OS} on {ARCH}"
     ))
 }
 
-/// Fails.
+/// Fails, always.
 pub fn confine(_limits: &Bounds, _program: &Path, _scratch: Option<&Path>) -> Result<(), String> {
     what_is_missing().map_or(Ok(()), Err)
 }

@@ -30,7 +30,7 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// A tool of the source at this index, as it lists it.
+    /// Returns a tool of the source at this index, as it lists it.
     fn new(source: usize, section: &ToolServer, tool: &ListedTool) -> OfferedTool {
         let full_name = names::full_name(&section.name, &tool.name);
         OfferedTool {
@@ -58,7 +58,7 @@ impl OfferedTool {
     }
 }
 
-/// The tools that a source offers within the limits of its section.
+/// Returns the tools that a source offers within the limits of its section.
 pub fn of_source(
     source: usize,
     section: &ToolServer,
@@ -82,7 +82,7 @@ pub fn of_source(
     Ok(offers)
 }
 
-/// The selected tools, or an error that says which name selects none. A tool whose name was cut has both names.
+/// Returns the selected tools, or an error that says which name selects none. A tool whose name was cut has both names.
 pub fn choose(
     selection: &Selection,
     mut offers: Vec<OfferedTool>,

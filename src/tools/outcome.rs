@@ -44,12 +44,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The text and the remarks.
+    /// Returns the text and the remarks.
     pub fn all(&self) -> String {
         format!("{}{}", self.text, self.remarks)
     }
 
-    /// A call that failed, for this reason.
+    /// Returns a call that failed, for this reason.
     pub fn failed(reason: impl Into<String>) -> Outcome {
         Outcome {
             text: reason.into(),
@@ -58,7 +58,7 @@ impl Outcome {
         }
     }
 
-    /// A call that has no result, for this reason.
+    /// Returns a call that has no result, for this reason.
     pub fn without_result(reason: impl Into<String>) -> Outcome {
         Outcome {
             no_result: true,
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome that an answer to `tools/call` means.
+    /// Returns the outcome that an answer to `tools/call` means.
     pub fn read(answer: RpcAnswer) -> Outcome {
         let result = match answer {
             Ok(result) => result,
@@ -115,7 +115,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// The run of a call. `text` is all that the outcome says, without keys.
+    /// Returns the run of a call. `text` is all that the outcome says, without keys.
     pub fn run_of(&mut self, call: &ToolCall, outcome: Outcome, text: &str) -> ToolRun {
         let result = shortened(text, MAX_RESULT.min(self.results));
         self.results = self.results.saturating_sub(result.len());
@@ -132,7 +132,7 @@ impl Room {
         }
     }
 
-    /// The images that are small enough, alone and together with the earlier ones.
+    /// Returns the images that are small enough, alone and together with the earlier ones.
     fn fitting(&mut self, mut images: Vec<Attachment>) -> Vec<Attachment> {
         images.retain(|image| {
             let size = image.data.len();
@@ -183,7 +183,7 @@ impl Failure {
         }
     }
 
-    /// The failure of a server that writes without an end, and answers nothing.
+    /// Returns the failure of a server that writes without an end, and answers nothing.
     pub fn noise() -> Failure {
         Failure {
             has_ended_server: true,
@@ -191,7 +191,7 @@ impl Failure {
         }
     }
 
-    /// The failure of a server that sends more requests than q answers.
+    /// Returns the failure of a server that sends more requests than q answers.
     pub fn flood() -> Failure {
         Failure {
             has_ended_server: true,
@@ -201,7 +201,7 @@ impl Failure {
         }
     }
 
-    /// The error for the user.
+    /// Returns the error for the user.
     pub fn into_error(self, server: &str) -> Error {
         let message = format!("{server}: {}{}", self.what, self.more);
         Error {
@@ -216,7 +216,7 @@ pub fn seconds(time: Option<Duration>) -> String {
     format!("{} s", time.unwrap_or_default().as_secs_f64())
 }
 
-/// The text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
+/// Returns the text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
 /// text.
 fn content_of(result: &CallResult) -> Outcome {
     let pieces = pieces_of(result.content);
@@ -249,7 +249,7 @@ fn content_of(result: &CallResult) -> Outcome {
     }
 }
 
-/// The pieces of a result. Some servers send one of them without a list around it.
+/// Returns the pieces of a result. Some servers send one of them without a list around it.
 fn pieces_of(content: Option<&RawValue>) -> Vec<&RawValue> {
     match content {
         Some(list) if list.get().starts_with('[') => {
@@ -260,7 +260,7 @@ fn pieces_of(content: Option<&RawValue>) -> Vec<&RawValue> {
     }
 }
 
-/// A piece of content; null if it cannot be parsed.
+/// Returns a piece of content; null if it cannot be parsed.
 fn content(piece: &RawValue) -> Value {
     let is_small = json::check_weight(piece.get(), json::MAX_WEIGHT).is_ok();
     let piece = is_small.then(|| surrogates::lossy(piece.get()).ok());
@@ -276,7 +276,7 @@ fn append(text: &mut String, more: String) {
     }
 }
 
-/// The text of a piece of content, if it has one.
+/// Returns the text of a piece of content, if it has one.
 fn plain(content: &mut Value) -> Option<String> {
     if content.is_string() {
         // Some servers write it without the object around it.
@@ -293,7 +293,7 @@ fn plain(content: &mut Value) -> Option<String> {
     }
 }
 
-/// The media type that a piece of content states, and its data in base64.
+/// Returns the media type that a piece of content states, and its data in base64.
 fn binary(content: &Value) -> (Option<&str>, Option<&str>) {
     let resource = &content["resource"];
     if resource.is_object() {
@@ -302,7 +302,7 @@ fn binary(content: &Value) -> (Option<&str>, Option<&str>) {
     (content["mimeType"].as_str(), content["data"].as_str())
 }
 
-/// An image that models can see. Some servers state a wrong type, which no API accepts, so only the data count.
+/// Returns an image that models can see. Some servers state a wrong type, which no API accepts, so only the data count.
 fn image(content: &Value) -> Option<Attachment> {
     let (_, data) = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
@@ -321,7 +321,7 @@ fn image(content: &Value) -> Option<Attachment> {
     })
 }
 
-/// A note that says what a piece of content without a text is.
+/// Returns a note that says what a piece of content without a text is.
 fn describe(content: &Value) -> String {
     let kind = content["type"].as_str().unwrap_or("content");
     let (media, data) = binary(content);

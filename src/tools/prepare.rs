@@ -41,7 +41,7 @@ pub struct Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    /// The selected servers. Without a selection all that can be started, with a note for each of the others.
+    /// Returns the selected servers. Without a selection all that can be started, with a note for each of the others.
     pub fn prepare_all(&mut self) -> Result<Vec<Server>, Error> {
         let selection = self.selection;
         let mut configured = Vec::new();
@@ -95,8 +95,8 @@ impl Preparation<'_> {
         Ok(Server::new(section, callee, self.groups))
     }
 
-    /// The commands of a section that have no fault, and whose programs are there. What is wrong with a selected command is an
-    /// error; without a selection, a note says it. `--yes` is a person's own word, and may let code of the model's run.
+    /// Returns the commands of a section that have no fault, and whose programs are there. What is wrong with a selected command
+    /// is an error; without a selection, a note says it. `--yes` is a person's own word, and may let code of the model's run.
     fn runnable(
         &mut self,
         section: &ToolServer,
@@ -124,7 +124,7 @@ impl Preparation<'_> {
         Ok(ready)
     }
 
-    /// A program that can be started, and the directory that it starts in.
+    /// Returns a program that can be started, and the directory that it starts in.
     fn program(&mut self, name: &str, local: &LocalProgram) -> Result<Program, Error> {
         let own = &self.settings.environment;
         let mut environment = local.environment(own);
@@ -171,7 +171,7 @@ impl Preparation<'_> {
         })
     }
 
-    /// A server over HTTP with its key. A note says when a key leaves this machine unencrypted.
+    /// Returns a server over HTTP with its key. A note says when a key leaves this machine unencrypted.
     fn site(&mut self, section: &ToolServer, server: &RemoteServer) -> Result<Site, Error> {
         let settings = self.settings;
         let address = &server.url.server;

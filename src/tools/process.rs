@@ -64,7 +64,7 @@ pub const COMMAND: EndSteps = &[
 /// Ends what a process has left running that has ended by itself.
 const LEFTOVERS: EndSteps = &[(EndStep::Send(Signal::KILL), GRACE_PERIOD)];
 
-/// The signal that asks a process to end for which there is no time, because the run ends.
+/// Returns the signal that asks a process to end for which there is no time, because the run ends.
 fn first_signal(steps: EndSteps) -> Signal {
     let mut signals = steps.iter().filter_map(|(step, _)| match step {
         EndStep::Send(signal) => Some(*signal),
@@ -382,12 +382,12 @@ impl Process {
         self.input.as_ref().is_none_or(|input| input.send(text))
     }
 
-    /// A call of a server runs that may change something.
+    /// Learns that a call of a server runs that may change something.
     pub fn may_change(&mut self) {
         self.steps = SERVER_AFTER_CHANGES;
     }
 
-    /// The server has listed its tools.
+    /// Learns that the server has listed its tools.
     pub fn has_started(&self) {
         for group in &mut lock(&self.groups.0).groups {
             group.is_starting &= group.id != self.id;
@@ -439,7 +439,7 @@ impl Process {
         self.groups.remove(scratch);
     }
 
-    /// The last lines of standard error; of a process that still runs, those written so far.
+    /// Returns the last lines of standard error; of a process that still runs, those written so far.
     pub fn lines(&self) -> Vec<String> {
         if !lock(&self.groups.0).has(self.id) {
             let is_read = || Arc::strong_count(&self.errors) == 1;
@@ -489,7 +489,7 @@ fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &ReportLi
     }
 }
 
-/// The next line without its end, or `None` after the last one. At most `limit` bytes of it are kept.
+/// Returns the next line without its end, or `None` after the last one. At most `limit` bytes of it are kept.
 fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let mut limited = from.by_ref().take(limit as u64);

@@ -117,7 +117,7 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// A conversation that has not begun.
+    /// Returns a conversation that has not begun.
     pub fn new(over_http: bool) -> Protocol {
         Protocol {
             over_http,
@@ -125,7 +125,7 @@ impl Protocol {
         }
     }
 
-    /// The parameters of `initialize`, which begins a conversation.
+    /// Returns the parameters of `initialize`, which begins a conversation.
     pub fn handshake(&self) -> Value {
         let revision = if self.over_http {
             HANDSHAKE_OVER_HTTP
@@ -149,7 +149,7 @@ impl Protocol {
         Ok(result)
     }
 
-    /// A request, and its number. An earlier one without an answer is given up.
+    /// Returns a request, and its number. An earlier one without an answer is given up.
     pub fn request(&mut self, method: &str, mut parameters: Value) -> (Id, Value) {
         self.last_id += 1;
         self.is_waiting = true;
@@ -196,7 +196,7 @@ impl Protocol {
         Some(notification("notifications/cancelled", parameters))
     }
 
-    /// The headers that a message has over HTTP.
+    /// Returns the headers that a message has over HTTP.
     pub fn headers(&self, message: &Value) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         let revision = &self.revision;
@@ -219,12 +219,13 @@ impl Protocol {
         headers
     }
 
-    /// What a line of a program means, without its newline. A line that is too long is cut, so that it cannot be parsed.
+    /// Returns what a line of a program means, without its newline. A line that is too long is cut, so that it cannot be parsed.
     pub fn receive(&mut self, line: &[u8]) -> Option<ServerEvent> {
         self.read(line, MessageSource::Program)
     }
 
-    /// What a message over HTTP means, which came in the response to this request; `None`: in a stream of what the server asks.
+    /// Returns what a message over HTTP means, which came in the response to this request; `None`: in a stream of what the server
+    /// asks.
     pub fn receive_over_http(
         &mut self,
         message: &[u8],
@@ -281,7 +282,7 @@ impl Protocol {
         Some(self.answered(answer))
     }
 
-    /// What a request of the server means. Without a handshake, a server sends none.
+    /// Returns what a request of the server means. Without a handshake, a server sends none.
     fn requested(&mut self, method: &str, id: &RawValue) -> Option<ServerEvent> {
         if self.is_stateless() || self.requests > MAX_REQUESTS || id.get().len() > MAX_ID {
             return None;
@@ -330,7 +331,7 @@ fn client() -> Value {
     json!({"name": "q", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The answer to a request of the server.
+/// Returns the answer to a request of the server.
 fn serve(method: &str, id: &Value) -> Value {
     if method == "ping" {
         return json!({"jsonrpc": "2.0", "id": id, "result": {}});
@@ -343,7 +344,7 @@ pub fn notification(method: &str, parameters: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": parameters})
 }
 
-/// What a JSON-RPC error says: its message, code and data. An error without a message is shown as JSON.
+/// Returns what a JSON-RPC error says: its message, code and data. An error without a message is shown as JSON.
 fn words(error: &RawValue) -> String {
     let error = error.get();
     let mut refusal = Refusal::default();
@@ -364,19 +365,19 @@ fn words(error: &RawValue) -> String {
     words
 }
 
-/// The text of a string. Lone surrogates become U+FFFD.
+/// Returns the text of a string. Lone surrogates become U+FFFD.
 fn string(json: &RawValue) -> Option<String> {
     surrogates::lossy(json.get()).ok()
 }
 
-/// What to say of a message that cannot be parsed.
+/// Returns what to say of a message that cannot be parsed.
 pub fn unparsable(error: &serde_json::Error) -> String {
     format!(
         "the tool server sent a message that cannot be parsed, or has more than {MAX_MESSAGE} bytes ({error})"
     )
 }
 
-/// What is wrong with the version in the answer to the handshake, if q does not speak it.
+/// Returns what is wrong with the version in the answer to the handshake, if q does not speak it.
 pub fn unknown_version(introduction: &Value) -> Option<String> {
     let version = &introduction["protocolVersion"];
     if *version == STATELESS || KNOWN_VERSIONS.iter().any(|known| *version == *known) {

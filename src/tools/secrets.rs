@@ -24,7 +24,7 @@ struct SecretLists {
 }
 
 impl ToolSecrets {
-    /// The keys of all providers, which a tool may find on this machine.
+    /// Returns the keys of all providers, which a tool may find on this machine.
     pub fn of_providers(settings: &Settings) -> ToolSecrets {
         let secrets = ToolSecrets::default();
         for provider in &settings.providers {
@@ -53,22 +53,22 @@ impl ToolSecrets {
         lock(&self.0).hidden.extend(values);
     }
 
-    /// The text as the model gets it.
+    /// Returns the text as the model gets it.
     pub fn redact_for_model(&self, text: &str) -> String {
         secret::redact(text, &lock(&self.0).keys)
     }
 
-    /// What a server says of itself, as the model and a file get it.
+    /// Removes keys from what a server says of itself, before the model and a file get it.
     pub fn redact_about(&self, about: &mut ServerInfo) {
         about.redact(&lock(&self.0).keys);
     }
 
-    /// The text as the user sees it.
+    /// Returns the text as the user sees it.
     pub fn redact_for_user(&self, text: &str) -> String {
         secret::redact(text, &lock(&self.0).hidden)
     }
 
-    /// The error as the user sees it.
+    /// Returns the error as the user sees it.
     pub fn redact_error(&self, mut error: Error) -> Error {
         error.redact(&lock(&self.0).hidden);
         error

@@ -28,7 +28,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that can be started in `groups`.
+    /// Returns a server that can be started in `groups`.
     pub fn new(section: ToolServer, callee: Callee, groups: &ProcessGroups) -> Server {
         Server {
             section: Arc::new(section),
@@ -72,7 +72,7 @@ impl Server {
         lock(&self.connection).is_some()
     }
 
-    /// Why the server was ended since the last call.
+    /// Returns why the server was ended since the last call.
     pub fn failed(&self) -> Option<Error> {
         let mut connected = lock(&self.connection);
         let failure = connected.as_ref()?.failed()?;

@@ -64,7 +64,7 @@ impl ToolSource {
         })
     }
 
-    /// What it offers: what it has listed now, else what it has listed before; or why it could not be started.
+    /// Returns what it offers: what it has listed now, else what it has listed before; or why it could not be started.
     pub fn about(&self) -> Option<Result<&ServerInfo, &Error>> {
         match (&self.state, &self.listed_before) {
             (SourceState::Ready(server), _) => Some(Ok(&server.about)),
@@ -167,7 +167,7 @@ fn open(
     Ok(arrival)
 }
 
-/// What a server says about itself, for `-v`.
+/// Returns what a server says about itself, for `-v`.
 fn introduction(server: &Server) -> String {
     let name = &server.section.name;
     let about = &server.about;

@@ -122,8 +122,8 @@ impl Toolbox {
         collected
     }
 
-    /// The tools, or the selected ones, sorted by name, and to what each is confined. Without a selection, a note names each
-    /// server that fails.
+    /// Returns the tools, or the selected ones, sorted by name, and to what each is confined. Without a selection, a note names
+    /// each server that fails.
     pub fn list(mut self, notes: &Notes) -> Result<Vec<(OfferedTool, Option<Bounds>)>, Error> {
         if self.is_starting() {
             self.wait_and_collect(|_| true, notes)?;
@@ -204,7 +204,7 @@ impl Toolbox {
         Ok(())
     }
 
-    /// What a server, or a command of the user's, wants the model to know, without keys and in a fence; empty if it says
+    /// Returns what a server, or a command of the user's, wants the model to know, without keys and in a fence; empty if it says
     /// nothing.
     fn instructions_of(&self, section: &ToolServer, about: &ServerInfo) -> String {
         let text = &about.instructions;
@@ -243,7 +243,7 @@ impl Toolbox {
         Ok(())
     }
 
-    /// What to do about a tool that an API refuses.
+    /// Returns what to do about a tool that an API refuses.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
         let OfferedTool { tool, source, .. } = self.offers.get(index)?;
         let place = self.sources.get(*source)?.section.place();
@@ -253,7 +253,7 @@ impl Toolbox {
         ))
     }
 
-    /// From now on, neither the model nor the user gets this key.
+    /// Hides a key: from now on, neither the model nor the user gets this key.
     pub fn hide(&self, key: &Secret) {
         self.secrets.add_keys(std::slice::from_ref(key));
     }
@@ -310,7 +310,7 @@ impl Drop for Toolbox {
     }
 }
 
-/// From now on, a signal asks the servers to end, and those that remain are killed just before q ends.
+/// Lets a signal ask the servers to end, and those that remain are killed just before q ends.
 fn end_on_signal(groups: &ProcessGroups, interrupts: &Interrupts) {
     let first = groups.clone();
     interrupts.on_signal(ShutdownPhase::StopPrograms, move || first.terminate());

@@ -102,8 +102,8 @@ const ROWS: &[(ErrorClass, Clue)] = &[
     (ErrorClass::Transient, Judgement),
 ];
 
-/// What an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in the
-/// error counts. `asked` is what was in the request that it can do without, and `tools` are the names of its tools.
+/// Returns what an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in
+/// the error counts. `asked` is what was in the request that it can do without, and `tools` are the names of its tools.
 pub fn judge(
     error: &ServerError,
     status: Option<u16>,
@@ -126,8 +126,8 @@ pub fn judge(
     found.map_or(ErrorClass::Other, |(meaning, _)| *meaning)
 }
 
-/// The place of the tool whose definition a server refuses, if its error says which one: by its name, or by its place, such as
-/// `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
+/// Returns the place of the tool whose definition a server refuses, if its error says which one: by its name, or by its place,
+/// such as `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
 fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> Option<usize> {
     if !matches!(status, Some(400 | 422)) {
         return None;
@@ -153,7 +153,7 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
     named.filter(|_| is_about_definition)
 }
 
-/// The levels of effort that an error names next to the one that it refuses.
+/// Returns the levels of effort that an error names next to the one that it refuses.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
     let mut levels = words::LEVELS.to_vec();

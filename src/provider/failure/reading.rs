@@ -45,7 +45,7 @@ impl ServerError {
         }
     }
 
-    /// The server's message, and before it the field that the error is about, unless the message names that itself.
+    /// Returns the server's message, and before it the field that the error is about, unless the message names that itself.
     pub fn words(&self) -> String {
         let field = self.field.trim().trim_end_matches('.');
         let last = field.rsplit('.').next().unwrap_or_default();
@@ -150,7 +150,7 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
     error
 }
 
-/// What may be an error, in JSON that may have anything next to it; `None` if it is no JSON. Of a list, that is its first
+/// Returns what may be an error, in JSON that may have anything next to it; `None` if it is no JSON. Of a list, that is its first
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
     let read = |text: &str| serde_json::from_str(text).map(what_may_be_error);
@@ -169,8 +169,8 @@ fn what_may_be_error(mut json: &RawValue) -> Option<Value> {
     Some(Value::Object(fields.0))
 }
 
-/// The value of a field. If it is large, only the beginning of a text or of an error matters. That is cut before secrets are
-/// removed; where it ends within one, `redact` finds what is left of it, unless that is too short for a secret.
+/// Returns the value of a field. If it is large, only the beginning of a text or of an error matters. That is cut before secrets
+/// are removed; where it ends within one, `redact` finds what is left of it, unless that is too short for a secret.
 fn light_value(name: &str, json: &RawValue) -> Value {
     let json = json.get();
     if kept::weight(json) <= MAX_WEIGHT {
@@ -281,7 +281,7 @@ fn from_words(words: &str) -> Option<ServerError> {
     from_plain(words)
 }
 
-/// An error with this message, unless it is empty.
+/// Returns an error with this message, unless it is empty.
 fn from_plain(message: &str) -> Option<ServerError> {
     let message = on_one_line(message);
     if message.is_empty() {
@@ -318,7 +318,7 @@ fn from_fields(json: &Value) -> Option<ServerError> {
     Some(error)
 }
 
-/// The values of those of these fields that are there.
+/// Returns the values of those of these fields that are there.
 fn values<'j>(json: &'j Value, names: &'j [&str]) -> impl Iterator<Item = &'j Value> {
     names.iter().filter_map(|name| json.get(name))
 }
@@ -346,7 +346,7 @@ fn status(json: &Value) -> Option<u16> {
     numbers.find_map(|number| u16::try_from(number).ok())
 }
 
-/// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
+/// Returns the field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
 /// names on the path to it. Empty if there is none.
 fn refused_field(json: &Value) -> String {
     if let Some(name) = json["param"].as_str() {
@@ -356,7 +356,7 @@ fn refused_field(json: &Value) -> String {
     Vec::from_iter(names).join(".")
 }
 
-/// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction; or a number of
+/// Returns Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction; or a number of
 /// OpenRouter's.
 fn retry_delay(json: &Value) -> Option<Duration> {
     if let Some(seconds) = json["metadata"]["retry_after_seconds"].as_f64() {
@@ -378,7 +378,7 @@ fn from_text(body: &str) -> Option<ServerError> {
     from_plain(&beginning)
 }
 
-/// The title of an HTML page.
+/// Returns the title of an HTML page.
 pub fn title(page: &str) -> Option<String> {
     let begin = page.to_ascii_lowercase().find("<title")?;
     let (_, after) = page[begin..].split_once('>')?;

@@ -293,7 +293,7 @@ pub(super) fn has_name(text: &str, name: &str) -> bool {
     occurrences(text, name).next().is_some()
 }
 
-/// The text before and after a name, at each place where it is not a part of a longer one.
+/// Returns the text before and after a name, at each place where it is not a part of a longer one.
 fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let places = text.match_indices(name);
     let parts = places.map(move |(at, _)| (&text[..at], &text[at + name.len()..]));

@@ -52,7 +52,7 @@ struct WaitingSources {
 }
 
 impl AnswerPart {
-    /// A part with that many bytes, which have been taken.
+    /// Returns a part with that many bytes, which have been taken.
     pub fn of_length(length: usize) -> AnswerPart {
         AnswerPart {
             length_of_last_part: length,
@@ -60,7 +60,7 @@ impl AnswerPart {
         }
     }
 
-    /// A message begins. It is a paragraph of the answer, or commentary.
+    /// Begins a message. It is a paragraph of the answer, or commentary.
     pub fn begin_message(&mut self, is_commentary: bool) {
         self.commentary.is_coming = is_commentary;
         if !is_commentary {
@@ -136,7 +136,7 @@ impl AnswerPart {
         self.tail.last = last.or(self.tail.last);
     }
 
-    /// Nothing more will come, so what was held back belongs to the text.
+    /// Ends the answer: nothing more will come, so what was held back belongs to the text.
     pub fn close(&mut self) {
         let before = self.text.len();
         self.reasoning.end(&mut self.text);
@@ -149,7 +149,7 @@ impl AnswerPart {
         std::mem::take(&mut self.commentary.text)
     }
 
-    /// Where the last message begins in the text that has come, if it began there. To be called before the text is taken.
+    /// Returns where the last message begins in the text that has come, if it began there. To be called before the text is taken.
     pub fn take_part_begin(&mut self) -> Option<usize> {
         self.part_begin.take()
     }
@@ -189,7 +189,7 @@ impl AnswerPart {
         !self.says_something
     }
 
-    /// The last message of the answer. If it has only one, all that this reply has added to it.
+    /// Returns the last message of the answer. If it has only one, all that this reply has added to it.
     pub fn last_part<'a>(&self, answer: &'a str) -> &'a str {
         let begin = answer.len().saturating_sub(self.length_of_last_part);
         answer.get(begin..).unwrap_or(answer)

@@ -22,14 +22,14 @@ pub struct ReplyEnd {
     is_over: bool,
 }
 
-/// What is shown and saved of a word of the server's, which may be any text. It is cut after secrets are removed, so that no
-/// part of one stays.
+/// Returns what is shown and saved of a word of the server's, which may be any text. It is cut after secrets are removed, so that
+/// no part of one stays.
 pub fn shown_word(word: &str, secrets: &Secrets) -> String {
     beginning(&secret::redact(word, secrets), MAX_WORD)
 }
 
 impl ReplyEnd {
-    /// The provider says why the model has stopped. More may come: text, usage, the end. Another finish reason replaces only
+    /// Reads why the model has stopped. More may come: text, usage, the end. Another finish reason replaces only
     /// a normal end.
     pub fn read(&mut self, word: &str) {
         let finish = Finish::read(word);
@@ -38,41 +38,41 @@ impl ReplyEnd {
         }
     }
 
-    /// The provider continues the answer when it is asked to, and says so with this word.
+    /// Records a pause: the provider continues the answer when it is asked to, and says so with this word.
     pub fn pause(&mut self, word: &str) {
         if self.is_normal() {
             self.finish = Some(Finish::new(FinishKind::Paused, word));
         }
     }
 
-    /// The provider has blocked the prompt, so there is no answer, whatever it has said of one.
+    /// Records that the provider has blocked the prompt, so there is no answer, whatever it has said of one.
     pub fn block(&mut self, word: &str) {
         self.finish = Some(Finish::new(FinishKind::Blocked, word));
     }
 
-    /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
+    /// Records why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
     pub fn explain(&mut self, reason: &str) {
         if !reason.is_empty() {
             reason.clone_into(&mut self.reason);
         }
     }
 
-    /// A part of the answer comes. After a finish reason, still more may follow.
+    /// Records that a part of the answer comes. After a finish reason, still more may follow.
     pub fn go_on(&mut self) {
         self.more_after_finish |= self.finish.is_some();
     }
 
-    /// More will come, whatever the provider says of the end.
+    /// Records that more will come, whatever the provider says of the end.
     pub fn expect_more(&mut self) {
         self.more_after_finish = true;
     }
 
-    /// The last event has arrived.
+    /// Records that the last event has arrived.
     pub fn close(&mut self) {
         self.is_over = true;
     }
 
-    /// The model has called tools that q can run. Whatever the provider says, they have ended the reply.
+    /// Records that the model has called tools that q can run. Whatever the provider says, they have ended the reply.
     pub fn end_with_calls(&mut self) {
         if let Some(finish) = &mut self.finish
             && matches!(finish.kind, FinishKind::Other | FinishKind::Paused)
@@ -81,7 +81,7 @@ impl ReplyEnd {
         }
     }
 
-    /// The model has called tools, and none that q can run.
+    /// Records that the model has called tools, and none that q can run.
     pub fn end_with_unoffered_calls(&mut self) {
         if self.is_normal() {
             self.finish = Some(Finish::new(FinishKind::Other, UNOFFERED));
@@ -93,7 +93,7 @@ impl ReplyEnd {
         matches!(self.kind(), None | Some(FinishKind::Complete))
     }
 
-    /// The provider's word, if it has blocked the answer, or the rest of it.
+    /// Returns the provider's word, if it has blocked the answer, or the rest of it.
     pub fn blocked(&self) -> Option<&str> {
         let finish = self.finish.as_ref()?;
         (finish.kind == FinishKind::Blocked).then_some(&*finish.word)
@@ -103,12 +103,12 @@ impl ReplyEnd {
         self.finish.as_ref().map(|finish| finish.kind)
     }
 
-    /// How the answer ended, if the provider has said so.
+    /// Returns how the answer ended, if the provider has said so.
     pub fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
 
-    /// The provider's word for an answer that is or may be incomplete, or that was blocked.
+    /// Returns the provider's word for an answer that is or may be incomplete, or that was blocked.
     pub fn incomplete_reason(&self) -> Option<&str> {
         let finish = self.finish.as_ref()?;
         match finish.kind {
@@ -145,7 +145,7 @@ impl ReplyEnd {
         self.kind() == Some(FinishKind::Paused)
     }
 
-    /// Why the answer ended so, in words that can be shown, after a colon; empty if nobody has said it.
+    /// Returns why the answer ended so, in words that can be shown, after a colon; empty if nobody has said it.
     pub fn shown_reason(&self) -> String {
         match self.reason.trim() {
             "" => String::new(),

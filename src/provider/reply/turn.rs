@@ -28,7 +28,7 @@ pub struct ModelTurn {
 }
 
 impl ModelTurn {
-    /// An empty turn. Calls count only if tools were offered.
+    /// Returns an empty turn. Calls count only if tools were offered.
     pub fn new(offers_tools: bool) -> ModelTurn {
         ModelTurn {
             offers_tools,
@@ -36,7 +36,7 @@ impl ModelTurn {
         }
     }
 
-    /// It follows the turns in a request.
+    /// Follows the turns in a request.
     pub fn follow(&mut self, request: &Request) {
         self.calls = Calls::after(request.calls_before);
         self.budget = request.budget;
@@ -88,8 +88,8 @@ impl ModelTurn {
         self.items.get_mut(&place)
     }
 
-    /// The same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead` is
-    /// in their place: the tool does not run with them.
+    /// Returns the same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead`
+    /// is in their place: the tool does not run with them.
     pub fn keep_call(
         &mut self,
         index: Option<u64>,
@@ -112,7 +112,7 @@ impl ModelTurn {
         self.calls.finish();
     }
 
-    /// The calls that the model asks for, in order. Each has an id.
+    /// Returns the calls that the model asks for, in order. Each has an id.
     pub fn calls(&self) -> &[ToolCall] {
         self.calls.list()
     }
@@ -125,7 +125,7 @@ impl ModelTurn {
         }
     }
 
-    /// What the API wants back.
+    /// Returns what the API wants back.
     pub fn echo(&self) -> Echo {
         if self.fields.is_empty() {
             Echo::Items(self.items.values().cloned().collect())

@@ -37,7 +37,7 @@ const MANY: u64 = 2_000;
 /// The keywords of a schema that is being made.
 pub type Keywords = Map<String, Value>;
 
-/// The value of a keyword that has no schemas, if it is one that it may have. Other keywords may have any.
+/// Returns the value of a keyword that has no schemas, if it is one that it may have. Other keywords may have any.
 pub fn checked(name: &str, value: &Value) -> Option<Value> {
     let is_valid = match name {
         "type" => return types(value),
@@ -64,14 +64,14 @@ pub fn checked(name: &str, value: &Value) -> Option<Value> {
     is_valid.then(|| value.clone())
 }
 
-/// Values, each only once.
+/// Returns values, each only once.
 pub fn without_twins(mut values: Vec<Value>) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     values.retain(|value| seen.insert(value.to_string()));
     values
 }
 
-/// The types that JSON Schema knows. Some servers write them in capitals, and some have `any` among them.
+/// Returns the types that JSON Schema knows. Some servers write them in capitals, and some have `any` among them.
 pub fn types(value: &Value) -> Option<Value> {
     let known = |kind: &Value| {
         let name = kind.as_str()?.to_ascii_lowercase();
@@ -95,7 +95,7 @@ pub fn types(value: &Value) -> Option<Value> {
     }
 }
 
-/// A value, if it is a number.
+/// Returns a value, if it is a number.
 pub fn number(value: &Value) -> Option<Value> {
     value.is_number().then(|| value.clone())
 }
@@ -127,7 +127,7 @@ pub fn complete(schema: &mut Keywords) {
     }
 }
 
-/// The type that other keywords show.
+/// Returns the type that other keywords show.
 fn type_by_keywords(schema: &Keywords) -> Option<&'static str> {
     let constant = schema.get("const").map(std::slice::from_ref);
     let values = schema

@@ -169,7 +169,7 @@ impl Transport for HttpConnection {
         Ok(has_arrived)
     }
 
-    /// The library asks when a response has been read, and again before the next request.
+    /// Whether the connection is open. The library asks when a response has been read, and again before the next request.
     fn is_open(&mut self) -> bool {
         lock(&self.state).was_idle = true;
         self.transport.is_open()

@@ -191,7 +191,7 @@ fn io_failure(error: &io::Error) -> TransportError {
     }
 }
 
-/// What a server says, after its status if there is one: `404 Not Found: no such page`.
+/// Returns what a server says, after its status if there is one: `404 Not Found: no such page`.
 pub fn with_status(status: Option<u16>, says: &str) -> String {
     let Some(status) = status else {
         return says.to_owned();

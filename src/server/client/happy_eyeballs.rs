@@ -53,7 +53,7 @@ impl<In: Transport> Connector<In> for HappyEyeballs {
     }
 }
 
-/// The addresses with both families in turn, beginning with that of the first (section 4).
+/// Returns the addresses with both families in turn, beginning with that of the first (section 4).
 fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else {
         return Vec::new();
@@ -105,7 +105,7 @@ fn first_to_connect<C: Send + 'static>(
     }
 }
 
-/// What connecting needs, without a proxy.
+/// Returns what connecting needs, without a proxy.
 pub fn details<'a>(
     uri: &'a Uri,
     config: &'a Config,

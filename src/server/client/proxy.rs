@@ -50,7 +50,7 @@ impl NamedProxy {
     }
 }
 
-/// The first of these variables that is set, with its value.
+/// Returns the first of these variables that is set, with its value.
 fn first_set<const N: usize>(
     names: [&'static str; N],
     environment: &Environment,

@@ -24,7 +24,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a header; empty if there is none, or if it is not text.
+    /// Returns the value of a header; empty if there is none, or if it is not text.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).map(HeaderValue::to_str);
         value.and_then(Result::ok).unwrap_or_default()
@@ -34,14 +34,14 @@ impl Response {
         self.header("content-type")
     }
 
-    /// How the body is compressed, if it is.
+    /// Returns how the body is compressed, if it is.
     pub(super) fn compression(&self) -> Option<&str> {
         let coding = self.header("content-encoding").trim();
         let is_plain = coding.is_empty() || coding.eq_ignore_ascii_case("identity");
         (!is_plain).then_some(coding)
     }
 
-    /// The content type in lowercase, without its parameters.
+    /// Returns the content type in lowercase, without its parameters.
     pub fn media_type(&self) -> String {
         let media_type = self.content_type().split(';').next();
         media_type.unwrap_or_default().trim().to_ascii_lowercase()

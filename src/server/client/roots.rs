@@ -29,12 +29,12 @@ impl TrustedRoots {
         TrustedRoots { first, all: None }
     }
 
-    /// Mozilla's, which come with the program.
+    /// Returns Mozilla's, which come with the program.
     pub fn built_in() -> TrustedRoots {
         TrustedRoots::only(RootCerts::WebPki)
     }
 
-    /// All of the system's, if they have been read.
+    /// Returns all of the system's, if they have been read.
     pub fn all(&self) -> Option<&RootCerts> {
         self.all.as_ref()?.get()
     }

@@ -76,7 +76,7 @@ impl Transport for Socket {
         &mut self.buffers
     }
 
-    /// A server that closes the connection may have said why, so that is read before this counts as a failure.
+    /// Returns a server that closes the connection may have said why, so that is read before this counts as a failure.
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         if self.send_failure.is_some() {
             return Ok(());
@@ -124,7 +124,7 @@ impl Transport for Socket {
     }
 }
 
-/// How long a call may take; `None` is no limit.
+/// Returns how long a call may take; `None` is no limit.
 fn duration_of(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
     match timeout.not_zero() {
         Some(limit) => Ok(Some(*limit)),

@@ -14,7 +14,7 @@ const LIMITS: [(&str, &str); 2] = [
     ("certificate is not valid before ", "is not valid before"),
 ];
 
-/// The reason for the user, and advice if there is any.
+/// Returns the reason for the user, and advice if there is any.
 pub fn explain(reason: &str) -> (String, Option<String>) {
     if let Some((message, clock)) = about_dates(reason) {
         let advice = format!("this machine's clock says {clock}: if that is wrong, set it");
@@ -32,7 +32,7 @@ pub fn explain(reason: &str) -> (String, Option<String>) {
     (format!("TLS: {reason}"), Some(advice.to_owned()))
 }
 
-/// The message, and the date of this machine's clock, where the certificate is not valid at this time.
+/// Returns the message, and the date of this machine's clock, where the certificate is not valid at this time.
 fn about_dates(reason: &str) -> Option<(String, String)> {
     let clock = date_after(reason, CLOCK)?;
     for (words, limit) in LIMITS {
@@ -44,7 +44,7 @@ fn about_dates(reason: &str) -> Option<(String, String)> {
     None
 }
 
-/// The day of the moment that follows these words, in seconds since 1970.
+/// Returns the day of the moment that follows these words, in seconds since 1970.
 fn date_after(reason: &str, words: &str) -> Option<String> {
     let (_, rest) = reason.split_once(words)?;
     let end = rest.find(|character: char| !character.is_ascii_digit());
