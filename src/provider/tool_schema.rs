@@ -262,26 +262,12 @@ impl<'c> SchemaBuilder<'c> {
             "$schema" | "$id" | "$comment" | "$anchor" | "$defs" | "definitions"
             | "additionalItems" => None,
             "properties" | "patternProperties" | "dependentSchemas" => {
-                let mut properties = Keywords::new();
-                for (own_name, property) in value.as_object()? {
-                    // A property that is false must be missing.
-                    if property != &Value::Bool(false) {
-                        properties.insert(own_name.clone(), self.part(property, below));
-                    }
-                }
-                Some(properties.into())
+                Some(self.properties(value.as_object()?, below))
             }
-            // In older drafts, a list has a schema for each of the first items.
-            "items" if value.is_array() => {
-                let items = value.as_array()?.iter();
-                let items = Vec::from_iter(items.map(|item| self.part(item, below)));
-                let mut items = without_twins(items);
-                match items.len() {
-                    0 | 1 => Some(items.pop().unwrap_or(json!({}))),
-                    _ => Some(json!({"anyOf": items})),
-                }
-            }
-            "items" => Some(self.part(value, below)),
+            "items" => Some(match value {
+                Value::Array(first) => self.one_of_items(first, below),
+                _ => self.part(value, below),
+            }),
             "prefixItems" => {
                 let list = value.as_array()?.iter();
                 let list = Vec::from_iter(list.map(|item| self.part(item, below)));
@@ -307,6 +293,28 @@ impl<'c> SchemaBuilder<'c> {
             "minimum" if fields.get("exclusiveMinimum") == Some(&Value::Bool(true)) => None,
             "maximum" if fields.get("exclusiveMaximum") == Some(&Value::Bool(true)) => None,
             _ => checked(name, value),
+        }
+    }
+
+    /// Completes the schemas of properties.
+    fn properties(&mut self, schemas: &'c Keywords, depth: usize) -> Value {
+        let mut properties = Keywords::new();
+        for (name, property) in schemas {
+            // A property that is false must be missing.
+            if property != &Value::Bool(false) {
+                properties.insert(name.clone(), self.part(property, depth));
+            }
+        }
+        properties.into()
+    }
+
+    /// Makes one schema for all items of those that each of the first items has in older drafts.
+    fn one_of_items(&mut self, first: &'c [Value], depth: usize) -> Value {
+        let items = Vec::from_iter(first.iter().map(|item| self.part(item, depth)));
+        let mut items = without_twins(items);
+        match items.len() {
+            0 | 1 => items.pop().unwrap_or(json!({})),
+            _ => json!({"anyOf": items}),
         }
     }
 

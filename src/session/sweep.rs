@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::directory::{self, StateDirectory};
@@ -106,6 +106,15 @@ fn sweep(
     let mut old = Vec::from_iter(old);
     // They may lead nowhere once the others are removed.
     old.append(&mut links);
+    remove_old(directory, &old, is_old)
+}
+
+/// Removes files that are still old once the lock is held, a few at a time, so that no other q waits long.
+fn remove_old(
+    directory: &StateDirectory,
+    old: &[PathBuf],
+    is_old: impl Fn(&Path) -> bool,
+) -> io::Result<()> {
     for part in old.chunks(AT_ONCE) {
         let _lock = lock::acquire(&[&directory.sessions], &|waited| {
             waited >= SWEEP_LOCK_TIMEOUT

@@ -88,7 +88,8 @@ impl ListSplitter {
                 if !value.read(rest) {
                     return None;
                 }
-                let text = self.value.take().unwrap_or_default().text;
+                let text = std::mem::take(&mut value.text);
+                self.value = None;
                 let event = self.end_value(text);
                 if event.is_some() {
                     return event;
@@ -146,9 +147,14 @@ impl ListSplitter {
 
     /// Begins a value with this character, which is read together with the rest of it.
     fn begin_value(&mut self, first: char) -> Option<ListEvent> {
+        let part = match first {
+            '"' | '[' | '{' => ValuePart::Structure,
+            _ => ValuePart::Scalar,
+        };
         self.value = Some(OpenValue {
-            is_scalar: !matches!(first, '"' | '[' | '{'),
-            ..OpenValue::default()
+            text: String::new(),
+            part,
+            depth: 0,
         });
         None
     }
@@ -186,15 +192,24 @@ fn begins_value(first: char) -> bool {
 }
 
 /// A value whose end has not come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct OpenValue {
     text: String,
-    /// Whether it is a number or a word, which ends where something else begins.
-    is_scalar: bool,
+    part: ValuePart,
     /// How many lists and objects are open.
     depth: usize,
-    in_string: bool,
-    after_backslash: bool,
+}
+
+/// The part of a value that is read next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ValuePart {
+    /// A number or a word, which ends where something else begins.
+    Scalar,
+    /// Anything outside of strings, from the first byte on.
+    Structure,
+    String,
+    /// The byte after a backslash in a string.
+    Escaped,
 }
 
 impl OpenValue {
@@ -203,11 +218,12 @@ impl OpenValue {
         let mut end = None;
         for (at, byte) in rest.bytes().enumerate() {
             // These bytes are characters of their own, so the text can be split at them.
-            if self.is_scalar && matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') {
+            let is_scalar = self.part == ValuePart::Scalar;
+            if is_scalar && matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') {
                 end = Some(at);
                 break;
             }
-            if !self.is_scalar && self.ends_with(byte) {
+            if !is_scalar && self.ends_with(byte) {
                 end = Some(at + 1);
                 break;
             }
@@ -220,23 +236,20 @@ impl OpenValue {
 
     /// Reads a byte of a string, list or object. Returns whether it is the last one.
     fn ends_with(&mut self, byte: u8) -> bool {
-        if self.after_backslash {
-            self.after_backslash = false;
-            return false;
-        }
-        match byte {
-            b'\\' if self.in_string => self.after_backslash = true,
-            b'"' => {
-                self.in_string = !self.in_string;
-                return !self.in_string && self.depth == 0;
+        match (self.part, byte) {
+            (ValuePart::Escaped, _) => self.part = ValuePart::String,
+            (ValuePart::String, b'\\') => self.part = ValuePart::Escaped,
+            (ValuePart::String, b'"') => {
+                self.part = ValuePart::Structure;
+                return self.depth == 0;
             }
-            _ if self.in_string => {}
-            b'[' | b'{' => self.depth += 1,
-            b']' | b'}' => {
+            (ValuePart::Structure, b'"') => self.part = ValuePart::String,
+            (ValuePart::Structure, b'[' | b'{') => self.depth += 1,
+            (ValuePart::Structure, b']' | b'}') => {
                 self.depth -= 1;
                 return self.depth == 0;
             }
-            _ => {}
+            (ValuePart::Scalar | ValuePart::Structure | ValuePart::String, _) => {}
         }
         false
     }

@@ -177,27 +177,10 @@ fn rules(
     // A device that root makes would lead around all of this.
     let writes = all & !(AccessFs::IoctlDev | AccessFs::MakeChar | AccessFs::MakeBlock);
     let of_program = AccessFs::ReadFile | AccessFs::Execute;
-    let mut found = Vec::new();
-    for path in PROGRAMS.iter().chain(SETTINGS) {
-        found.push((path, reads));
-    }
-    for path in FACTS {
-        found.push((path, reads & !AccessFs::Execute));
-    }
-    found.push((&"/dev/null", AccessFs::ReadFile | AccessFs::WriteFile));
-    let mut allow = |path: &Path, file: BorrowedFd, access| {
-        let mut access: BitFlags<AccessFs> = access;
-        if !path.is_dir() {
-            access &= AccessFs::from_file(NEEDED);
-        }
-        let added = (&mut rules).add_rule(PathBeneath::new(file, access));
-        added.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok::<_, String>(())
-    };
-    for (path, access) in found {
+    for (path, access) in access_of_all() {
         let path = Path::new(path);
         if let Ok(file) = PathFd::new(path) {
-            allow(path, file.as_fd(), access)?;
+            allow(&mut rules, path, file.as_fd(), access)?;
         }
     }
     for (path, access) in [
@@ -208,16 +191,45 @@ fn rules(
     .flatten()
     {
         let file = PathFd::new(path).map_err(|error| error.to_string())?;
-        allow(path, file.as_fd(), access)?;
+        allow(&mut rules, path, file.as_fd(), access)?;
     }
     for (paths, access) in [(&bounds.read, reads), (&bounds.write, writes)] {
         for path in paths {
             let file = open_without_links(&path.real)
                 .map_err(|reason| format!("{}: {reason}", path.written.display()))?;
-            allow(&path.real, file.as_fd(), access)?;
+            allow(&mut rules, &path.real, file.as_fd(), access)?;
         }
     }
     Ok(rules)
+}
+
+/// Returns the places that every confined program reaches, as far as they exist, with the access to each.
+fn access_of_all() -> Vec<(&'static str, BitFlags<AccessFs>)> {
+    let reads = AccessFs::from_read(NEEDED);
+    let mut places = Vec::new();
+    for path in PROGRAMS.iter().chain(SETTINGS) {
+        places.push((*path, reads));
+    }
+    for path in FACTS {
+        places.push((*path, reads & !AccessFs::Execute));
+    }
+    places.push(("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile));
+    places
+}
+
+/// Adds a rule for a place, which `file` has open.
+fn allow(
+    rules: &mut RulesetCreated,
+    path: &Path,
+    file: BorrowedFd,
+    mut access: BitFlags<AccessFs>,
+) -> Result<(), String> {
+    if !path.is_dir() {
+        access &= AccessFs::from_file(NEEDED);
+    }
+    let added = rules.add_rule(PathBeneath::new(file, access));
+    added.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(())
 }
 
 /// Opens the place of a path in which no part may be a link. It had none when q started: an earlier call may have put one there.
