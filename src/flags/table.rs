@@ -328,7 +328,7 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(&[Ask], |a| &mut a.lines),
         help: "with --schema: print each list item as it arrives",
         doc: "With a --schema that has a list: print each item as JSON on a line of its own, as soon as it is complete and fits the \
-              schema. See FILES AND SHAPES.",
+              schema. See STRUCTURED OUTPUT.",
     },
     Flag {
         names: "--is",

@@ -297,6 +297,49 @@ mod tests {
     }
 
     #[test]
+    fn every_reference_leads_to_a_heading_or_a_setting() {
+        let mut headings = Vec::new();
+        for block in blocks() {
+            if let ManualBlock::Heading(name) | ManualBlock::Subheading(name) = block {
+                headings.push(name);
+            }
+        }
+        let is_heading = |text: &str| {
+            headings.iter().any(|name| {
+                text.strip_prefix(&**name).is_some_and(|rest| {
+                    let rest = rest.trim_start_matches(' ');
+                    !rest.starts_with(|first: char| first.is_ascii_uppercase())
+                })
+            })
+        };
+        let manual = help().split_whitespace().collect::<Vec<_>>().join(" ");
+        for lead in ["see ", "See ", " under "] {
+            for (_, rest) in manual
+                .match_indices(lead)
+                .map(|(at, _)| manual.split_at(at + lead.len()))
+            {
+                let is_name = rest.starts_with(|first: char| first.is_ascii_uppercase());
+                let shown: String = rest.chars().take(40).collect();
+                assert!(!is_name || is_heading(rest), "{lead}{shown}");
+            }
+        }
+        for rest in manual.split("(see ").skip(1) {
+            let word = rest.split(')').next().unwrap_or_default();
+            let is_setting = SETTINGS.iter().any(|row| row.key == word);
+            assert!(is_setting || is_heading(word), "{word}");
+        }
+        let readme = include_str!("../../README.md");
+        let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut places: Vec<&str> = readme.split(" in `man q`").collect();
+        places.pop();
+        for before in places {
+            let is_right = headings.iter().any(|name| before.ends_with(&**name));
+            let shown = before.rsplit(['.', '(', ':']).next();
+            assert!(is_right, "{shown:?} is no heading of the manual");
+        }
+    }
+
+    #[test]
     fn the_man_page_prints_what_the_help_prints() {
         let page = man();
         assert!(
