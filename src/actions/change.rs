@@ -50,7 +50,7 @@ fn print_done(
 }
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed. The advice names the one
-/// that it means.
+/// that it means now, and what to type for it.
 fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
     let which = context.which()?;
     let ConversationRef::Number(number) = which else {
@@ -60,7 +60,9 @@ fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
     let error = Error::usage(message);
     let found = store::find(context.directory()?, which, Purpose::Look);
     Err(match found {
-        Ok(handle) => error.advise(said_of_number(*number, &handle)),
+        Ok(handle) => error
+            .advise(said_of_number(*number, &handle))
+            .advise_also(format!("for that one: q {action}{}", handle.which.option())),
         Err(_) => error,
     })
 }

@@ -412,7 +412,11 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
         text += &format!("{}\n", cut(&line, size.columns, charset).trim_end());
     }
     if has_more {
-        text += &format!("  {} more\n", files - rows.len());
+        let line = format!(
+            "  {} more; in a pipe, --list prints all",
+            files - rows.len()
+        );
+        text += &format!("{}\n", cut(&line, size.columns, charset).trim_end());
     }
     text
 }
