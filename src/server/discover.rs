@@ -41,7 +41,7 @@ pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<T
 /// Returns the error if the provider or the model is not named, and nobody may be asked.
 pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     let message = format!("cached = only sends no requests, and no {what} is named");
-    Error::settings(message).advise(format!("{names} names one"))
+    Error::settings(message).advise(format!("name one with {names}"))
 }
 
 /// Asks the local servers, and chooses the first that answers in time.

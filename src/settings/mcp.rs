@@ -58,7 +58,7 @@ pub fn read_shared(
 ) -> Result<Vec<ToolServer>, String> {
     // What it has outside of strings becomes blanks, so that places in it stay the same.
     if json_strip_comments::strip(&mut text).is_err() {
-        return Err("a slash stands outside of strings and comments".to_owned());
+        return Err("a slash is outside of strings and comments".to_owned());
     }
     let text = text.trim_start_matches('\u{feff}');
     let mut listed: BTreeMap<String, Vec<SharedServer>> = BTreeMap::new();
@@ -602,7 +602,7 @@ mod tests {
             EOF | {
             EOF | /*
             EOF | {"mcpServers": {} /*
-            a slash stands outside | {"mcpServers": {} / }
+            a slash is outside | {"mcpServers": {} / }
             at line 1 column 19 | {"mcpServers": {},, }
             must be a JSON object | "hunter2"
             must be a JSON object | []

@@ -147,12 +147,12 @@ pub fn adds_one(kind: &str, file: &Path) -> String {
         return NO_PLACE.to_owned();
     }
     let file = file.display();
-    let beside = if kind == "roles" {
-        ", or a file roles/NAME.md beside it"
+    let or_file = if kind == "roles" {
+        ", or a file roles/NAME.md next to it"
     } else {
         ""
     };
-    format!("a section [{kind}.NAME] in {file} adds one{beside}")
+    format!("a section [{kind}.NAME] in {file} adds one{or_file}")
 }
 
 /// Returns advice where there is no tool at all.

@@ -71,7 +71,7 @@ impl Display for ItemFault {
             ItemFault::Repeated(name) => write!(formatter, "the answer has “{name}” twice"),
             ItemFault::Changed(count) => write!(
                 formatter,
-                "the model has begun its list anew, and not with the items that were printed ({count})"
+                "the model has begun its list again, and not with the items that were printed ({count})"
             ),
         }
     }
