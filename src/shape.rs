@@ -121,6 +121,7 @@ impl Shape {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
         let value = parse_answer(text).map_err(|error| Misfit::Differs(not_json(error)))?;
+        json::check_names(text).map_err(|error| Misfit::Differs(error.to_string()))?;
         compare(&value, &self.schema, MAX_STEPS)?;
         Ok(text)
     }

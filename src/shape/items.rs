@@ -151,10 +151,12 @@ impl ItemReader {
         let Ok(item) = parse_answer(&json) else {
             return self.broken();
         };
+        let misfit = |misfit| ItemFault::Misfit(self.items.count + 1, misfit);
+        json::check_names(&json).map_err(|error| misfit(Misfit::Differs(error.to_string())))?;
         let mut comparison = Comparison::new(&self.schema, self.steps);
         let compared = comparison.check_item(&self.place, self.items.count, &item);
         self.steps = comparison.steps_left();
-        compared.map_err(|misfit| ItemFault::Misfit(self.items.count + 1, misfit))?;
+        compared.map_err(misfit)?;
         Ok(Some(json::into_compact(json)))
     }
 

@@ -1,7 +1,14 @@
 //! Parses JSON from elsewhere within bounds: values take up to a hundred times the memory of their text (pure).
 
-use serde::de::{DeserializeOwned, Error};
+use std::collections::HashSet;
+use std::fmt::{self, Formatter};
+
+use serde::de::{
+    Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Result;
+
+use super::one_line::beginning;
 
 /// The most memory, by an estimate, that the values of one JSON text may take.
 pub const MAX_WEIGHT: usize = 12_000_000;
@@ -32,6 +39,74 @@ pub fn check_weight(json: &str, limit: usize) -> Result<()> {
         return Err(too_many_values());
     }
     Ok(())
+}
+
+/// The most characters of a field's name in an error.
+const MAX_NAME: usize = 100;
+
+/// Checks that no object in JSON has a field twice. Programs differ in which of the two they read, so nobody can say what such
+/// an object means.
+pub fn check_names(json: &str) -> Result<()> {
+    serde_json::from_str::<UniqueNames>(json).map(|_| ())
+}
+
+/// A value in which no object has a field twice.
+struct UniqueNames;
+
+impl<'de> Deserialize<'de> for UniqueNames {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> std::result::Result<Self, D::Error> {
+        value.deserialize_any(UniqueNames)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueNames {
+    type Value = UniqueNames;
+
+    fn expecting(&self, formatter: &mut Formatter) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Self, A::Error> {
+        while list.next_element::<UniqueNames>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> std::result::Result<Self, A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = object.next_key::<String>()? {
+            if names.contains(&name) {
+                let name = beginning(&name, MAX_NAME);
+                return Err(Error::custom(format!("it has “{name}” twice")));
+            }
+            names.insert(name);
+            object.next_value::<UniqueNames>()?;
+        }
+        Ok(self)
+    }
 }
 
 /// Returns the error for JSON whose values would take too much memory.
@@ -138,6 +213,30 @@ mod tests {
         ] {
             let shown = &json[..20.min(json.len())];
             assert_eq!(parse::<Value>(&json).is_ok(), is_parsed, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_found_wherever_it_is() {
+        for (json, name) in [
+            (r#"{"a":1,"a":1}"#, "a"),
+            (r#"{"a":1,"\u0061":2}"#, "a"),
+            (r#"[0,{"x":{"b":[{"c":1e999,"c":null}]}}]"#, "c"),
+            (r#"{"a":"","b":{"a":1},"b":0}"#, "b"),
+            (r#"{"":1,"":1}"#, ""),
+        ] {
+            let error = check_names(json).expect_err(json).to_string();
+            assert!(
+                error.starts_with(&format!("it has “{name}” twice at line 1")),
+                "{error}"
+            );
+        }
+        for json in [
+            r#"{"a":{"a":[{"a":1},{"a":-2.5e400}]},"A":true,"a ":null,"b":"{\"a\":1,\"a\":1}"}"#,
+            "[1,1,\"a\",\"a\"]",
+            "18446744073709551616",
+        ] {
+            assert!(check_names(json).is_ok(), "{json}");
         }
     }
 
