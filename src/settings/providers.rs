@@ -14,6 +14,9 @@ use crate::provider::table::{self, OPENAI_LIKE, ProviderRow};
 use crate::secret::Secret;
 use crate::server_url::ServerUrl;
 
+/// The host that Ollama reaches over TLS where `OLLAMA_HOST` names no scheme.
+const OLLAMA_CLOUD: &str = "ollama.com";
+
 /// A server that can be asked.
 #[derive(Debug, Clone)]
 pub struct Provider {
@@ -143,27 +146,42 @@ fn filled(
     Ok(filled)
 }
 
-/// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, and the address of all interfaces is
-/// this machine's (Ollama, envconfig/config.go).
+/// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, an IPv6 address needs no brackets, and the address
+/// of all interfaces is this machine's (Ollama, envconfig/config.go). A user and password are sent to the server.
 fn ollama_host(text: &str) -> Result<ServerUrl, String> {
     let text = text.trim().trim_matches(['"', '\'']);
     let (scheme, rest, default_port) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme, rest, ""),
+        None if text == OLLAMA_CLOUD => ("https", text, ""),
         // Ollama's own port is the default only without a scheme.
         None => ("http", text, ":11434"),
     };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // The last colon in brackets is a part of an IPv6 address.
-    let colon = authority.rfind(':').filter(|_| !authority.ends_with(']'));
-    let (name, port) = authority.split_at(colon.unwrap_or(authority.len()));
+    let (login, server) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let (name, port) = name_and_port(server);
     let port = if port.is_empty() { default_port } else { port };
     let host = match name {
-        "" | "0.0.0.0" => "127.0.0.1",
-        "[::]" => "[::1]",
-        name => name,
+        "" | "0.0.0.0" => "127.0.0.1".to_owned(),
+        "[::]" | "::" => "[::1]".to_owned(),
+        name if is_bare_ipv6(name) => format!("[{name}]"),
+        name => name.to_owned(),
     };
     let path = path.trim_end_matches('/');
-    ServerUrl::parse(&format!("{scheme}://{host}{port}{path}/v1"))
+    ServerUrl::parse(&format!("{scheme}://{login}{host}{port}{path}/v1"))
+}
+
+/// A server's name or IP address, and its port with the colon, if there is one.
+fn name_and_port(server: &str) -> (&str, &str) {
+    let is_address = server.ends_with(']') || is_bare_ipv6(server);
+    // The last colon of an IPv6 address is a part of it.
+    let colon = server.rfind(':').filter(|_| !is_address);
+    server.split_at(colon.unwrap_or(server.len()))
+}
+
+/// Whether this can only be an IPv6 address without brackets: a name and its port have one colon.
+fn is_bare_ipv6(server: &str) -> bool {
+    let is_of_address = |char: char| char.is_ascii_hexdigit() || ":.".contains(char);
+    server.matches(':').count() > 1 && server.chars().all(is_of_address)
 }
 
 impl Provider {
@@ -289,15 +307,34 @@ mod tests {
             http://0.0.0.0:5000/ | http://127.0.0.1:5000/v1
             [::]:5000 | http://[::1]:5000/v1
             [::1] | http://[::1]:11434/v1
+            [::1]:5000 | http://[::1]:5000/v1
+            ::1 | http://[::1]:11434/v1
+            :: | http://[::1]:11434/v1
+            fe80::7/ollama | http://[fe80::7]:11434/ollama/v1
+            http://:: | http://[::1]/v1
+            me:secret@box | http://box:11434/v1
+            me:secret@box:8000 | http://box:8000/v1
+            me:se:cr@et@box/ollama | http://box:11434/ollama/v1
+            me@0.0.0.0 | http://127.0.0.1:11434/v1
+            me:secret@[::]:5000 | http://[::1]:5000/v1
+            me:secret@ | http://127.0.0.1:11434/v1
+            https://me:secret@box | https://box/v1
+            http://me:secret@0.0.0.0:5000 | http://127.0.0.1:5000/v1
+            ollama.com | https://ollama.com/v1
             https://box.example | https://box.example/v1
             http://box.example/ollama/ | http://box.example/ollama/v1
             ftp://box | OLLAMA_HOST is not a URL: it must begin with http:// or https://
+            box:80:90 | OLLAMA_HOST is not a URL
             bo x | OLLAMA_HOST is not a URL
         "##;
         for [text, address] in rows(table) {
             let found = address_of("ollama", &[("OLLAMA_HOST", text)]);
-            assert!(found == address || text == "bo x", "{text}: {found}");
-            assert!(found.starts_with(address), "{text}: {found}");
+            let is_as_expected = if address.ends_with("is not a URL") {
+                found.starts_with(address)
+            } else {
+                found == address
+            };
+            assert!(is_as_expected, "{text}: {found}");
         }
     }
 }
