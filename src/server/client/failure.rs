@@ -96,17 +96,21 @@ impl TransportError {
 
     /// Describes why there is no response, or no more of it.
     pub fn of_connection(error: ureq::Error, proxy: Option<&NamedProxy>) -> TransportError {
-        let Some(NamedProxy {
-            variable, proxy, ..
-        }) = proxy
-        else {
+        let Some(named) = proxy else {
             return describe(error);
         };
         let mut failure = match error {
             ureq::Error::ConnectProxyFailed(reason) => refused_by_proxy(&reason),
             other => describe(other),
         };
-        let (host, port) = (proxy.host(), proxy.port());
+        let variable = named.variable;
+        if named.is_https && failure.error.message.contains(tls::NO_TLS) {
+            // The connection to the proxy comes first. The server's own URL must not lose its TLS.
+            let advice =
+                format!("if the proxy has no TLS, begin its URL in {variable} with http://");
+            failure.advice = Some(advice);
+        }
+        let (host, port) = (named.proxy.host(), named.proxy.port());
         failure.error.message +=
             &format!(" (through the proxy {host}:{port}, which {variable} names)");
         failure

@@ -14,6 +14,8 @@ pub struct NamedProxy {
     /// The variable that names it.
     pub variable: &'static str,
     pub proxy: Proxy,
+    /// Whether the connection to the proxy itself is encrypted.
+    pub is_https: bool,
     /// Its user and password, which must not be shown.
     pub secrets: Vec<Secret>,
 }
@@ -36,18 +38,26 @@ impl NamedProxy {
         let Some((variable, value)) = first_set(names, environment) else {
             return Ok(None);
         };
-        match Proxy::new(&value) {
-            Ok(proxy) => Ok(Some(NamedProxy {
+        let value = value.trim();
+        match Proxy::new(value) {
+            Ok(proxy) if has_valid_port(value) => Ok(Some(NamedProxy {
                 variable,
                 proxy,
-                secrets: secret::of_proxy(&value),
+                is_https: value.to_ascii_lowercase().starts_with("https:"),
+                secrets: secret::of_proxy(value),
             })),
-            Err(_) => Err(
+            _ => Err(
                 Error::settings(format!("{variable} is not the URL of a proxy"))
                     .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080"),
             ),
         }
     }
+}
+
+/// Whether the URL of a proxy has no port or one that exists. In place of another the library takes the usual one.
+fn has_valid_port(url: &str) -> bool {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    ServerUrl::parse(&format!("http://{rest}")).is_ok()
 }
 
 /// Returns the first of these variables that is set, with its value.

@@ -5,6 +5,9 @@ use time::OffsetDateTime;
 /// The library's name for an authority that it does not know.
 pub const UNKNOWN_ISSUER: &str = "UnknownIssuer";
 
+/// The library's name for bytes that are not TLS.
+pub const NO_TLS: &str = "InvalidContentType";
+
 /// The library's words before the time that it has compared with.
 const CLOCK: &str = "verification time ";
 
@@ -24,7 +27,7 @@ pub fn explain(reason: &str) -> (String, Option<String>) {
         "if the certificate is your company's or your own, name its CA certificate in SSL_CERT_FILE"
     } else if reason.contains("CaUsedAsEndEntity") {
         "the server sent a CA certificate; a self-signed server certificate needs basicConstraints=CA:FALSE"
-    } else if reason.contains("InvalidContentType") {
+    } else if reason.contains(NO_TLS) {
         "if the server has no TLS, begin its URL with http://"
     } else {
         return (format!("TLS: {reason}"), None);
