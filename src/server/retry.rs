@@ -97,10 +97,8 @@ const LONGEST: f64 = 1e9;
 /// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
 pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     let text = text.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        // Of what is no number, the other would be the smaller one.
-        let seconds = if seconds > LONGEST { LONGEST } else { seconds };
-        return Duration::try_from_secs_f64(seconds).ok();
+    if let Some(seconds) = number(text) {
+        return Duration::try_from_secs_f64(seconds.min(LONGEST)).ok();
     }
     let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
     Some(Duration::try_from(date - now).unwrap_or_default())
@@ -108,8 +106,14 @@ pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
 
 /// Reads `retry-after-ms`, which OpenAI and Azure send in addition, and which is more exact.
 pub(super) fn retry_after_ms(text: &str) -> Option<Duration> {
-    let milliseconds: f64 = text.trim().parse().ok()?;
-    Duration::try_from_secs_f64(milliseconds / 1_000.0).ok()
+    let seconds = number(text.trim())? / 1_000.0;
+    Duration::try_from_secs_f64(seconds.min(LONGEST)).ok()
+}
+
+/// Reads a number in digits. Rust also reads words for infinity, which is no time to wait.
+fn number(text: &str) -> Option<f64> {
+    let number: f64 = text.parse().ok()?;
+    number.is_finite().then_some(number)
 }
 
 #[cfg(test)]
@@ -191,6 +195,9 @@ mod tests {
         for (text, milliseconds) in [
             ("2500", Some(2_500)),
             (" 0.5 ", Some(0)),
+            ("99999999999999999999", Some(1_000_000_000_000)),
+            ("inf", None),
+            ("NaN", None),
             ("-3", None),
             ("soon", None),
             ("", None),
@@ -209,6 +216,9 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(37)),
             ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
             ("99999999999999999999", Some(1_000_000_000)),
+            ("inf", None),
+            ("Infinity", None),
+            ("NaN", None),
             ("-3", None),
             ("soon", None),
             ("", None),
