@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::body::{Body, ReadError, describe_non_api, read_text, too_long};
 use super::client::Response;
-use super::sse::{MAX_EVENT, SseParser, TooLong};
+use super::sse::{self, MAX_EVENT, SseParser, TooLong};
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
@@ -83,7 +83,8 @@ impl<'a> ReplyReader<'a> {
         // Servers that are busy send blank lines to keep the connection alive.
         let mut first = None;
         while first.is_none() && self.body.fill(None).map_err(ReadError::Connection)? > 0 {
-            first = self.body.bytes().trim_ascii_start().first().copied();
+            let bytes = sse::without_mark(self.body.bytes());
+            first = bytes.trim_ascii_start().first().copied();
         }
         // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
         if matches!(first, Some(b'{' | b'[')) {
@@ -95,7 +96,7 @@ impl<'a> ReplyReader<'a> {
 
     /// Reads a reply that is not streamed.
     fn read_whole(&mut self, reply: &mut Reply) -> Result<Piece, ReadError> {
-        let bytes = self.body.bytes().to_vec();
+        let bytes = sse::without_mark(self.body.bytes()).to_vec();
         let text = read_text(bytes, &mut self.body.response, MAX_EVENT)?;
         let read = self.events.api.read_whole(&text, reply);
         let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
@@ -256,7 +257,7 @@ mod tests {
                 "HELLO" => "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n",
                 "STOP" => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
                 "DONE" => "data: [DONE]\n\n",
-                text => &text.replace('␊', "\n"),
+                text => &text.replace('␊', "\n").replace("MARK", "\u{FEFF}"),
             };
             Part::Bytes(text.as_bytes().to_vec())
         }
@@ -366,6 +367,9 @@ mod tests {
         let table = r##"
             {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]} | Hello | complete
             ␊; {"choices":; [{"message":{"content":"Hello"}}]} | Hello | complete
+            MARK{"choices":; [{"message":{"content":"Hello"}}]} | Hello | complete
+            MARK; {"choices":[{"message":{"content":"Hello"}}]} | Hello | complete
+            MARK{"error":"down"} | - | Reply(Server
             {"choices":; RESET | - | Connection
             {"choices": | - | Reply(Malformed
             {"error":"down"} | - | Reply(Server

@@ -126,7 +126,7 @@ impl SseParser {
 
     fn read_line(&mut self, line: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         // The mark may precede the first line. It means nothing elsewhere.
-        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let line = without_mark(line);
         if line.is_empty() {
             self.end_event(event)?;
         } else if let Some(name) = line.strip_prefix(b"event:") {
@@ -171,6 +171,11 @@ impl SseParser {
         self.data.extend_from_slice(value);
         Ok(())
     }
+}
+
+/// Bytes without the byte order mark before them.
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
 /// Whether a line is a field that adds nothing to the data. A comment begins with a colon: its field has the empty name.
