@@ -48,6 +48,9 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The finish reason of an answer that is longer than one reply, and the field with what continues it, in the reply and in the
 /// request.
+/// The first value of the API's block reasons, which stands for none.
+const NO_BLOCK: &str = "BLOCK_REASON_UNSPECIFIED";
+
 const CONTINUATION: &str = "CONTINUATION";
 const TOKEN: &str = "continuationToken";
 
@@ -309,8 +312,9 @@ fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
     reply.add_usage(usage_of(&Counts::read(event.usage_metadata)));
     // The prompt itself may be blocked.
     let feedback: PromptFeedback = event.prompt_feedback.object()?;
-    if !feedback.block_reason.is_empty() {
-        reply.end.block(&feedback.block_reason);
+    let reason = &*feedback.block_reason;
+    if !matches!(reason, "" | NO_BLOCK) {
+        reply.end.block(reason);
         reply.end.explain(&feedback.block_reason_message);
     }
     Ok(())
