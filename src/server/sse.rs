@@ -152,10 +152,14 @@ impl SseParser {
             return Ok(());
         }
         let data = lossy(&self.data, self.limit)?;
+        let (first, glued) = split_glued(&data);
         if is_error {
-            event(&as_error(&data));
+            event(&as_error(first));
         } else {
-            event(&data);
+            event(first);
+        }
+        for line in glued.lines().filter(|line| !line.is_empty()) {
+            event(line);
         }
         self.data = emptied(mem::take(&mut self.data));
         Ok(())
@@ -176,6 +180,15 @@ impl SseParser {
 /// Bytes without the byte order mark before them.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+}
+
+/// The data of one event, and the lines of others: some servers leave out the empty lines between events. Where the first line
+/// is JSON by itself, the next one cannot belong to it.
+fn split_glued(data: &str) -> (&str, &str) {
+    match data.split_once('\n') {
+        Some((first, rest)) if serde_json::from_str::<IgnoredAny>(first).is_ok() => (first, rest),
+        _ => (data, ""),
+    }
 }
 
 /// Whether a line is a field that adds nothing to the data. A comment begins with a colon: its field has the empty name.
@@ -270,6 +283,17 @@ mod tests {
                 &["{\"error\":\"too\\n\\\"busy\\\"\"}"],
             ),
             ("event: error\n\ndata: a\n\n", &["a"]),
+            ("data: {\ndata: \"a\": 1}\n\n", &["{\n\"a\": 1}"]),
+            (
+                "data: {}\ndata: [1]\ndata: [DONE]\n",
+                &["{}", "[1]", "[DONE]"],
+            ),
+            ("data: {}\ndata: {\"cut", &["{}", "{\"cut"]),
+            ("data: {}\ndata:\n\ndata: b\n\n", &["{}", "b"]),
+            (
+                "event: error\ndata: {\"code\":500}\ndata: [DONE]\n\n",
+                &["{\"error\":{\"code\":500}}", "[DONE]"],
+            ),
             ("event: error\nevent: x\ndata: a\n\n", &["a"]),
             ("event: errors\ndata: a\n\n", &["a"]),
         ] {
