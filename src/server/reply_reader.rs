@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::body::{Body, ReadError, describe_non_api, read_text, too_long};
 use super::client::Response;
@@ -11,7 +11,7 @@ use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
 
-/// How long no data may come once the model has said that it is done: after that the stream has ended.
+/// How long nothing more of the answer may come once the model has said that it is done: after that the stream has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A reader of one reply, streamed or in one piece.
@@ -19,6 +19,8 @@ pub struct ReplyReader<'a> {
     body: Body,
     events: EventReader<'a>,
     stage: ReadingStage,
+    /// When the model said that it is done, if no more of the answer has come since.
+    finished: Option<Instant>,
 }
 
 /// The stage that the reading of a reply has reached.
@@ -54,6 +56,7 @@ impl<'a> ReplyReader<'a> {
                 has_events: false,
             },
             stage: ReadingStage::Beginning,
+            finished: None,
         }
     }
 
@@ -110,8 +113,11 @@ impl<'a> ReplyReader<'a> {
 
     /// Reads what comes next of a stream, or its last event once no more comes.
     fn read_on(&mut self, reply: &mut Reply) -> Piece {
-        let read_timeout = reply.end.is_finished().then_some(END_TIMEOUT);
-        let connection = match self.body.fill(read_timeout) {
+        let read = match self.left(reply.end.is_finished()) {
+            Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
+            left => self.body.fill(left),
+        };
+        let connection = match read {
             Ok(1..) => return self.feed(reply),
             Ok(0) => Ok(()),
             Err(lost) => Err(lost),
@@ -122,6 +128,17 @@ impl<'a> ReplyReader<'a> {
             connection,
         };
         piece
+    }
+
+    /// Returns how long the stream may still take; `None` while the model is not done. Some servers keep a connection alive for
+    /// good that has nothing more to say, so only the answer counts here, not data as such.
+    fn left(&mut self, is_finished: bool) -> Option<Duration> {
+        if !is_finished {
+            self.finished = None;
+            return None;
+        }
+        let since = *self.finished.get_or_insert_with(Instant::now);
+        Some(END_TIMEOUT.saturating_sub(since.elapsed()))
     }
 
     /// Reads the events that end in the bytes that have come.
@@ -292,8 +309,8 @@ mod tests {
         }
     }
 
-    /// The text of a reply that arrives in these parts, whether its last piece is marked, and how reading ended.
-    fn read(parts: Vec<Part>) -> (String, bool, Result<(), ReadError>) {
+    /// A reader of a reply that arrives in these parts.
+    fn reader_of(parts: Vec<Part>) -> ReplyReader<'static> {
         let connection = Arc::default();
         let body = BodyParts {
             parts,
@@ -307,7 +324,12 @@ mod tests {
             body: Box::new(body),
             connection,
         };
-        let mut reader = ReplyReader::new(OPENAI_LIKE.api, response);
+        ReplyReader::new(OPENAI_LIKE.api, response)
+    }
+
+    /// The text of a reply that arrives in these parts, whether its last piece is marked, and how reading ended.
+    fn read(parts: Vec<Part>) -> (String, bool, Result<(), ReadError>) {
+        let mut reader = reader_of(parts);
         let mut reply = Reply::default();
         let (mut text, mut has_last) = (String::new(), false);
         loop {
@@ -360,6 +382,23 @@ mod tests {
             <html><title>Sign in</title> | - | NotFromApi("the server sent an HTML page: “Sign in”
         "##;
         check_ends(table);
+    }
+
+    #[test]
+    fn a_stream_that_is_only_kept_alive_after_a_finish_reason_ends() {
+        let ping = ": waiting␊␊";
+        let mut words = vec!["HELLO", "STOP"];
+        words.extend([ping; 1000]);
+        let mut reader = reader_of(Vec::from_iter(words.into_iter().map(Part::of)));
+        let mut reply = Reply::default();
+        for _ in 0..3 {
+            assert!(matches!(reader.next(&mut reply), Ok(Some(_))));
+        }
+        let since = reader.finished.expect("a finish reason has come");
+        reader.finished = since.checked_sub(END_TIMEOUT);
+        let end = [reader.next(&mut reply), reader.next(&mut reply)];
+        assert!(matches!(&end, [Ok(Some(_)), Ok(Some(last))] if last.is_last));
+        assert!(matches!(reader.next(&mut reply), Ok(None)));
     }
 
     #[test]
