@@ -236,7 +236,13 @@ impl Handle {
             Some(name) => format!("did you mean {name}? "),
             None => String::new(),
         };
-        let error = Error::nothing(format!("there is no conversation {}", self.id()));
-        error.advise(format!("{meant}{LISTED}"))
+        let id = self.id();
+        let lists = if name::base(&id) == id {
+            LISTED
+        } else {
+            "q --list --all lists the backups, too"
+        };
+        let error = Error::nothing(format!("there is no conversation {id}"));
+        error.advise(format!("{meant}{lists}"))
     }
 }
