@@ -29,6 +29,7 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
                 continue;
             }
             ServerKind::Local(local) => {
+                faults.extend(without_program(&section.name, local, own));
                 faults.extend(bounds(&section.name, local, own).err());
                 continue;
             }
@@ -37,6 +38,7 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
         for command in commands {
             if section.offers(&command.name) {
                 let name = format!("{}.{}", section.name, command.name);
+                faults.extend(without_program(&name, &command.program, own));
                 faults.extend(find_fault(section, command, own));
                 faults.extend(bounds(&name, &command.program, own).err());
                 faults.extend(without_files(&name, command));
@@ -171,9 +173,32 @@ fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     })
 }
 
+/// Finds a program that a section names.
+pub fn find_program(
+    section: &str,
+    name: &str,
+    variables: &[(String, OsString)],
+) -> Result<PathBuf, Error> {
+    look_up(name, variables).ok_or_else(|| {
+        let advice = if name.contains('/') {
+            format!("correct its path in [tools.{section}]")
+        } else {
+            "install it\nor write its absolute path".to_owned()
+        };
+        let missing = format!("tools.{section}: there is no program {name}");
+        Error::settings(missing).advise(advice)
+    })
+}
+
+/// Returns the error for a program that is not there.
+fn without_program(name: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
+    let program = expand_home(local.command.first()?, own).ok()?;
+    find_program(name, &program, &local.environment(own)).err()
+}
+
 /// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories
 /// of PATH do not count, because they would depend on where q is started.
-pub fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
+fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
     let directories = if name.contains('/') {
         vec![PathBuf::new()]
     } else {

@@ -1,8 +1,7 @@
 //! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
 //! programs, directories and keys.
 
-use std::ffi::OsString;
-use std::path::{self, Path, PathBuf};
+use std::path::{self, Path};
 use std::sync::Arc;
 
 use super::commands::Commands;
@@ -131,7 +130,7 @@ impl Preparation<'_> {
         let mut command = local.command.clone();
         command[0] = expand_home(&command[0], own)
             .map_err(|reason| Error::settings(format!("tools.{name}: {reason}")))?;
-        let file = find_program(name, &command[0], &environment)?;
+        let file = faults::find_program(name, &command[0], &environment)?;
         let bounds = faults::bounds(name, local, own)?;
         let cwd = local.cwd.as_deref().unwrap_or("~");
         let directory = expand_home(cwd, own).map_err(|reason| {
@@ -226,21 +225,4 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     let there_are = choices(meant, &names, "there are");
     let section = adds_one("tools", &settings.file);
     error.advise(format!("{there_are}\n{section}"))
-}
-
-/// Finds a program that a section names.
-fn find_program(
-    section: &str,
-    name: &str,
-    variables: &[(String, OsString)],
-) -> Result<PathBuf, Error> {
-    faults::look_up(name, variables).ok_or_else(|| {
-        let advice = if name.contains('/') {
-            format!("correct its path in [tools.{section}]")
-        } else {
-            "install it\nor write its absolute path".to_owned()
-        };
-        let missing = format!("tools.{section}: there is no program {name}");
-        Error::settings(missing).advise(advice)
-    })
 }
