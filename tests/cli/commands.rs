@@ -304,7 +304,11 @@ fn settings_of_no_example_let_code_of_the_models_run_unasked() {
         let status = sandbox.q(&["--status", "-j"]).run();
         let status: Value = serde_json::from_str(&status.success().stdout_text()).expect("JSON");
         assert_eq!(status["error"], Value::Null, "{block}");
-        assert_eq!(status["tool_faults"], json!([]), "{block}");
+        // Not every machine has the programs.
+        let is_missing = |fault: &&Value| fault.to_string().contains("there is no program");
+        let faults = status["tool_faults"].as_array().expect("an array");
+        let others = Vec::from_iter(faults.iter().filter(|fault| !is_missing(fault)));
+        assert!(others.is_empty(), "{others:?}: {block}");
         examples += 1;
     }
     assert!(examples > 15, "{examples}");
