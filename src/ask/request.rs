@@ -124,8 +124,8 @@ impl Run<'_> {
             }
             ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
-            ErrorClass::Refuses(extra) => self.leave_out(extra, failed, dialogue),
-            ErrorClass::RefusesTool(place) => {
+            ErrorClass::Rejects(extra) => self.leave_out(extra, failed, dialogue),
+            ErrorClass::RejectsTool(place) => {
                 let toolbox = dialogue.toolbox.as_ref();
                 failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
                 false

@@ -183,7 +183,7 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
 }
 
 /// Declares a tool. `parametersJsonSchema` accepts JSON Schema with its references. `parameters` accepts so little that requests
-/// would be refused.
+/// would be rejected.
 fn declaration(tool: &Tool) -> Value {
     json!({
         "name": tool.name,

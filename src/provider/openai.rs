@@ -45,7 +45,7 @@ pub static DIALECT: Dialect = Dialect {
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
 
-/// The field of Groq, vLLM, Ollama, Cerebras, LocalAI and OpenRouter for the same. Each takes back its own, and some refuse
+/// The field of Groq, vLLM, Ollama, Cerebras, LocalAI and OpenRouter for the same. Each takes back its own, and some reject
 /// the other.
 const PLAIN_REASONING: &str = "reasoning";
 

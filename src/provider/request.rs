@@ -22,7 +22,7 @@ pub struct Prompt<'a> {
     pub max_tokens: Option<u64>,
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
     pub effort: Option<&'a str>,
-    /// What the server has refused in an earlier request.
+    /// What the server has rejected in an earlier request.
     pub left_out: &'a [OptionalField],
     pub stream: bool,
     /// The tools offered, sorted by name. If there are none, the request has no field about tools.

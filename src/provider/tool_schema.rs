@@ -2,7 +2,7 @@
 //!
 //! One schema that an API rejects takes down the whole request. These are the kinds, with those who reject them:
 //!
-//! | kind | refused by |
+//! | kind | rejected by |
 //! |---|---|
 //! | an array without `items`, with `true` or a list for them | OpenAI; the list Anthropic and Moonshot, too |
 //! | `required` that is null or `true`, or that names what is no property | all that know draft 2020-12; Moonshot |
@@ -58,14 +58,14 @@ pub enum ToolSchemas {
 
 /// A tool that an API does not take.
 #[derive(Debug, PartialEq, Eq)]
-pub struct RefusedTool {
+pub struct RejectedTool {
     pub name: String,
     /// The name of an argument, for which the API would reject the request.
     pub argument: String,
 }
 
 /// Returns the tools with schemas that the API takes, and those that have none.
-pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RefusedTool>) {
+pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RejectedTool>) {
     let mut room = MAX_REFERRED;
     let mut fitting = Vec::new();
     let mut refused = Vec::new();
@@ -80,7 +80,7 @@ pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RefusedTool
         if accepted == ToolSchemas::PlainArguments
             && let Some(argument) = unusual_argument(&schema)
         {
-            refused.push(RefusedTool {
+            refused.push(RejectedTool {
                 name: tool.name.clone(),
                 argument,
             });

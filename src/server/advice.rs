@@ -61,8 +61,8 @@ impl Rejection<'_> {
                     "this is about the model, not about the key: choose another one with -m; {list} lists them"
                 )
             }
-            ErrorClass::RefusesContent => OTHER_CONTENT.to_owned(),
-            ErrorClass::RefusesPlace => OTHER_PLACE.to_owned(),
+            ErrorClass::RejectsContent => OTHER_CONTENT.to_owned(),
+            ErrorClass::RejectsPlace => OTHER_PLACE.to_owned(),
             ErrorClass::CannotChat => {
                 format!("choose another model with -m; {list} lists its models")
             }
@@ -70,15 +70,15 @@ impl Rejection<'_> {
                 "the model is still loading; raise the timeout setting (Q_TIMEOUT) to wait longer"
                     .to_owned()
             }
-            ErrorClass::RefusesTools => NO_TOOLS.to_owned(),
+            ErrorClass::RejectsTools => NO_TOOLS.to_owned(),
             ErrorClass::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
-            ErrorClass::RefusesStream => NO_STREAM.to_owned(),
+            ErrorClass::RejectsStream => NO_STREAM.to_owned(),
             ErrorClass::TooManyTools => FEWER_TOOLS.to_owned(),
             ErrorClass::Spent => match try_again_in(self.retry_after) {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),
             },
-            ErrorClass::Refuses(OptionalField::Attachments)
+            ErrorClass::Rejects(OptionalField::Attachments)
             | ErrorClass::TooLarge
             | ErrorClass::TooLong
                 if self.extras.contains(&OptionalField::Attachments) =>

@@ -30,7 +30,7 @@ impl ApiError {
     pub fn is_transient(&self) -> bool {
         match self.meaning {
             ErrorClass::Transient => true,
-            ErrorClass::UnknownModel | ErrorClass::WrongKey | ErrorClass::RefusesTools => matches!(
+            ErrorClass::UnknownModel | ErrorClass::WrongKey | ErrorClass::RejectsTools => matches!(
                 self.error.kind,
                 ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status)
             ),

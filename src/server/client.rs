@@ -30,7 +30,7 @@ use crate::server_url::ServerUrl;
 use crate::settings::Environment;
 use crate::threads::lock;
 
-/// How much of a response is received at once. The library accepts 64 KiB of headers, and can refuse longer ones only if
+/// How much of a response is received at once. The library accepts 64 KiB of headers, and can reject longer ones only if
 /// this is more. Its own size is 128 KiB, but clearing so much takes longer than reading a short answer.
 const RECEIVED_AT_ONCE: usize = 80 << 10;
 

@@ -191,7 +191,7 @@ impl Connection {
         })
     }
 
-    /// Asks a server that has refused the handshake what it is in the revision without one.
+    /// Asks a server that has rejected the handshake what it is in the revision without one.
     fn discover(&mut self, section: &ToolServer) -> Result<Value, Failure> {
         self.protocol().revision = STATELESS.to_owned();
         let answer = self.ask_at_start(section, "server/discover", json!({}))?;

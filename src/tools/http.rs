@@ -169,7 +169,7 @@ impl Http {
         });
     }
 
-    /// Ends the session; a server may refuse that, or have ended it before.
+    /// Ends the session; a server may reject that, or have ended it before.
     pub fn end(&self) {
         lock(&self.line.protocol).close();
         if self.line.session.get().is_some() {

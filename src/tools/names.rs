@@ -117,7 +117,7 @@ pub fn shortened_name(full: &str, number: usize) -> String {
     name + &end
 }
 
-/// Returns the name of a server as the beginning of a full name. Gemini and Moonshot refuse one that begins with a digit.
+/// Returns the name of a server as the beginning of a full name. Gemini and Moonshot reject one that begins with a digit.
 fn with_letter(server: &str) -> Cow<'_, str> {
     if begins_with_digit(server) {
         return format!("_{server}").into();
@@ -129,7 +129,7 @@ fn begins_with_digit(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Returns a name or a pattern, in which characters that an API may refuse become `_`.
+/// Returns a name or a pattern, in which characters that an API may reject become `_`.
 fn plain(text: &str) -> String {
     text.replace(
         |character: char| !character.is_ascii_alphanumeric() && !"-*".contains(character),

@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, ShutdownPhase};
 use crate::message::{Tool, shortened};
 use crate::output::Notes;
-use crate::provider::tool_schema::{self, RefusedTool, ToolSchemas};
+use crate::provider::tool_schema::{self, RejectedTool, ToolSchemas};
 use crate::secret::Secret;
 use crate::settings::{ServerKind, Settings, ToolServer};
 use crate::text::fence;
@@ -219,7 +219,7 @@ impl Toolbox {
         fence::around_instructions(&section.name, &shortened(&text, most))
     }
 
-    /// Leaves out the tools that an API would refuse, with a note for each, and completes the schemas of the others.
+    /// Leaves out the tools that an API would reject, with a note for each, and completes the schemas of the others.
     pub fn fit(
         &mut self,
         accepted: ToolSchemas,
@@ -227,7 +227,7 @@ impl Toolbox {
         notes: &Notes,
     ) -> Result<(), Error> {
         let (tools, refused) = tool_schema::fit(&self.tools, accepted);
-        for RefusedTool { name, argument } in &refused {
+        for RejectedTool { name, argument } in &refused {
             let argument = on_one_line(argument);
             notes.note(&format!(
                 "{name} is omitted: {provider} rejects tools with an argument named “{argument}”"
@@ -243,7 +243,7 @@ impl Toolbox {
         Ok(())
     }
 
-    /// Returns what to do about a tool that an API refuses.
+    /// Returns what to do about a tool that an API rejects.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
         let OfferedTool { tool, source, .. } = self.offers.get(index)?;
         let place = self.sources.get(*source)?.section.place();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use self::Clue::{Judgement, Statuses, Words};
 use super::reading::ServerError;
-use super::refused::{self, OUTPUT_CONFIG, has_name};
+use super::rejected::{self, OUTPUT_CONFIG, has_name};
 use super::words;
 use crate::provider::request::OptionalField;
 
@@ -22,8 +22,8 @@ pub enum ErrorClass {
     /// The prompt is longer than the model's context, or longer than what may be sent in a minute. A shorter one may be
     /// accepted.
     TooLong,
-    /// The server refuses something that the request can do without.
-    Refuses(OptionalField),
+    /// The server rejects something that the request can do without.
+    Rejects(OptionalField),
     /// The server does not know the model.
     UnknownModel,
     /// The model is for something else, such as embedding.
@@ -34,19 +34,19 @@ pub enum ErrorClass {
     /// The key may not use this model, or nobody who may serves it.
     NoAccess,
     /// The provider does not answer a text or picture like this, whoever asks.
-    RefusesContent,
+    RejectsContent,
     /// The provider does not serve this country or network.
-    RefusesPlace,
+    RejectsPlace,
     /// The quota or the money of the account is used up, or its plan has none of this.
     Spent,
     /// The model cannot call tools.
-    RefusesTools,
+    RejectsTools,
     /// The server can let a model call tools, but was not started with what this needs.
     ToolsSwitchedOff,
     /// The answer may come as a whole, but not as a stream.
-    RefusesStream,
-    /// The server refuses the tool at this place of the request.
-    RefusesTool(usize),
+    RejectsStream,
+    /// The server rejects the tool at this place of the request.
+    RejectsTool(usize),
     /// The request has more tools than the server takes.
     TooManyTools,
     /// The request has more bytes than the server accepts.
@@ -70,35 +70,35 @@ enum Clue {
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const ROWS: &[(ErrorClass, Clue)] = &[
     (ErrorClass::TooLong, Words(words::TOO_LONG)),
-    (ErrorClass::RefusesStream, Words(words::STREAM)),
+    (ErrorClass::RejectsStream, Words(words::STREAM)),
     (ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
-    (ErrorClass::RefusesTools, Judgement),
-    (ErrorClass::RefusesContent, Words(words::CONTENT)),
-    (ErrorClass::RefusesPlace, Words(words::PLACE)),
+    (ErrorClass::RejectsTools, Judgement),
+    (ErrorClass::RejectsContent, Words(words::CONTENT)),
+    (ErrorClass::RejectsPlace, Words(words::PLACE)),
     (
-        ErrorClass::Refuses(OptionalField::Attachments),
+        ErrorClass::Rejects(OptionalField::Attachments),
         Words(words::PICTURES),
     ),
     (ErrorClass::NoAccess, Words(words::ACCESS)),
-    (ErrorClass::Refuses(OptionalField::Store), Judgement),
-    (ErrorClass::Refuses(OptionalField::Cache), Judgement),
-    (ErrorClass::Refuses(OptionalField::Usage), Judgement),
-    (ErrorClass::Refuses(OptionalField::Limit), Judgement),
+    (ErrorClass::Rejects(OptionalField::Store), Judgement),
+    (ErrorClass::Rejects(OptionalField::Cache), Judgement),
+    (ErrorClass::Rejects(OptionalField::Usage), Judgement),
+    (ErrorClass::Rejects(OptionalField::Limit), Judgement),
     (ErrorClass::Loading, Judgement),
     (ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
     (ErrorClass::UnknownModel, Words(words::MODEL)),
     (ErrorClass::UnknownModel, Judgement),
-    (ErrorClass::Refuses(OptionalField::Effort), Judgement),
-    (ErrorClass::Refuses(OptionalField::Form), Judgement),
-    (ErrorClass::Refuses(OptionalField::Encrypted), Judgement),
-    (ErrorClass::Refuses(OptionalField::Choice), Judgement),
-    (ErrorClass::Refuses(OptionalField::System), Judgement),
+    (ErrorClass::Rejects(OptionalField::Effort), Judgement),
+    (ErrorClass::Rejects(OptionalField::Form), Judgement),
+    (ErrorClass::Rejects(OptionalField::Encrypted), Judgement),
+    (ErrorClass::Rejects(OptionalField::Choice), Judgement),
+    (ErrorClass::Rejects(OptionalField::System), Judgement),
     (ErrorClass::Spent, Judgement),
     (ErrorClass::WrongKey, Statuses(&[401, 403])),
     (ErrorClass::WrongKey, Words(words::KEY)),
     (ErrorClass::TooManyTools, Judgement),
     (ErrorClass::TooLarge, Statuses(&[413])),
-    (ErrorClass::Refuses(OptionalField::Attachments), Judgement),
+    (ErrorClass::Rejects(OptionalField::Attachments), Judgement),
     (ErrorClass::Transient, Judgement),
 ];
 
@@ -111,7 +111,7 @@ pub fn judge(
     tools: &[String],
 ) -> ErrorClass {
     if let Some(place) = refused_tool(error, status.or(error.status), tools) {
-        return ErrorClass::RefusesTool(place);
+        return ErrorClass::RejectsTool(place);
     }
     let words = format!("{} {} {}", error.message, error.code, error.field);
     let case = Case {
@@ -126,7 +126,7 @@ pub fn judge(
     found.map_or(ErrorClass::Other, |(meaning, _)| *meaning)
 }
 
-/// Returns the place of the tool whose definition a server refuses, if its error says which one: by its name, or by its place,
+/// Returns the place of the tool whose definition a server rejects, if its error says which one: by its name, or by its place,
 /// such as `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
 fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> Option<usize> {
     if !matches!(status, Some(400 | 422)) {
@@ -153,7 +153,7 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
     named.filter(|_| is_about_definition)
 }
 
-/// Returns the levels of effort that an error names next to the one that it refuses.
+/// Returns the levels of effort that an error names next to the one that it rejects.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
     let mut levels = words::LEVELS.to_vec();
@@ -176,9 +176,9 @@ impl Case<'_> {
         phrases.iter().any(|phrase| self.words.contains(phrase))
     }
 
-    /// Whether the error has this clue to this meaning. What was not in the request cannot be refused.
+    /// Whether the error has this clue to this meaning. What was not in the request cannot be rejected.
     fn has(&self, clue: Clue, meaning: ErrorClass) -> bool {
-        if let ErrorClass::Refuses(extra) = meaning
+        if let ErrorClass::Rejects(extra) = meaning
             && !self.asked.contains(&extra)
         {
             return false;
@@ -193,7 +193,7 @@ impl Case<'_> {
     /// Whether the error has this meaning, where it takes more than one of some words or statuses.
     fn means(&self, meaning: ErrorClass) -> bool {
         match meaning {
-            ErrorClass::RefusesTools => self.refuses_tools(),
+            ErrorClass::RejectsTools => self.rejects_tools(),
             ErrorClass::Loading => self.is_loading(),
             ErrorClass::UnknownModel => self.is_missing() && self.says(&["model"]),
             ErrorClass::Spent => self.is_spent(),
@@ -201,26 +201,26 @@ impl Case<'_> {
                 has_name(&self.words, "tools") && self.says(words::TOO_MANY)
             }
             ErrorClass::Transient => self.is_transient(),
-            ErrorClass::Refuses(OptionalField::Effort) => self.refuses_effort(),
-            ErrorClass::Refuses(OptionalField::Form) => self.refuses_form(),
-            ErrorClass::Refuses(OptionalField::Attachments) => self.may_be_about_attachments(),
-            ErrorClass::Refuses(extra) => self.names(extra),
+            ErrorClass::Rejects(OptionalField::Effort) => self.rejects_effort(),
+            ErrorClass::Rejects(OptionalField::Form) => self.rejects_form(),
+            ErrorClass::Rejects(OptionalField::Attachments) => self.may_be_about_attachments(),
+            ErrorClass::Rejects(extra) => self.names(extra),
             _ => false,
         }
     }
 
-    /// Whether the server refuses something about the request itself.
+    /// Whether the server rejects something about the request itself.
     fn is_bad_request(&self) -> bool {
         matches!(self.status, Some(400 | 422))
     }
 
-    /// Whether the server refuses this by its name.
+    /// Whether the server rejects this by its name.
     fn names(&self, extra: OptionalField) -> bool {
-        refused::refuses(extra, &self.words, self.error, self.status)
+        rejected::rejects(extra, &self.words, self.error, self.status)
     }
 
     /// Whether the words say of one of the names for tools that it is not supported, or of a field with the tools.
-    fn refuses_tools(&self) -> bool {
+    fn rejects_tools(&self) -> bool {
         let words = &self.words;
         let mut fields = self.error.field.split(',');
         if fields.any(|field| field.trim() == "tools") && words.contains("support") {
@@ -234,8 +234,8 @@ impl Case<'_> {
         })
     }
 
-    /// Whether the server refuses the effort, or may mean it.
-    fn refuses_effort(&self) -> bool {
+    /// Whether the server rejects the effort, or may mean it.
+    fn rejects_effort(&self) -> bool {
         let has_wrong_parameter = self.error.code.contains(words::WRONG_PARAMETER);
         // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
         let is_only_effort = !self.asked.contains(&OptionalField::Form);
@@ -244,8 +244,8 @@ impl Case<'_> {
         self.names(OptionalField::Effort) || (self.is_bad_request() && may_be)
     }
 
-    /// Whether the server refuses the form, or may mean it, or the model did not keep it. The status is not always there.
-    fn refuses_form(&self) -> bool {
+    /// Whether the server rejects the form, or may mean it, or the model did not keep it. The status is not always there.
+    fn rejects_form(&self) -> bool {
         // As a plain word it may be any text, but not as the name of a field.
         let is_field = self.error.field == "text";
         let is_bare = self.error.message.to_lowercase() == words::INVALID_ARGUMENT;
@@ -387,7 +387,7 @@ mod tests {
             };
             let meaning = judge(&error, Some(status), &[], &tools);
             let found = match meaning {
-                ErrorClass::RefusesTool(place) => Some(place),
+                ErrorClass::RejectsTool(place) => Some(place),
                 _ => None,
             };
             assert_eq!(found, place, "{status} {message}");
@@ -528,23 +528,23 @@ mod tests {
     fn a_refusal_of_content_place_or_model_is_not_about_the_key() {
         // xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot, Zhipu, DashScope; Gemini and Groq for places.
         let table = r##"
-            RefusesContent | 403 | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}
-            RefusesContent | 403 | {"code":"permission-denied","error":"Content violates usage guidelines. "}
-            RefusesContent | 403 | {"error":{"code":403,"message":"openai/gpt-5 requires moderation on OpenRouter. Your input was flagged for \"violence\".","metadata":{"reasons":["violence"]}}}
-            RefusesContent | 403 | The request is prohibited due to a violation of provider Terms Of Service.
-            RefusesContent | 400 | Your request was rejected as a result of our safety system.
-            RefusesContent | 400 | Invalid prompt: your prompt was flagged as potentially violating our usage policy.
-            RefusesContent | 400 | The response was filtered due to the prompt triggering Azure OpenAI's content management policy.
-            RefusesContent | 400 | Output blocked by content filtering policy
-            RefusesContent | - | {"error":{"code":"misalignment_policy_violation","message":"no"}}
-            RefusesContent | 400 | Content Exists Risk
-            RefusesContent | 400 | The request was rejected because it was considered high risk
-            RefusesContent | 400 | {"error":{"code":"1301","message":"System detected potentially unsafe or sensitive content in input or generation."}}
-            RefusesContent | 400 | {"code":"DataInspectionFailed","message":"no"}
-            RefusesPlace | 403 | {"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","type":"request_forbidden"}}
-            RefusesPlace | 400 | {"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}
-            RefusesPlace | 403 | {"type":"error","error":{"type":"forbidden","message":"Request not allowed"}}
-            RefusesPlace | 403 | Access denied. Please check your network settings.
+            RejectsContent | 403 | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}
+            RejectsContent | 403 | {"code":"permission-denied","error":"Content violates usage guidelines. "}
+            RejectsContent | 403 | {"error":{"code":403,"message":"openai/gpt-5 requires moderation on OpenRouter. Your input was flagged for \"violence\".","metadata":{"reasons":["violence"]}}}
+            RejectsContent | 403 | The request is prohibited due to a violation of provider Terms Of Service.
+            RejectsContent | 400 | Your request was rejected as a result of our safety system.
+            RejectsContent | 400 | Invalid prompt: your prompt was flagged as potentially violating our usage policy.
+            RejectsContent | 400 | The response was filtered due to the prompt triggering Azure OpenAI's content management policy.
+            RejectsContent | 400 | Output blocked by content filtering policy
+            RejectsContent | - | {"error":{"code":"misalignment_policy_violation","message":"no"}}
+            RejectsContent | 400 | Content Exists Risk
+            RejectsContent | 400 | The request was rejected because it was considered high risk
+            RejectsContent | 400 | {"error":{"code":"1301","message":"System detected potentially unsafe or sensitive content in input or generation."}}
+            RejectsContent | 400 | {"code":"DataInspectionFailed","message":"no"}
+            RejectsPlace | 403 | {"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","type":"request_forbidden"}}
+            RejectsPlace | 400 | {"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}
+            RejectsPlace | 403 | {"type":"error","error":{"type":"forbidden","message":"Request not allowed"}}
+            RejectsPlace | 403 | Access denied. Please check your network settings.
             NoAccess | 403 | You are not allowed to sample from this model
             NoAccess | 404 | {"error":{"message":"Your organization must be verified to use the model `m`.","code":"model_not_found"}}
             NoAccess | 400 | {"error":{"message":"The model m requires terms acceptance.","code":"model_terms_required"}}
@@ -563,34 +563,34 @@ mod tests {
         // Ollama, OpenRouter, OpenAI, Groq, DeepInfra, Hugging Face, Mistral, Gemini, DeepSeek, SiliconFlow, Novita, Cerebras,
         // Bedrock, nscale, Xinference; vLLM and llama.cpp, which lack an option; and errors that are about something else.
         let table = r##"
-            RefusesTools | 400 | registry.ollama.ai/library/llama3:latest does not support tools
-            RefusesTools | 404 | No endpoints found that support tool use. Try disabling "x". To learn more about provider routing, visit: https://openrouter.ai/docs/guides/routing/provider-selection
-            RefusesTools | 404 | {"error":{"message":"tools is not supported in this model. For a list of supported models, refer to https://platform.openai.com/docs/guides/function-calling#models-supporting-function-calling.","type":"invalid_request_error"}}
-            RefusesTools | 400 | Unsupported parameter: 'tools' is not supported with this model.
-            RefusesTools | 400 | {"error":{"message":"tool calling is not supported with this model","type":"invalid_request_error","param":"tool calling"}}
-            RefusesTools | 400 | `tools` is not supported with this model
-            RefusesTools | 405 | deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B
-            RefusesTools | 422 | {"error":{"message":"The requested model does not support tool calling"}}
-            RefusesTools | 400 | {"object":"error","message":"Function calling is not enabled for this model","type":"invalid_request_error","code":"3051"}
-            RefusesTools | 400 | Function calling is not enabled for models/gemma-3-27b-it
-            RefusesTools | 400 | deepseek-reasoner does not support Function Calling
-            RefusesTools | 400 | {"code":20037,"message":"Function call is not supported for this model."}
-            RefusesTools | 400 | model features function calling not support
-            RefusesTools | 400 | {"message":"Tools are not supported for this model","type":"invalid_request_error","param":"tools"}
-            RefusesTools | 400 | This model doesn't support tool use.
-            RefusesTools | 422 | {"code":"422","error_type":"UNSUPPORTED_OPENAI_PARAMS","message":"The following parameters are not supported for this model: tools, tool_choice","param":"tools, tool_choice"}
-            RefusesTools | 400 | {"detail":"Only ['qwen2-instruct', 'glm4-chat'] support tool calls"}
-            RefusesTools | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"code\":400, \"reason\":\"INVALID_REQUEST_BODY\", \"message\":\"model features function calling not support\", \"metadata\":{}}","provider_name":"Novita"}}}
-            not RefusesTools | 400 | {"error":{"message":"Invalid schema: 'x' is not supported","param":"tools[0].function.parameters"}}
+            RejectsTools | 400 | registry.ollama.ai/library/llama3:latest does not support tools
+            RejectsTools | 404 | No endpoints found that support tool use. Try disabling "x". To learn more about provider routing, visit: https://openrouter.ai/docs/guides/routing/provider-selection
+            RejectsTools | 404 | {"error":{"message":"tools is not supported in this model. For a list of supported models, refer to https://platform.openai.com/docs/guides/function-calling#models-supporting-function-calling.","type":"invalid_request_error"}}
+            RejectsTools | 400 | Unsupported parameter: 'tools' is not supported with this model.
+            RejectsTools | 400 | {"error":{"message":"tool calling is not supported with this model","type":"invalid_request_error","param":"tool calling"}}
+            RejectsTools | 400 | `tools` is not supported with this model
+            RejectsTools | 405 | deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B
+            RejectsTools | 422 | {"error":{"message":"The requested model does not support tool calling"}}
+            RejectsTools | 400 | {"object":"error","message":"Function calling is not enabled for this model","type":"invalid_request_error","code":"3051"}
+            RejectsTools | 400 | Function calling is not enabled for models/gemma-3-27b-it
+            RejectsTools | 400 | deepseek-reasoner does not support Function Calling
+            RejectsTools | 400 | {"code":20037,"message":"Function call is not supported for this model."}
+            RejectsTools | 400 | model features function calling not support
+            RejectsTools | 400 | {"message":"Tools are not supported for this model","type":"invalid_request_error","param":"tools"}
+            RejectsTools | 400 | This model doesn't support tool use.
+            RejectsTools | 422 | {"code":"422","error_type":"UNSUPPORTED_OPENAI_PARAMS","message":"The following parameters are not supported for this model: tools, tool_choice","param":"tools, tool_choice"}
+            RejectsTools | 400 | {"detail":"Only ['qwen2-instruct', 'glm4-chat'] support tool calls"}
+            RejectsTools | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"code\":400, \"reason\":\"INVALID_REQUEST_BODY\", \"message\":\"model features function calling not support\", \"metadata\":{}}","provider_name":"Novita"}}}
+            not RejectsTools | 400 | {"error":{"message":"Invalid schema: 'x' is not supported","param":"tools[0].function.parameters"}}
             ToolsSwitchedOff | 400 | {"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}
             ToolsSwitchedOff | 500 | {"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}
-            not RefusesTools | 400 | Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions.
-            not RefusesTools | 400 | Invalid schema for function 'a': tools
-            not RefusesTools | 400 | does not support toolsets
-            RefusesStream | 400 | {"error":{"message":"Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.","type":"invalid_request_error","param":"stream","code":"unsupported_value"}}
-            RefusesStream | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Your organization must be verified to stream this model.\"}}"}}}
-            RefusesStream | 400 | Unsupported value: 'stream' does not support true with this model. Supported values are: false.
-            RefusesStream | 400 | This model doesn't support tool use in streaming mode.
+            not RejectsTools | 400 | Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions.
+            not RejectsTools | 400 | Invalid schema for function 'a': tools
+            not RejectsTools | 400 | does not support toolsets
+            RejectsStream | 400 | {"error":{"message":"Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.","type":"invalid_request_error","param":"stream","code":"unsupported_value"}}
+            RejectsStream | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Your organization must be verified to stream this model.\"}}"}}}
+            RejectsStream | 400 | Unsupported value: 'stream' does not support true with this model. Supported values are: false.
+            RejectsStream | 400 | This model doesn't support tool use in streaming mode.
         "##;
         check(ALL, table);
         check(&[], table);
@@ -599,15 +599,15 @@ mod tests {
     #[test]
     fn an_answer_that_fails_at_its_form_is_asked_for_in_another_way() {
         let table = r##"
-            Refuses(Form) | 400 | {"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":""}}
-            Refuses(Form) | 400 | {"error":{"message":"no","code":"json_validate_failed"}}
-            Refuses(Form) | - | {"error":{"message":"Failed to validate JSON. Please adjust your prompt."}}
-            Refuses(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}
+            Rejects(Form) | 400 | {"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":""}}
+            Rejects(Form) | 400 | {"error":{"message":"no","code":"json_validate_failed"}}
+            Rejects(Form) | - | {"error":{"message":"Failed to validate JSON. Please adjust your prompt."}}
+            Rejects(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}
         "##;
         check(&[OptionalField::Form], table);
-        check_never(&[], "Refuses(Form)", table);
+        check_never(&[], "Rejects(Form)", table);
         let other = r##"
-            not Refuses(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument. Field: temperature","status":"INVALID_ARGUMENT"}}
+            not Rejects(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument. Field: temperature","status":"INVALID_ARGUMENT"}}
         "##;
         check(&[OptionalField::Form], other);
     }
@@ -622,8 +622,8 @@ mod tests {
             Transient | - | {"error":{"message":"model x not found","code":500}}
             WrongKey | - | {"error":{"message":"No auth credentials found","code":401}}
             WrongKey | - | {"error":{"type":"authentication_error","message":"invalid x-api-key"}}
-            Refuses(Form) | - | {"error":{"code":400,"message":"response_format is not supported"}}
-            Refuses(Store) | - | {"error":{"code":422,"message":"Unknown parameter: 'store'."}}
+            Rejects(Form) | - | {"error":{"code":400,"message":"response_format is not supported"}}
+            Rejects(Store) | - | {"error":{"code":422,"message":"Unknown parameter: 'store'."}}
             Transient | - | {"error":{"code":500,"message":"response_format and store"}}
             Other | - | {"error":{"message":"response_format and store"}}
         "##;
@@ -635,12 +635,12 @@ mod tests {
         let table = r##"
             TooLong | 400 | with this schema the prompt is too long
             TooLong | 413 | prompt is too long
-            Refuses(Store) | 400 | 'store' does not exist in the model's request
+            Rejects(Store) | 400 | 'store' does not exist in the model's request
             UnknownModel | 400 | the model json_object does not exist
-            Refuses(Form) | 400 | no json_schema with an invalid API key
-            RefusesTools | 400 | m does not support tools
+            Rejects(Form) | 400 | no json_schema with an invalid API key
+            RejectsTools | 400 | m does not support tools
             TooLarge | 413 | no room for these images
-            Refuses(Attachments) | 500 | image input is not supported
+            Rejects(Attachments) | 500 | image input is not supported
         "##;
         check(ALL, table);
         let table = r##"
@@ -671,26 +671,26 @@ mod tests {
     #[test]
     fn a_form_that_is_refused_is_known_by_any_of_its_names() {
         let table = r##"
-            Refuses(Form) | 400 | {"error":{"message":"This model does not support response format `json_schema`."}}
-            Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"response_format"}}
-            Refuses(Form) | 400 | {"error":{"message":"Unknown parameter: 'text'.","param":"text"}}
-            not Refuses(Form) | 400 | {"error":{"message":"the text is too odd"}}
-            Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"text.format.schema"}}
-            not Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"text.verbosity"}}
-            Refuses(Form) | 400 | {"error":{"message":"no","code":"invalid_json_schema"}}
-            Refuses(Form) | 400 | {"error":{"message":"JSON mode is not enabled for this model"}}
-            Refuses(Form) | 400 | {"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}
-            Refuses(Form) | 400 | {"error":{"message":"output_config: Extra inputs are not permitted"}}
-            Refuses(Form) | 400 | [{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]
-            Refuses(Form) | 400 | {"error":{"code":400,"message":"generation_config.response_mime_type: no"}}
-            Refuses(Form) | 400 | {"error":{"code":400,"message":"Failed to parse grammar"}}
-            Refuses(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
-            Refuses(Form) | 422 | {"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}
-            not Refuses(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
-            not Refuses(Form) | 500 | {"error":{"message":"response_format is not supported"}}
-            not Refuses(Form) | 400 | {"error":{"message":"no"}}
-            not Refuses(Form) | 400 | {"error":{"message":"The model json_object does not exist"}}
-            not Refuses(Form) | 400 | {"error":{"message":"With this schema the prompt is too long"}}
+            Rejects(Form) | 400 | {"error":{"message":"This model does not support response format `json_schema`."}}
+            Rejects(Form) | 400 | {"error":{"message":"Invalid value","param":"response_format"}}
+            Rejects(Form) | 400 | {"error":{"message":"Unknown parameter: 'text'.","param":"text"}}
+            not Rejects(Form) | 400 | {"error":{"message":"the text is too odd"}}
+            Rejects(Form) | 400 | {"error":{"message":"Invalid value","param":"text.format.schema"}}
+            not Rejects(Form) | 400 | {"error":{"message":"Invalid value","param":"text.verbosity"}}
+            Rejects(Form) | 400 | {"error":{"message":"no","code":"invalid_json_schema"}}
+            Rejects(Form) | 400 | {"error":{"message":"JSON mode is not enabled for this model"}}
+            Rejects(Form) | 400 | {"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}
+            Rejects(Form) | 400 | {"error":{"message":"output_config: Extra inputs are not permitted"}}
+            Rejects(Form) | 400 | [{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]
+            Rejects(Form) | 400 | {"error":{"code":400,"message":"generation_config.response_mime_type: no"}}
+            Rejects(Form) | 400 | {"error":{"code":400,"message":"Failed to parse grammar"}}
+            Rejects(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
+            Rejects(Form) | 422 | {"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}
+            not Rejects(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
+            not Rejects(Form) | 500 | {"error":{"message":"response_format is not supported"}}
+            not Rejects(Form) | 400 | {"error":{"message":"no"}}
+            not Rejects(Form) | 400 | {"error":{"message":"The model json_object does not exist"}}
+            not Rejects(Form) | 400 | {"error":{"message":"With this schema the prompt is too long"}}
         "##;
         check(ALL, table);
     }
@@ -698,34 +698,34 @@ mod tests {
     #[test]
     fn images_and_pdfs_may_be_refused_with_any_status_that_speaks_of_them() {
         let table = r##"
-            Refuses(Attachments) | 400 | no
-            not Refuses(Attachments) | 413 | no
-            Refuses(Attachments) | 415 | no
-            Refuses(Attachments) | 404 | No endpoints found that support image input
-            Refuses(Attachments) | 403 | Multimodal is not enabled for this model
-            Refuses(Attachments) | 404 | The model m does not support images: not found
-            Refuses(Attachments) | 403 | Image input is not enabled for this model
-            Refuses(Attachments) | 400 | Image input modality is not enabled for models/gemma-3-1b-it
-            Refuses(Attachments) | 400 | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","param":"messages.[0].content.[0].type"}}
-            Refuses(Attachments) | 400 | This model doesn't support the image content block that you provided.
-            not Refuses(Attachments) | 404 | no
-            Refuses(Attachments) | 500 | image input is not supported - hint: you may need to provide the mmproj
-            not Refuses(Attachments) | 500 | no
-            not Refuses(Attachments) | 500 | no provision, no imagination, see the documentation
-            Refuses(Attachments) | 501 | This is no MULTIMODAL model
-            not Refuses(Attachments) | 503 | the model llama-vision is overloaded
-            not Refuses(Attachments) | 429 | too many requests for llama-vision
-            not Refuses(Attachments) | 413 | with these images the prompt is too long
-            not Refuses(Attachments) | 400 | The model llama-vision does not exist
-            Refuses(Attachments) | - | cannot read the PDF
-            not Refuses(Attachments) | - | no
-            Refuses(Attachments) | - | {"error":{"code":500,"message":"no vision"}}
-            not Refuses(Attachments) | - | {"error":{"code":503,"message":"no vision"}}
-            Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}
-            not Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"temperature"}}
-            Refuses(Attachments) | - | {"error":{"code":400,"message":"no images with it","param":"temperature"}}
-            Refuses(Attachments) | - | {"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}
-            not Refuses(Attachments) | - | {"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}
+            Rejects(Attachments) | 400 | no
+            not Rejects(Attachments) | 413 | no
+            Rejects(Attachments) | 415 | no
+            Rejects(Attachments) | 404 | No endpoints found that support image input
+            Rejects(Attachments) | 403 | Multimodal is not enabled for this model
+            Rejects(Attachments) | 404 | The model m does not support images: not found
+            Rejects(Attachments) | 403 | Image input is not enabled for this model
+            Rejects(Attachments) | 400 | Image input modality is not enabled for models/gemma-3-1b-it
+            Rejects(Attachments) | 400 | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","param":"messages.[0].content.[0].type"}}
+            Rejects(Attachments) | 400 | This model doesn't support the image content block that you provided.
+            not Rejects(Attachments) | 404 | no
+            Rejects(Attachments) | 500 | image input is not supported - hint: you may need to provide the mmproj
+            not Rejects(Attachments) | 500 | no
+            not Rejects(Attachments) | 500 | no provision, no imagination, see the documentation
+            Rejects(Attachments) | 501 | This is no MULTIMODAL model
+            not Rejects(Attachments) | 503 | the model llama-vision is overloaded
+            not Rejects(Attachments) | 429 | too many requests for llama-vision
+            not Rejects(Attachments) | 413 | with these images the prompt is too long
+            not Rejects(Attachments) | 400 | The model llama-vision does not exist
+            Rejects(Attachments) | - | cannot read the PDF
+            not Rejects(Attachments) | - | no
+            Rejects(Attachments) | - | {"error":{"code":500,"message":"no vision"}}
+            not Rejects(Attachments) | - | {"error":{"code":503,"message":"no vision"}}
+            Rejects(Attachments) | - | {"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}
+            not Rejects(Attachments) | - | {"error":{"code":400,"message":"no","param":"temperature"}}
+            Rejects(Attachments) | - | {"error":{"code":400,"message":"no images with it","param":"temperature"}}
+            Rejects(Attachments) | - | {"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}
+            not Rejects(Attachments) | - | {"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}
         "##;
         check(ALL, table);
     }
@@ -733,13 +733,13 @@ mod tests {
     #[test]
     fn an_error_names_fields_in_its_words_or_beside_them() {
         let table = r##"
-            Refuses(Store) | 400 | {"error":{"message":"Unknown parameter: 'store'."}}
-            Refuses(Store) | 400 | {"error":{"message":"Unsupported parameter","param":"store"}}
-            Refuses(Store) | 400 | {"error":"Bad Request","param":"store","message":"no"}
-            Refuses(Store) | 400 | {"error":{"message":"no","param":"input[0].store"}}
-            not Refuses(Store) | 400 | {"error":{"message":"no","param":"stored"}}
-            not Refuses(Store) | 400 | {"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}
-            not Refuses(Store) | 400 | {"detail":[{"loc":["body",0],"msg":"no"}]}
+            Rejects(Store) | 400 | {"error":{"message":"Unknown parameter: 'store'."}}
+            Rejects(Store) | 400 | {"error":{"message":"Unsupported parameter","param":"store"}}
+            Rejects(Store) | 400 | {"error":"Bad Request","param":"store","message":"no"}
+            Rejects(Store) | 400 | {"error":{"message":"no","param":"input[0].store"}}
+            not Rejects(Store) | 400 | {"error":{"message":"no","param":"stored"}}
+            not Rejects(Store) | 400 | {"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}
+            not Rejects(Store) | 400 | {"detail":[{"loc":["body",0],"msg":"no"}]}
         "##;
         check(ALL, table);
     }
@@ -747,30 +747,30 @@ mod tests {
     #[test]
     fn an_effort_that_is_refused_is_known_by_any_of_its_names() {
         let table = r##"
-            Refuses(Effort) | 400 | {"error":{"message":"reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')","code":"3051"}}
-            Refuses(Effort) | 400 | This model does not support the effort parameter.
-            Refuses(Effort) | 400 | output_config.effort 'max' is not supported when thinking is disabled on this model.
-            Refuses(Effort) | 400 | Model grok-build does not support parameter reasoningEffort.
-            Refuses(Effort) | 400 | Thinking level MEDIUM is not supported for this model.
-            Refuses(Effort) | 400 | Unknown name "thinkingLevel" at 'generation_config.thinking_config': Cannot find field.
-            Refuses(Effort) | 422 | body.reasoning: property 'body.reasoning' is unsupported
-            Refuses(Effort) | 400 | {"error":{"message":"Invalid API parameter, please check the documentation.","code":"1210"}}
-            not Refuses(Effort) | 400 | {"error":{"message":"Invalid API parameter, please check the documentation.","code":"1211"}}
-            not Refuses(Effort) | 400 | at most 1210 pixels
-            not Refuses(Effort) | 500 | reasoning_effort is not supported
-            not Refuses(Effort) | 400 | temperature is not supported by grok-4-fast-reasoning
-            not Refuses(Effort) | 400 | The model grok-4-fast-reasoning does not exist
-            Refuses(Effort) | 400 | output_config: Extra inputs are not permitted
-            Refuses(Effort) | 400 | {"error":{"code":1210,"message":"Invalid API parameter."}}
+            Rejects(Effort) | 400 | {"error":{"message":"reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')","code":"3051"}}
+            Rejects(Effort) | 400 | This model does not support the effort parameter.
+            Rejects(Effort) | 400 | output_config.effort 'max' is not supported when thinking is disabled on this model.
+            Rejects(Effort) | 400 | Model grok-build does not support parameter reasoningEffort.
+            Rejects(Effort) | 400 | Thinking level MEDIUM is not supported for this model.
+            Rejects(Effort) | 400 | Unknown name "thinkingLevel" at 'generation_config.thinking_config': Cannot find field.
+            Rejects(Effort) | 422 | body.reasoning: property 'body.reasoning' is unsupported
+            Rejects(Effort) | 400 | {"error":{"message":"Invalid API parameter, please check the documentation.","code":"1210"}}
+            not Rejects(Effort) | 400 | {"error":{"message":"Invalid API parameter, please check the documentation.","code":"1211"}}
+            not Rejects(Effort) | 400 | at most 1210 pixels
+            not Rejects(Effort) | 500 | reasoning_effort is not supported
+            not Rejects(Effort) | 400 | temperature is not supported by grok-4-fast-reasoning
+            not Rejects(Effort) | 400 | The model grok-4-fast-reasoning does not exist
+            Rejects(Effort) | 400 | output_config: Extra inputs are not permitted
+            Rejects(Effort) | 400 | {"error":{"code":1210,"message":"Invalid API parameter."}}
         "##;
         check(&[OptionalField::Effort], table);
-        check_never(&[], "Refuses(Effort)", table);
+        check_never(&[], "Rejects(Effort)", table);
         // One object of Anthropic's has the form, too.
         let table = r##"
-            Refuses(Effort) | 400 | {"error":{"message":"no","param":"reasoning.effort"}}
-            Refuses(Form) | 400 | output_config: Extra inputs are not permitted
-            Refuses(Effort) | 400 | output_config.effort: Input should be 'low'
-            Refuses(Form) | 400 | output_config.format.schema: no
+            Rejects(Effort) | 400 | {"error":{"message":"no","param":"reasoning.effort"}}
+            Rejects(Form) | 400 | output_config: Extra inputs are not permitted
+            Rejects(Effort) | 400 | output_config.effort: Input should be 'low'
+            Rejects(Form) | 400 | output_config.format.schema: no
         "##;
         check(ALL, table);
     }
@@ -791,15 +791,15 @@ mod tests {
     #[test]
     fn a_refused_cache_is_named() {
         let table = r##"
-            Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
-            Refuses(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
-            Refuses(Cache) | 400 | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
-            not Refuses(Cache) | 400 | {"error":{"message":"no"}}
+            Rejects(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
+            Rejects(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
+            Rejects(Cache) | 400 | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
+            not Rejects(Cache) | 400 | {"error":{"message":"no"}}
         "##;
         check(ALL, table);
         check_never(
             &[OptionalField::Effort, OptionalField::Form],
-            "Refuses(Cache)",
+            "Rejects(Cache)",
             table,
         );
     }

@@ -2,7 +2,7 @@
 
 mod judging;
 mod reading;
-mod refused;
+mod rejected;
 mod words;
 
 pub use judging::{ErrorClass, MAX_WAIT, TRANSIENT_STATUSES, judge, levels_in};

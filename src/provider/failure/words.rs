@@ -149,7 +149,7 @@ pub const TOOLS: &[&str] = &[
     "function-call",
 ];
 
-/// What is after one of [`TOOLS`] if they are refused, and what is before it.
+/// What is after one of [`TOOLS`] if they are rejected, and what is before it.
 pub const REFUSED_AFTER: &[&str] = &[
     " is not supported",
     " are not supported",

@@ -1,11 +1,11 @@
-//! Recognizes what a server refuses of a request that can do without it, or say it in another form: one table (pure).
+//! Recognizes what a server rejects of a request that can do without it, or say it in another form: one table (pure).
 
 use super::reading::ServerError;
 use crate::provider::request::OptionalField;
 
 /// A row of the table: how servers name something that they reject.
 #[derive(Clone, Copy)]
-struct RefusalRow {
+struct RejectionRow {
     extra: OptionalField,
     /// Names of the field and of its parts that are no words of English.
     names: &'static [&'static str],
@@ -14,35 +14,35 @@ struct RefusalRow {
     words: &'static [&'static str],
     /// What says the same without a name.
     phrases: &'static [&'static str],
-    /// The statuses with which servers refuse it.
+    /// The statuses with which servers reject it.
     statuses: &'static [u16],
 }
 
 const BAD_REQUEST: &[u16] = &[400, 422];
 
-const ROWS: &[RefusalRow] = &[
-    RefusalRow {
+const ROWS: &[RejectionRow] = &[
+    RejectionRow {
         extra: OptionalField::Store,
         names: &[],
         words: &["store"],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::Cache,
         names: &["cache_control"],
         words: &[],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::Usage,
         names: &["stream_options", "streamoptions", "include_usage"],
         words: &[],
         phrases: &["stream options"],
         statuses: BAD_REQUEST,
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::Encrypted,
         names: &["reasoning.encrypted_content"],
         words: &["include"],
@@ -50,7 +50,7 @@ const ROWS: &[RefusalRow] = &[
         phrases: &["encrypted content is not supported"],
         statuses: BAD_REQUEST,
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::Choice,
         names: &[
             "tool_choice",
@@ -61,7 +61,7 @@ const ROWS: &[RefusalRow] = &[
         phrases: &["tool choice"],
         statuses: BAD_REQUEST,
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::System,
         names: &[
             "systeminstruction",
@@ -93,7 +93,7 @@ const ROWS: &[RefusalRow] = &[
         // An exception in a template is an error of the server.
         statuses: &[400, 422, 500],
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::Effort,
         names: &[
             "reasoning_effort",
@@ -125,7 +125,7 @@ const ROWS: &[RefusalRow] = &[
         ],
         statuses: BAD_REQUEST,
     },
-    RefusalRow {
+    RejectionRow {
         extra: OptionalField::Form,
         names: &[
             "response_format",
@@ -167,7 +167,7 @@ const ROWS: &[RefusalRow] = &[
 /// Anthropic's object for the form and the effort.
 pub(super) const OUTPUT_CONFIG: &str = "output_config";
 
-/// The names of the limit of tokens. Each is refused by servers that want the other.
+/// The names of the limit of tokens. Each is rejected by servers that want the other.
 const OLD_LIMIT: &str = "max_tokens";
 const NEW_LIMIT: &str = "max_completion_tokens";
 
@@ -208,8 +208,8 @@ const BEFORE_COLON: &[&str] = &[
     "property",
 ];
 
-/// Whether an error refuses this, by what it says, in lower case, and by its status. The message comes first in `words`.
-pub(super) fn refuses(
+/// Whether an error rejects this, by what it says, in lower case, and by its status. The message comes first in `words`.
+pub(super) fn rejects(
     extra: OptionalField,
     words: &str,
     error: &ServerError,
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_known_in_the_words_of_each_server() {
-        // What is refused, the server, the status and the body.
+        // What is rejected, the server, the status and the body.
         let table = r##"
             Store | OpenAI | 400 | {"error":{"message":"Unknown parameter: 'store'.","param":"store"}}
             Store | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","store"],"msg":"Extra inputs are not permitted"}]}
@@ -385,12 +385,12 @@ mod tests {
             let found = judge(&error, status.parse().ok(), ALL, &[]);
             assert_eq!(
                 format!("{found:?}"),
-                format!("Refuses({refused})"),
+                format!("Rejects({refused})"),
                 "{server}: {body}"
             );
-            // What was not sent cannot be refused.
+            // What was not sent cannot be rejected.
             let found = judge(&error, status.parse().ok(), &[], &[]);
-            assert!(!matches!(found, ErrorClass::Refuses(_)), "{server}: {body}");
+            assert!(!matches!(found, ErrorClass::Rejects(_)), "{server}: {body}");
         }
     }
 
@@ -418,7 +418,7 @@ mod tests {
             let error = read(body).expect(body);
             let found = judge(&error, status.parse().ok(), ALL, &[]);
             assert!(
-                !matches!(found, ErrorClass::Refuses(_)),
+                !matches!(found, ErrorClass::Rejects(_)),
                 "{body}: {found:?}"
             );
         }
