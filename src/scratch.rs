@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::whole_file::{PRIVATE, make_directory};
+use crate::whole_file::{OrCannot, PRIVATE, make_directory};
 
 /// How long removing one may take. What is left then is removed by the daily sweep.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ impl Scratch {
             let path = directory.join(format!("{}-{number}", process::id()));
             match DirBuilder::new().mode(PRIVATE).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                made => made?,
+                made => made.or_cannot("make the directory", &path)?,
             }
             // Until it is locked, another q may sweep it.
             let Ok(opened) = File::open(&path) else {
@@ -192,4 +192,20 @@ fn entries_of(
 
 fn is_dots(name: &CStr) -> bool {
     name == c"." || name == c".."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        // No user makes anything there, and where it is missing, nobody makes it either.
+        let error = Scratch::create(Path::new("/proc/self")).expect_err("it takes no directory");
+        let error = error.to_string();
+        assert!(
+            error.starts_with("cannot make the directory /proc/self"),
+            "{error}"
+        );
+    }
 }

@@ -155,7 +155,21 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 pub fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(mode).create(directory);
+    let made = made.map_err(|error| obstacle(directory).unwrap_or(error));
     made.or_cannot("make the directory", directory)
+}
+
+/// Says what is in the place of a directory, or of one above it; `None` if nothing is. The system's error does not name it.
+fn obstacle(directory: &Path) -> Option<io::Error> {
+    let mut ancestors = directory.ancestors();
+    let path = ancestors.find(|path| path.symlink_metadata().is_ok())?;
+    let what = match fs::metadata(path) {
+        Ok(found) if !found.is_dir() => "not a directory",
+        Err(error) if is_missing(&error) => "a dangling symbolic link",
+        _ => return None,
+    };
+    let reason = format!("{} is {what}", path.display());
+    Some(io::Error::new(ErrorKind::NotADirectory, reason))
 }
 
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
@@ -257,6 +271,11 @@ impl Temporary {
     }
 }
 
+/// Whether there is nothing at a path, or a link to itself.
+pub fn is_missing(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ELOOP)
+}
+
 /// Returns what tells a file or a directory from all others.
 pub fn identity_of(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
@@ -341,6 +360,28 @@ mod tests {
         temporary.create(&path).expect("it is there");
         assert_eq!(fs::read(&path).expect("a file"), b"own");
         assert_eq!(fs::read_dir(directory.path()).expect("entries").count(), 1);
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_directory_is_named() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [file, dangling, circle] =
+            ["file", "dangling", "circle"].map(|name| root.path().join(name));
+        fs::write(&file, "").expect("a file");
+        symlink("nowhere", &dangling).expect("a link");
+        symlink("circle", &circle).expect("a link");
+        for (path, what) in [
+            (&file, "not a directory"),
+            (&dangling, "a dangling symbolic link"),
+            (&circle, "a dangling symbolic link"),
+        ] {
+            for directory in [path.clone(), path.join("a"), path.join("a/b")] {
+                let error = make_directory(&directory, PRIVATE).expect_err("something is there");
+                let (directory, path) = (directory.display(), path.display());
+                let expected = format!("cannot make the directory {directory}: {path} is {what}");
+                assert_eq!(error.to_string(), expected);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The directory of conversations: what a file in it is, which file a conversation has, and how it is named to users.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::io::ErrorKind::{InvalidInput, NotFound};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,7 @@ use super::name::{self, CURRENT, SLOT};
 use super::rules::{FileKind, Owner, of_file};
 use super::timestamp::ID_PREFIX;
 use crate::unix;
-use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, make_directory};
+use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, is_missing, make_directory};
 
 pub(super) const ENDING: &str = ".json";
 
@@ -187,7 +187,11 @@ impl StateDirectory {
             Err(error) if error.kind() == NotFound => return Ok(Vec::new()),
             entries => entries.or_cannot("list", &self.sessions)?,
         };
-        entries.map(|entry| Ok(entry?.path())).collect()
+        let path_of = |entry: io::Result<DirEntry>| {
+            let entry = entry.or_cannot("list", &self.sessions)?;
+            Ok(entry.path())
+        };
+        entries.map(path_of).collect()
     }
 
     /// Returns the files of conversations, newest first. Backups are listed if `all`, or if they are current.
@@ -267,11 +271,6 @@ pub fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
         Err(error) if is_missing(&error) => Ok(None),
         found => found.or_cannot("read", path).map(Some),
     }
-}
-
-/// Whether there is nothing at a path, or a link to itself.
-pub fn is_missing(error: &io::Error) -> bool {
-    error.kind() == NotFound || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 fn file_name_of(path: &Path) -> String {

@@ -5,13 +5,15 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::directory::{self, ENDING, StateDirectory, UNREADABLE, is_missing};
+use super::directory::{self, ENDING, StateDirectory, UNREADABLE};
 use super::format::{self, MAX_SIZE};
 use super::name::{self, BEFORE_NUMBER};
 use super::rules::{FileKind, ReadOutcome};
 use super::timestamp::Timestamp;
 use crate::text::search::Word;
-use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, ReadFailure, Temporary, rename_new};
+use crate::whole_file::{
+    self, MAX_FILE, OrCannot, PRIVATE, ReadFailure, Temporary, is_missing, rename_new,
+};
 
 /// Reads what is at a path. A dangling link is nothing.
 pub fn read(path: &Path) -> ReadOutcome {
@@ -165,7 +167,8 @@ pub fn rewrite(
 /// Copies a conversation before more than its end changes: in the directory to `ID~1.json`, `ID~2.json` and so on. A file
 /// elsewhere is copied into the directory, under an id of its own.
 fn back_up(directory: &StateDirectory, path: &Path) -> io::Result<PathBuf> {
-    let bytes = whole_file::read(path, MAX_FILE)?;
+    let read = whole_file::read(path, MAX_FILE).map_err(io::Error::from);
+    let bytes = read.or_cannot("read", path)?;
     let Some(id) = directory.name_of(path) else {
         return back_up_external(directory, path, bytes);
     };

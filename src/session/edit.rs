@@ -127,7 +127,10 @@ pub(super) fn remove_left(directory: &StateDirectory, path: &Path) -> io::Result
 /// Removes a conversation, its backups and the links to them.
 fn remove(directory: &StateDirectory, path: &Path) -> io::Result<()> {
     disk::remove(path)?;
-    remove_dependents(directory, path)
+    remove_dependents(directory, path).map_err(|error| {
+        let reason = format!("the conversation was removed, but perhaps not its backups: {error}");
+        io::Error::other(reason)
+    })
 }
 
 /// Removes the backups of a conversation that was removed, and the links to it and to them. Its name is free, so another q,

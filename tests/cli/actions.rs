@@ -63,6 +63,36 @@ fn a_question_that_stays_is_not_printed() {
 }
 
 #[test]
+fn an_action_that_fails_names_the_file_or_the_directory() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let listing = "?getdents64:error=EIO";
+    // The first read is that of the conversation, the last that of its copy.
+    let copying = "read:error=EIO:when=5+";
+    let removed = "q: the conversation was removed, but perhaps not its backups: cannot list";
+    for (action, place, inject, expected) in [
+        ("--list", "", listing, "q: cannot list"),
+        ("--undo", "", listing, "q: undo failed: cannot list"),
+        ("--undo", ARCHIVED, copying, "q: undo failed: cannot read"),
+        ("--clear", "", listing, removed),
+    ] {
+        let _case = case((action, place));
+        let sandbox = Sandbox::new();
+        sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
+        let place = match place {
+            "" => sandbox.sessions(),
+            name => sandbox.sessions().join(name),
+        };
+        let place = place.display();
+        let failing = format!("exec strace -f -o trace -P {place} -e inject={inject} q {action}");
+        let outcome = sandbox.shell(&failing).run();
+        outcome.exit(1).stdout_is_empty();
+        outcome.stderr(format!("{expected} {place}: Input/output error\n"));
+    }
+}
+
+#[test]
 fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
