@@ -104,8 +104,11 @@ impl CachedAnswer {
 
     /// Whether it is an answer to a question with these words, which may have come with something else.
     pub(super) fn answers(&self, question: &str) -> bool {
-        let is_empty = self.answer.trim().is_empty();
-        self.version == VERSION && self.question == question && !is_empty
+        self.version == VERSION && self.question == question && !self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.answer.trim().is_empty()
     }
 }
 
@@ -117,8 +120,10 @@ impl CacheEntry {
     /// Says why the file cannot be used. To a question that is as good as no file.
     pub fn read(&self) -> Result<Option<CachedAnswer>, String> {
         let reason = match CachedAnswer::read(&self.path, self.sharing) {
-            Ok(cached) if self.accepts(&cached) => return Ok(Some(cached)),
-            Ok(_) => "it is for another question".to_owned(),
+            Ok(cached) => match self.obstacle(&cached) {
+                None => return Ok(Some(cached)),
+                Some(reason) => reason,
+            },
             Err(ReadFailure::System(error)) if error.kind() == ErrorKind::NotFound => {
                 return Ok(None);
             }
@@ -128,9 +133,21 @@ impl CacheEntry {
         Err(format!("ignoring the cached answer {path}: {reason}"))
     }
 
-    /// Whether this is the answer of this file. Somebody may have put another one in its place.
-    fn accepts(&self, cached: &CachedAnswer) -> bool {
-        cached.answers(&self.subject.question) && cached.asked == self.subject.asked
+    /// Says why this is not the answer of this file; `None` if it is. Somebody may have put another one in its place.
+    fn obstacle(&self, cached: &CachedAnswer) -> Option<String> {
+        if cached.version != VERSION {
+            return Some(format!("its version is {}, not {VERSION}", cached.version));
+        }
+        let reason = if cached.question != self.subject.question {
+            "it is for another question"
+        } else if cached.asked != self.subject.asked {
+            "it is for another model"
+        } else if cached.is_empty() {
+            "its answer is empty"
+        } else {
+            return None;
+        };
+        Some(reason.to_owned())
     }
 
     /// Writes the answer in the place of the file.
