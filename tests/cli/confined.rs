@@ -249,7 +249,8 @@ fn a_temporary_directory_goes_with_q_and_by_the_sweep_if_q_was_killed() {
     if cannot_confine() {
         return;
     }
-    let script = "mkdir -m 0 none; ln -s \"$HOME/../../../..\" up; echo x >ready; while :; do sleep 100; done";
+    let script = "mkdir -m 0 none; ln -s \"$HOME/../../../..\" up; echo x >ready; \
+                  while [ -e \"$HOME/ready\" ]; do sleep 1; done";
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGKILL] {
         let _case = case(signal);
         let sandbox = with_script(script, "confine = {}");
