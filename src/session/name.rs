@@ -58,8 +58,8 @@ impl ConversationRef {
 
     /// Reads the value of `-s`. The error says why it names no conversation.
     fn parse(value: &OsStr) -> Result<ConversationRef, String> {
-        if value.as_encoded_bytes().ends_with(b".json") {
-            return canonicalize(Path::new(value)).map(ConversationRef::File);
+        if is_of_file(value) {
+            return find_file(Path::new(value)).map(ConversationRef::File);
         }
         let name = &*value.to_string_lossy();
         if let Some(number) = name.strip_prefix('%') {
@@ -162,6 +162,25 @@ fn check(name: &str) -> Result<(), String> {
     }
     Err(format!(
         "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -, and not begin with a dot, a hyphen or “current”"
+    ))
+}
+
+/// Whether a value of `-s` is the path of a session file.
+fn is_of_file(value: &OsStr) -> bool {
+    value.as_encoded_bytes().ends_with(b".json")
+}
+
+/// Finds the real path of a session file. A repository may hold a link to a file that does not exist yet, such as a startup file
+/// of the user's shell, which would run what the model writes. So q creates no file of another name through it.
+fn find_file(path: &Path) -> Result<PathBuf, String> {
+    let real = canonicalize(path)?;
+    if is_of_file(real.as_os_str()) || real.exists() {
+        return Ok(real);
+    }
+    Err(format!(
+        "{}: it is a symbolic link to {}, which does not exist and does not end in .json",
+        path.display(),
+        real.display()
     ))
 }
 
