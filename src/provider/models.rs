@@ -21,12 +21,12 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
         let reason = "the list of models is not a list";
         return Err(ReplyError::Malformed(reason.to_owned()));
     }
-    let entries: List<Object<ModelEntry>> = serde_json::from_str(list.get())?;
+    let entries: List<&RawValue> = serde_json::from_str(list.get())?;
     let mut models = Vec::new();
-    for model in entries.0 {
-        let model = model.0.unwrap_or_default();
-        // Gemini has names such as `models/gemini-flash-latest`.
-        let id = [&model.id, &model.name];
+    for entry in entries.0 {
+        let model = read_entry(entry)?;
+        // Gemini has names such as `models/gemini-flash-latest`, and ChatGPT's list has slugs.
+        let id = [&model.id, &model.slug, &model.name];
         // Anthropic's list keeps the models that it no longer serves.
         if &*model.lifecycle == "retired" {
             continue;
@@ -43,6 +43,18 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
         }
     }
     Ok(models)
+}
+
+/// Reads an entry of the list. Some servers list ids alone.
+fn read_entry(entry: &RawValue) -> serde_json::Result<ModelEntry<'_>> {
+    if entry.get().starts_with('"') {
+        return Ok(ModelEntry {
+            id: serde_json::from_str(entry.get())?,
+            ..ModelEntry::default()
+        });
+    }
+    let fields: Object<ModelEntry> = serde_json::from_str(entry.get())?;
+    Ok(fields.0.unwrap_or_default())
 }
 
 /// The fields that may have the list of models.
@@ -65,6 +77,7 @@ fn also_null<'de, D: Deserializer<'de>>(field: D) -> Result<Option<&'de RawValue
 struct ModelEntry<'a> {
     #[serde(borrow)]
     id: Text<'a>,
+    slug: Text<'a>,
     name: Text<'a>,
     created: Scalar<u32>,
     created_at: Text<'a>,
@@ -205,6 +218,19 @@ mod tests {
         let marked = format!("\u{feff}{list}");
         for list in [list, &marked] {
             assert_eq!(read_models(list), Ok(listed.clone()));
+        }
+        for list in [
+            r#"["b","models/a"]"#,
+            r#"[{"slug":"b","name":"B"},null,7,{"name":"a"}]"#,
+        ] {
+            let ids = [model("b", None), model("a", None)];
+            for body in [
+                list,
+                &format!(r#"{{"data":{list}}}"#),
+                &format!(r#"{{"models":{list}}}"#),
+            ] {
+                assert_eq!(read_models(body).as_deref(), Ok(&ids[..]), "{body}");
+            }
         }
         for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
             assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
