@@ -342,17 +342,27 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
 }
 
 fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let delta = match choice.delta.0 {
-        Some(delta) if !is_whole || !choice.message.is_object() => delta,
-        _ => choice.message.object()?,
+    let mut is_repeated = false;
+    let part = match choice.delta.0 {
+        Some(delta) if !is_whole || !choice.message.is_object() => {
+            reply.has_deltas |= !delta.content.text.is_empty();
+            delta
+        }
+        _ => {
+            // At the end of a stream, some servers send all of the answer once more.
+            is_repeated = reply.has_deltas;
+            choice.message.object()?
+        }
     };
-    add_calls(delta.tool_calls, reply)?;
-    add_reasoning(&delta, reply)?;
-    reply.add_text(&delta.content.text);
-    if !delta.refusal.is_null() {
-        reply.refuse(&delta.refusal.content()?.text);
+    add_calls(part.tool_calls, reply)?;
+    if !is_repeated {
+        add_reasoning(&part, reply)?;
+        reply.add_text(&part.content.text);
+        if !part.refusal.is_null() {
+            reply.refuse(&part.refusal.content()?.text);
+        }
     }
-    reply.answer.add_sources(delta.annotations.sources());
+    reply.answer.add_sources(part.annotations.sources());
     reply.end.read(&choice.finish_reason);
     Ok(())
 }

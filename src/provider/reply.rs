@@ -54,6 +54,8 @@ pub struct Reply {
     pub turn: ModelTurn,
     pub activity: Activity,
     usage: Usage,
+    /// Some text has arrived as an increment of the answer, so that a whole message would repeat it.
+    pub(super) has_deltas: bool,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
 }
