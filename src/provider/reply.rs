@@ -4,6 +4,8 @@ mod answer;
 mod end;
 mod turn;
 
+use std::collections::HashSet;
+
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
 use self::end::ReplyEnd;
@@ -13,6 +15,9 @@ use super::kept::ITEM;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::Secrets;
+
+/// The most messages whose increments are told apart.
+const MAX_MESSAGES: usize = 1_000;
 
 /// What the spinner says while reasoning comes.
 const THINKING: &str = "thinking";
@@ -54,8 +59,10 @@ pub struct Reply {
     pub turn: ModelTurn,
     pub activity: Activity,
     usage: Usage,
-    /// Some text has arrived as an increment of the answer, so that a whole message would repeat it.
+    /// Some text has arrived as an increment of the message, so that the whole message would repeat it.
     pub(super) has_deltas: bool,
+    /// The indexes of all messages that have had increments.
+    pub(super) indexes_of_deltas: HashSet<u64>,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
 }
@@ -120,6 +127,21 @@ impl Reply {
         self.end.go_on();
         self.activity.end();
         Some(place)
+    }
+
+    /// Remembers that the message with this index has had an increment, which may be empty.
+    pub(super) fn note_delta(&mut self, index: Option<u64>, delta: &str) {
+        self.has_deltas |= !delta.is_empty();
+        if !delta.is_empty() && self.indexes_of_deltas.len() < MAX_MESSAGES {
+            self.indexes_of_deltas.extend(index);
+        }
+    }
+
+    /// Whether no increment of the message with this index has come. Not all servers count alike, so there must be none of any
+    /// message since the last one ended, either.
+    pub(super) fn lacks_deltas(&self, index: Option<u64>) -> bool {
+        let has_own = index.is_some_and(|index| self.indexes_of_deltas.contains(&index));
+        !self.has_deltas && !has_own
     }
 
     /// Adds text of the answer, or of commentary.

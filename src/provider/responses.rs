@@ -7,7 +7,7 @@ use super::attachment;
 use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, Content, Json, Object, Text, text_field};
+use super::lenient::{self, Content, Index, Json, Object, Text, text_field};
 use super::openai;
 use super::reply::Reply;
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
@@ -160,6 +160,7 @@ struct Event<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
     delta: Content<'a>,
+    output_index: Index,
     error: Json<'a>,
     item: Json<'a>,
     response: Json<'a>,
@@ -224,8 +225,14 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     }
     let delta = &*event.delta.text;
     match kind {
-        "response.output_text.delta" => reply.add_text(delta),
-        "response.refusal.delta" => reply.refuse(delta),
+        "response.output_text.delta" => {
+            reply.note_delta(event.output_index.0, delta);
+            reply.add_text(delta);
+        }
+        "response.refusal.delta" => {
+            reply.note_delta(event.output_index.0, delta);
+            reply.refuse(delta);
+        }
         "response.output_item.added" => {
             let item: Item = event.item.object()?;
             match &*item.kind {
@@ -238,6 +245,10 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_item.done" => {
             let item: Item = event.item.object()?;
             if &*item.kind == MESSAGE {
+                if reply.lacks_deltas(event.output_index.0) {
+                    add_message(&item, reply)?;
+                }
+                reply.has_deltas = false;
                 // What follows is another message; not every server says when one begins.
                 reply.answer.begin_message(false);
             }
@@ -287,9 +298,13 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             read_item(*json, &item, reply)?;
         }
     }
-    if !reply.answer.has_text() {
+    if !reply.answer.has_begun() {
+        let has_commentary = reply.answer.has_text();
         for json in output {
-            add_message(&json.object()?, reply)?;
+            let item: Item = json.object()?;
+            if !(has_commentary && item.is_commentary()) {
+                add_message(&item, reply)?;
+            }
         }
     }
     if !reply.answer.has_text() {
