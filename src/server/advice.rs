@@ -24,6 +24,10 @@ const OTHER_CONTENT: &str =
 const OTHER_PLACE: &str =
     "this is about the country or the network, not about the key: ask another provider with -p";
 
+/// Advice where a page came in the place of the API.
+const INTERCEPTED: &str =
+    "a firewall or a proxy sent this page, so the key may be right: try another network";
+
 /// Advice where a request has too many tools.
 const FEWER_TOOLS: &str =
     "offer fewer tools with -t 'NAME__list_*', or only = [...] in [tools.NAME]";
@@ -56,6 +60,7 @@ impl Rejection<'_> {
         let advice = match self.meaning {
             ErrorClass::UnknownModel => format!("{list} lists its models"),
             ErrorClass::WrongKey => return key_advice.map(str::to_owned),
+            ErrorClass::Intercepted => format!("{INTERCEPTED}\n{}", check_base_url(provider)),
             ErrorClass::NoAccess => {
                 format!(
                     "this is about the model, not about the key: choose another one with -m; {list} lists them"
@@ -122,6 +127,8 @@ mod tests {
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
         let other_model = "this is about the model, not about the key: choose another one with -m; q --models -p p lists them";
+        let intercepted = "a firewall or a proxy sent this page, so the key may be right: try another network\n\
+                           check the base URL: P_BASE_URL or base_url in config.toml sets it";
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
             "hint" => (Some(OTHER_FILES), false),
@@ -132,6 +139,7 @@ mod tests {
             "stream" => (Some(NO_STREAM), false),
             "content" => (Some(OTHER_CONTENT), false),
             "place" => (Some(OTHER_PLACE), false),
+            "page" => (Some(intercepted), false),
             "access" => (Some(other_model), false),
             "spent" => (Some(SPENT), false),
             "less" => (Some(LESS_INPUT), false),
@@ -153,6 +161,9 @@ mod tests {
             413 | hint | - | prompt is too long
             400 | model | model | invalid model
             401 | key | key | no images
+            403 | page | page | <html><title>Just a moment...</title></html>
+            401 | key | key | <html><title>401 Authorization Required</title></html>
+            503 | again | again | <html><title>Just a moment...</title></html>
             400 | tools | tools | m does not support tools
             404 | address | address | no
             404 | hint | address | no image input

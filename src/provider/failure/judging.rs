@@ -31,6 +31,8 @@ pub enum ErrorClass {
     /// The server is loading the model, and will answer once it has.
     Loading,
     WrongKey,
+    /// A firewall or a proxy has sent a page in the place of the API, which may not have seen the request at all.
+    Intercepted,
     /// The key may not use this model, or nobody who may serves it.
     NoAccess,
     /// The provider does not answer a text or picture like this, whoever asks.
@@ -94,6 +96,7 @@ const ROWS: &[(ErrorClass, Clue)] = &[
     (ErrorClass::Rejects(OptionalField::Choice), Judgement),
     (ErrorClass::Rejects(OptionalField::System), Judgement),
     (ErrorClass::Spent, Judgement),
+    (ErrorClass::Intercepted, Judgement),
     (ErrorClass::WrongKey, Statuses(&[401, 403])),
     (ErrorClass::WrongKey, Words(words::KEY)),
     (ErrorClass::TooManyTools, Judgement),
@@ -197,6 +200,7 @@ impl Case<'_> {
             ErrorClass::Loading => self.is_loading(),
             ErrorClass::UnknownModel => self.is_missing() && self.says(&["model"]),
             ErrorClass::Spent => self.is_spent(),
+            ErrorClass::Intercepted => self.error.is_page && self.status == Some(403),
             ErrorClass::TooManyTools => {
                 has_name(&self.words, "tools") && self.says(words::TOO_MANY)
             }

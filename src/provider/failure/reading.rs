@@ -35,6 +35,8 @@ pub struct ServerError {
     pub retry_after: Option<Duration>,
     /// Whether the server asks for another try, or for none: the header that the libraries of OpenAI and Anthropic obey.
     pub should_retry: Option<bool>,
+    /// Whether the server sent an HTML page, which no API does.
+    pub(super) is_page: bool,
 }
 
 impl ServerError {
@@ -372,7 +374,10 @@ fn retry_delay(json: &Value) -> Option<Duration> {
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
-        return title(text).map(ServerError::new);
+        return title(text).map(|title| ServerError {
+            is_page: true,
+            ..ServerError::new(title)
+        });
     }
     let beginning: String = text.chars().take(SHOWN_CHARACTERS).collect();
     from_plain(&beginning)
