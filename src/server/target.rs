@@ -3,13 +3,15 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::api_client::{ApiClient, ApiError};
+use super::advice;
+use super::api_client::ApiClient;
+use super::api_error::ApiError;
 use super::client::{self, Client};
 use super::key_command;
 use super::models;
 use super::retry::RetryLimits;
 use super::whom::{Choice, Model};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
 use crate::provider::failure::ErrorClass;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
@@ -307,7 +309,11 @@ impl Target {
 
     fn list_models(&self, client: &ApiClient) -> Result<Vec<ListedModel>, ApiError> {
         let request = self.complete(self.provider().api.list_models(self.key()))?;
-        let body = client.fetch(&request)?;
+        let fetched = client.fetch(&request);
+        let body = fetched.map_err(|failed| {
+            let advice = self.no_list(&failed);
+            failed.advise(advice)
+        })?;
         let listed = match read_models(&body) {
             Ok(mut models) if !models.is_empty() => {
                 for model in &mut models {
@@ -324,6 +330,16 @@ impl Target {
         };
         let advice = "load a model there, name one with -m, or check base_url";
         Err(failed.advise(Some(advice.to_owned())))
+    }
+
+    /// Advice where the server does not know the address of its list: the list is what other errors refer to.
+    fn no_list(&self, failed: &ApiError) -> Option<String> {
+        let ErrorKind::Provider { status } = failed.error.kind else {
+            return None;
+        };
+        let is_missing = matches!(status, Some(404 | 405 | 501));
+        let check = advice::check_base_url(&self.provider().name);
+        is_missing.then(|| format!("not every server has a list: name a model with -m\n{check}"))
     }
 
     /// Returns advice if the server rejects the key, or wants one; `None` if the user has given another proof of identity.
