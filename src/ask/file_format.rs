@@ -15,6 +15,9 @@ const UTF_16_BIG: &[u8] = b"\xFE\xFF";
 /// No text in UTF-8 has this byte.
 const NOT_UTF_8: u8 = 0xFF;
 
+/// How many bytes show whether a text is in UTF-16.
+const LOOKED_AT: usize = 4096;
+
 /// UTF-32, which q does not read, begins as UTF-16 does.
 const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
 
@@ -31,6 +34,22 @@ pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
 pub fn is_utf_16(bytes: &[u8]) -> bool {
     let has_mark = bytes.starts_with(UTF_16_LITTLE) || bytes.starts_with(UTF_16_BIG);
     has_mark && !bytes.starts_with(UTF_32_LITTLE)
+}
+
+/// The encoding of what seems to be text in UTF-16 without a byte order mark, by its name for `iconv`: most of its characters
+/// are printable ASCII, and none is zero.
+pub fn utf_16_without_mark(bytes: &[u8]) -> Option<&'static str> {
+    let units = bytes[..bytes.len().min(LOOKED_AT)].as_chunks::<2>().0;
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    for (encoding, low) in [("UTF-16LE", 0), ("UTF-16BE", 1)] {
+        let ascii = units
+            .iter()
+            .filter(|unit| unit[1 - low] == 0 && is_text(&unit[low]));
+        if ascii.count() * 4 > units.len() * 3 && !units.contains(&[0, 0]) {
+            return Some(encoding);
+        }
+    }
+    None
 }
 
 /// Returns a text without its byte order mark, in UTF-8. What is not UTF-16 after a mark of it stays no UTF-8, so that a note
@@ -197,6 +216,22 @@ mod tests {
         }
         let utf_32 = b"\xFF\xFE\0\0a\0\0\0".to_vec();
         assert_eq!(without_mark(utf_32.clone()), utf_32);
+    }
+
+    #[test]
+    fn text_in_utf_16_is_recognized_without_a_mark() {
+        for (bytes, encoding) in [
+            (&b"a\0b\0\n\0"[..], Some("UTF-16LE")),
+            (b"\0a\0b\0\n", Some("UTF-16BE")),
+            (b"a\0b\0c\0d\0\xE9\x20", Some("UTF-16LE")),
+            (b"a\0b\0c\0\xE9\x20", None),
+            (b"a\0b\0c\0d\0\0\0", None),
+            (b"\x01\0\x02\0", None),
+            (b"ab", None),
+            (b"", None),
+        ] {
+            assert_eq!(utf_16_without_mark(bytes), encoding, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::output::Notes;
 use crate::text::fence;
 use crate::text::media::media_type;
+use crate::text::nearest::misspelt;
 use crate::text::non_blank;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::threads;
@@ -34,6 +35,9 @@ const NOTE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
+
+/// The most names of a directory that are compared with one that does not exist.
+const MAX_COMPARED: usize = 10_000;
 
 /// The end of the names of notebooks.
 const NOTEBOOK: &str = ".ipynb";
@@ -347,6 +351,11 @@ impl InputReader {
             if file_format::is_utf_16(&bytes) {
                 return Err(error.advise("send it with -a -, because it is text in UTF-16"));
             }
+            if let Some(encoding) = file_format::utf_16_without_mark(&bytes) {
+                return Err(error.advise(format!(
+                    "it seems to be text in {encoding} without a byte order mark; convert it: iconv -f {encoding} -t UTF-8"
+                )));
+            }
             return Err(error);
         }
         if bytes.len() > self.text_left {
@@ -392,6 +401,23 @@ fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
     }
 }
 
+/// The file whose name is most similar to that of one that does not exist. Names that look the same may differ in how they are
+/// written: macOS decomposes letters, and has a narrow blank in the names of its screenshots.
+fn similar_file(missing: &str) -> Option<String> {
+    let path = Path::new(missing);
+    let typed = path.file_name()?.to_str()?;
+    let parent = path.parent()?;
+    let directory = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    let entries = fs::read_dir(directory).ok()?.take(MAX_COMPARED).flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let similar = misspelt(typed, names)?;
+    Some(parent.join(similar).to_str()?.to_owned())
+}
+
 impl InputSource {
     fn stdin(is_attached: bool) -> InputSource {
         InputSource {
@@ -403,6 +429,7 @@ impl InputSource {
     /// Returns the error for a source that cannot be read. Its kind is `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
         let name = &self.name;
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
         let error = format!("cannot read {name}: {error}");
         if !self.is_attached {
             return Error::new(ErrorKind::File, error);
@@ -411,6 +438,8 @@ impl InputSource {
         if name.contains("://") {
             let address = quoted(name);
             error = error.advise(format!("-a takes files only: curl -s {address} | q -a -"));
+        } else if is_missing && let Some(similar) = similar_file(name) {
+            error = error.advise(format!("did you mean -a {}?", quoted(&similar)));
         }
         error
     }
