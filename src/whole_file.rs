@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use crate::text::size::in_units;
 use crate::unix;
 
 /// The most bytes of a file that q has written.
@@ -103,7 +104,8 @@ fn open_regular(path: &Path) -> Result<(File, Metadata), ReadFailure> {
 /// have none and no end.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
     let (file, metadata) = open_regular(path)?;
-    let too_long = || ReadFailure::Unusable(format!("it has more than {limit} bytes"));
+    let too_long =
+        || ReadFailure::Unusable(format!("it has more than {size}", size = in_units(limit)));
     let size = metadata.len();
     if size > limit {
         return Err(too_long());

@@ -22,6 +22,7 @@ use crate::text::media::media_type;
 use crate::text::nearest::misspelt;
 use crate::text::non_blank;
 use crate::text::one_line::{on_one_line, quoted};
+use crate::text::size::in_units;
 use crate::threads;
 
 /// The most bytes of text in files and standard input together.
@@ -327,9 +328,10 @@ impl InputReader {
         let size = base64::encoded_len(bytes.len(), true).unwrap_or(usize::MAX);
         if size > self.base64_left.min(MAX_ATTACHMENT) {
             let error = format!(
-                "{} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
-                 {MAX_ATTACHMENTS} together",
-                source.name
+                "{} is too large: the limit of images and PDFs in base64 is {} each, and {} together",
+                source.name,
+                in_units(MAX_ATTACHMENT),
+                in_units(MAX_ATTACHMENTS)
             );
             let error = Error::new(ErrorKind::Input, error);
             return Err(error.advise("send a smaller image, or fewer pages"));
@@ -361,7 +363,8 @@ impl InputReader {
         if bytes.len() > self.text_left {
             let name = &source.name;
             let error = format!(
-                "{name} is too long: text files and input may have {MAX_TEXT} bytes together"
+                "{name} is too long: the limit of text files and input is {} together",
+                in_units(MAX_TEXT)
             );
             let advice = "send a part of it, for example with head, tail or grep";
             return Err(Error::new(ErrorKind::Input, error).advise(advice));

@@ -10,6 +10,7 @@ use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::Piece;
 use crate::server::api_client::ApiError;
 use crate::shape::{ItemFault, ItemReader};
+use crate::text::size::in_units;
 use crate::threads::lock;
 
 /// The way in which an answer is printed.
@@ -170,7 +171,10 @@ impl Printer {
                 "without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes",
             )
         };
-        let message = format!("the answer has more than {MAX_KEPT} bytes, so {done}");
+        let message = format!(
+            "the answer has more than {size}, so {done}",
+            size = in_units(MAX_KEPT)
+        );
         AnswerFailure::TooLong(Error::new(ErrorKind::Output, message).advise(advice))
     }
 }

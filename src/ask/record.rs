@@ -19,6 +19,7 @@ use crate::session::lock::LOCK_TIMEOUT;
 use crate::session::save::{SaveOutcome, Saver};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
+use crate::text::size::in_units;
 use crate::threads::{self, lock};
 use crate::tools::Observer;
 
@@ -347,7 +348,7 @@ impl Record {
         // A signal may have come before the end of the reply.
         answer.take_unopened_reasoning();
         if answer.budget.is_exhausted() {
-            let reason = format!("the answer has more than {MAX_KEPT} bytes");
+            let reason = format!("the answer has more than {size}", size = in_units(MAX_KEPT));
             return SaveOutcome::unsaved(&reason);
         }
         let Some(mut entry) = answer.take_entry() else {

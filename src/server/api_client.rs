@@ -18,6 +18,7 @@ use crate::provider::request::Request;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{Redaction, Secrets};
 use crate::text::parts::parts;
+use crate::text::size::in_units;
 
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
@@ -144,7 +145,8 @@ impl ApiClient<'_> {
     /// Returns the error for a call that is not complete, so it can neither run nor be sent back.
     fn too_long(&self) -> ApiError {
         self.failed(format!(
-            "the reply has more than {MAX_KEPT} bytes, so what it calls cannot run"
+            "the reply has more than {size}, so what it calls cannot run",
+            size = in_units(MAX_KEPT)
         ))
     }
 

@@ -7,6 +7,7 @@ use super::client::Response;
 use super::sse::{self, TooLong};
 use crate::provider::ReplyError;
 use crate::provider::failure;
+use crate::text::size::in_units;
 use crate::threads::lock;
 
 /// How long the rest of a body may take after the terminal event: no longer than another connection would.
@@ -92,7 +93,10 @@ pub fn read_text(
 
 /// Returns the error for a body or a part of one that is too long.
 pub fn too_long(what: &str, limit: usize) -> ReadError {
-    ReadError::Broken(format!("{what} has more than {limit} bytes"))
+    ReadError::Broken(format!(
+        "{what} has more than {size}",
+        size = in_units(limit)
+    ))
 }
 
 /// Says what a response is that does not come from an API.

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, check_key, expand_home};
+use crate::text::size::in_units;
 use crate::unix;
 
 /// How a shell says that SIGINT has ended a command.
@@ -81,7 +82,10 @@ impl PrintedKey {
         let (printed, status) = match self {
             PrintedKey::Whole(printed, status) => (printed, status),
             PrintedKey::TooLong => {
-                let what = format!("printed more than {MAX_PRINTED} bytes, and was ended");
+                let what = format!(
+                    "printed more than {size}, and was ended",
+                    size = in_units(MAX_PRINTED)
+                );
                 return Err(wrong(&what));
             }
         };

@@ -14,6 +14,7 @@ use super::checked_entry::{CheckedEntry, KNOWN_NAMES};
 use super::timestamp::Timestamp;
 use crate::message::{self, Attachment, MAX_RESULT, Message, Role, Step, cut_results, or_default};
 use crate::text::search::Word;
+use crate::text::size::in_units;
 use crate::text::{json, surrogates};
 
 /// Sent instead of an answer that broke off before its first word.
@@ -293,7 +294,7 @@ struct Bounded(Vec<u8>);
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MAX_ENTRY {
-            let reason = format!("it has more than {MAX_SIZE} bytes");
+            let reason = format!("it has more than {size}", size = in_units(MAX_SIZE));
             return Err(io::Error::other(reason));
         }
         self.0.extend_from_slice(bytes);

@@ -15,6 +15,7 @@ use super::entry::{StoredEntry, UnknownFields};
 use super::timestamp::Timestamp;
 use crate::message::or_default;
 use crate::text::search::Word;
+use crate::text::size::in_units;
 use crate::text::{json, surrogates};
 
 /// The name of the field with its messages.
@@ -215,7 +216,7 @@ fn check_size(conversation: &Conversation) -> io::Result<()> {
         size += before_message(index).len() + entry.json().len();
     }
     if size > MAX_SIZE {
-        let reason = format!("it has more than {MAX_SIZE} bytes");
+        let reason = format!("it has more than {size}", size = in_units(MAX_SIZE));
         return Err(io::Error::other(reason));
     }
     Ok(())

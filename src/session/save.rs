@@ -11,6 +11,7 @@ use super::lock::{GiveUp, Lock};
 use super::rules::{self, AnsweredBy, FileKind, Intent, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
+use crate::text::size::in_units;
 
 /// A saver of an exchange, which knows where and how.
 #[derive(Clone)]
@@ -133,7 +134,8 @@ impl Saver {
         if is_shrunk && saved.note.is_none() {
             let count = conversation.message_count();
             let mut note = format!(
-                "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages"
+                "the conversation would have more than {size}: it continues with its newest {count} messages",
+                size = in_units(MAX_SIZE)
             );
             if let Some(backup) = backup {
                 note += &format!("; the full conversation is in {}", backup.display());

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::text::size::in_units;
 use crate::whole_file;
 
 /// The most bytes of a file that is written for q.
@@ -35,7 +36,7 @@ pub fn read_pipe(path: &Path, limit: u64) -> Result<String, String> {
     let read = pipe.take(limit + 1).read_to_string(&mut text);
     read.map_err(|error| unreadable(path, &error))?;
     if text.len() as u64 > limit {
-        let reason = format!("it has more than {limit} bytes");
+        let reason = format!("it has more than {size}", size = in_units(limit));
         return Err(unreadable(path, &reason));
     }
     Ok(text)

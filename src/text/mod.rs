@@ -15,6 +15,7 @@ pub mod parts;
 pub mod runners;
 pub mod search;
 pub mod short_form;
+pub mod size;
 pub mod surrogates;
 pub mod synonyms;
 pub mod unescape;

@@ -17,6 +17,7 @@ use crate::message::{LEFT_OUT, ToolCall, ToolRun};
 use crate::output::Notes;
 use crate::text::json;
 use crate::text::one_line::{beginning, on_one_line};
+use crate::text::size::in_units;
 use crate::threads::lock;
 
 /// The most calls of one reply that run.
@@ -200,7 +201,8 @@ fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>,
     let text = &call.arguments;
     if text == LEFT_OUT {
         return Err(format!(
-            "The arguments of all calls together have more than {MAX_ARGUMENTS} bytes."
+            "The arguments of all calls together have more than {size}.",
+            size = in_units(MAX_ARGUMENTS)
         ));
     }
     let weight = json::weight(text);

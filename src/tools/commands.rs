@@ -15,6 +15,7 @@ use super::process::{COMMAND, DRAIN_TIMEOUT, Input, Process, ProcessGroups, Prog
 use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;
+use crate::text::size::in_units;
 use crate::threads::{self, lock};
 
 /// The most bytes of a command's output that are read.
@@ -228,7 +229,7 @@ impl CommandOutput {
             ));
         }
         if is_cut {
-            marks.push(format!("cut after {MAX_OUTPUT} bytes"));
+            marks.push(format!("cut after {size}", size = in_units(MAX_OUTPUT)));
         }
         if let Some(limit) = overrun {
             let seconds = limit.as_secs_f64();

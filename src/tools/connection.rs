@@ -16,6 +16,7 @@ use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Input, Process, ProcessGroups, Program, ReportLine};
 use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent};
 use crate::settings::ToolServer;
+use crate::text::size::in_units;
 use crate::text::{json, surrogates};
 use crate::threads::lock;
 
@@ -264,7 +265,10 @@ impl Connection {
     fn parse_listing(&mut self, result: &str) -> Result<Value, Failure> {
         self.listed += result.len();
         if self.listed > MAX_LISTED {
-            return Err(self.failure(format!("lists more than {MAX_LISTED} bytes")));
+            return Err(self.failure(format!(
+                "lists more than {size}",
+                size = in_units(MAX_LISTED)
+            )));
         }
         self.listed_weight += json::weight(result);
         if self.listed_weight > MAX_LISTED_WEIGHT {

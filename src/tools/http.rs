@@ -18,6 +18,7 @@ use crate::server::client::{self, Client, Method, Response, Timeouts, TransportE
 use crate::server::sse::SseParser;
 use crate::server_url::Endpoint;
 use crate::text::json;
+use crate::text::size::in_units;
 use crate::threads::{self, lock};
 
 /// How much of an answer is read at once.
@@ -319,7 +320,8 @@ impl Http {
 
     fn too_long(&self) -> Failure {
         self.failure(format!(
-            "the server sent a message of more than {MAX_MESSAGE} bytes"
+            "the server sent a message of more than {size}",
+            size = in_units(MAX_MESSAGE)
         ))
     }
 

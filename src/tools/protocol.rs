@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::about::ListedTool;
 use super::headers;
 use crate::text::json::compact;
+use crate::text::size::in_units;
 use crate::text::surrogates;
 
 /// The revision that the handshake asks for; over HTTP one in which a client need not resume streams, because q does not.
@@ -373,7 +374,8 @@ fn string(json: &RawValue) -> Option<String> {
 /// Returns what to say of a message that cannot be parsed.
 pub fn unparsable(error: &serde_json::Error) -> String {
     format!(
-        "the tool server sent a message that cannot be parsed, or has more than {MAX_MESSAGE} bytes ({error})"
+        "the tool server sent a message that cannot be parsed, or has more than {size} ({error})",
+        size = in_units(MAX_MESSAGE)
     )
 }
 

@@ -90,7 +90,7 @@ fn a_conversation_does_not_grow_too_large_by_another_question() {
     let ask = ask.stdin(&long).env("Q_MAX_HISTORY", "0");
     let outcome = ask.run();
     outcome.exit(0).stderr_contains_all(&[
-        "more than 10000000 bytes",
+        "more than 10 MB",
         "the full conversation is in ",
         "work~1.json",
     ]);

@@ -33,7 +33,7 @@ const MEMORY_WITH_ESCAPES: usize = 70_000;
 /// same limit.
 const MEMORY_WITH_TOOLS: usize = 100_000;
 
-const NOT_SAVED: &str = "q: this exchange was not saved: the answer has more than 10000000 bytes\n";
+const NOT_SAVED: &str = "q: this exchange was not saved: the answer has more than 10 MB\n";
 
 /// The real `q` with these arguments in the words of a shell, which may take so much memory.
 fn limited(sandbox: &Sandbox, memory: usize, arguments: &str) -> Q {
@@ -274,8 +274,8 @@ fn calling(times: usize, arguments: &str) -> Reply {
 fn what_a_tool_server_sends_takes_little_memory() {
     // What it does, how q ends, what q says, and the beginning of the call's result.
     for (mode, calls, exit, says, result) in [
-        ("vast-list", 1, 1, "db: lists more than 1000000 bytes", ""),
-        ("pages", 1, 1, "db: lists more than 1000000 bytes", ""),
+        ("vast-list", 1, 1, "db: lists more than 1 MB", ""),
+        ("pages", 1, 1, "db: lists more than 1 MB", ""),
         (
             "dense-list",
             1,
@@ -360,7 +360,7 @@ fn what_a_model_calls_with_takes_little_memory() {
             "many bytes",
             1,
             &vast,
-            "The arguments of all calls together have more than 4000000 bytes.",
+            "The arguments of all calls together have more than 4 MB.",
         ),
         (
             "many values",
@@ -439,7 +439,7 @@ fn arguments_that_come_as_values_take_little_memory() {
         let outcome = q.speaks(dialect, &server).run();
         outcome.success().stdout("the answer\n");
         let call = &sandbox.current()["messages"][1]["steps"][0]["calls"][0];
-        let result = "The arguments of all calls together have more than 4000000 bytes.";
+        let result = "The arguments of all calls together have more than 4 MB.";
         assert_eq!(call["result"], result);
     }
 }
@@ -493,7 +493,7 @@ fn many_values_in_a_response_take_little_memory() {
             json(200, &names(600_000)),
             "--models",
             1,
-            "more than 8000000 bytes",
+            "more than 8 MB",
         ),
     ] {
         let _case = case(what);
@@ -509,7 +509,7 @@ fn a_key_command_without_an_end_is_ended() {
     let sandbox = Sandbox::new();
     sandbox.config("[providers.openai]\nkey_cmd = [\"yes\"]\n");
     let outcome = limited(&sandbox, MEMORY, "-p openai -m m hi").run();
-    let error = "q: openai: key_cmd: yes printed more than 1000000 bytes, and was ended\n";
+    let error = "q: openai: key_cmd: yes printed more than 1 MB, and was ended\n";
     outcome.exit(2).stderr(error);
 }
 

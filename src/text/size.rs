@@ -1,0 +1,37 @@
+//! Sizes as people say them (pure).
+
+const KILO: u64 = 1_000;
+const MEGA: u64 = 1_000_000;
+
+/// Returns a size in the largest unit in which it is a whole number: `10 MB`, `50 kB`, `1234 bytes`.
+pub fn in_units(bytes: impl TryInto<u64>) -> String {
+    let bytes = bytes.try_into().unwrap_or(u64::MAX);
+    match bytes {
+        0 => "0 bytes".to_owned(),
+        _ if bytes.is_multiple_of(MEGA) => format!("{} MB", bytes / MEGA),
+        _ if bytes.is_multiple_of(KILO) => format!("{} kB", bytes / KILO),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_said_in_the_largest_unit_that_leaves_no_fraction() {
+        for (bytes, words) in [
+            (0_u64, "0 bytes"),
+            (1, "1 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1 kB"),
+            (1_500, "1500 bytes"),
+            (50_000, "50 kB"),
+            (1_000_000, "1 MB"),
+            (10_000_000, "10 MB"),
+            (10_500_000, "10500 kB"),
+        ] {
+            assert_eq!(in_units(bytes), words);
+        }
+    }
+}
