@@ -1,4 +1,4 @@
-//! What a terminal shows of attachments. All else is in `tests/transcripts/attach.txt`.
+//! What a terminal shows of attachments. All else is in `tests/transcripts/ask/attach.txt`.
 
 use crate::fixtures::{PIXEL, PNG, attachment, stored, with_attachments};
 use crate::pty::WIDE;

@@ -1,5 +1,5 @@
 //! Which local server q asks where no provider is named, and what it says where there is none: in time.
-//! All else about providers is in `tests/transcripts/providers.txt`.
+//! All else about providers is in `tests/transcripts/server/providers.txt`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tools over HTTP in time, with proxies, signals and much data. All else is in `tests/transcripts/remote.txt`.
+//! Tools over HTTP in time, with proxies, signals and much data. All else is in `tests/transcripts/tools/remote.txt`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! `--web` in time and on terminals, and what parts its texts. All else is in `tests/transcripts/web.txt`.
+//! `--web` in time and on terminals, and what parts its texts. All else is in `tests/transcripts/provider/web.txt`.
 
 use serde_json::{Value, json};
 
