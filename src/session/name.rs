@@ -294,13 +294,14 @@ mod tests {
         let directory = directory.path().canonicalize().expect("a path");
         fs_err::write(directory.join("real.json"), "{}").expect("a file");
         std::os::unix::fs::symlink("real.json", directory.join("link.json")).expect("a link");
-        std::os::unix::fs::symlink("nothing", directory.join("broken.json")).expect("a link");
+        std::os::unix::fs::symlink("nothing.json", directory.join("broken.json")).expect("a link");
+        std::os::unix::fs::symlink("nothing", directory.join("other.json")).expect("a link");
         std::os::unix::fs::symlink("loop.json", directory.join("loop.json")).expect("a link");
         for (name, real) in [
             ("real.json", "real.json"),
             ("link.json", "real.json"),
             ("new.json", "new.json"),
-            ("broken.json", "nothing"),
+            ("broken.json", "nothing.json"),
         ] {
             let found = ConversationRef::parse(directory.join(name).as_os_str());
             assert_eq!(
@@ -309,7 +310,7 @@ mod tests {
                 "{name}"
             );
         }
-        for name in ["loop.json", "no-directory/x.json"] {
+        for name in ["loop.json", "other.json", "no-directory/x.json"] {
             let is_right = ConversationRef::parse(directory.join(name).as_os_str()).is_err();
             assert!(is_right, "{name}");
         }
