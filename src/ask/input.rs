@@ -545,7 +545,7 @@ mod tests {
         }
         let mut long = PNG.chain(io::repeat(b'y').take(11_000_000));
         let refused = read(&mut long, 0, MAX_ATTACHMENTS).expect_err("a long image");
-        assert!(refused.message.contains("5000000"), "{refused}");
+        assert!(refused.message.contains("5 MB each"), "{refused}");
         assert!(long.get_ref().1.limit() > 0, "all of it was read");
     }
 }

@@ -169,7 +169,7 @@ mod tests {
             sesame␊ | 130 | p: key_cmd: pass failed (exit status: 130)
             sesame␊ | killed | p: key_cmd: pass failed (signal: 9 (SIGKILL))
             sesame␊ | interrupted | p: key_cmd: pass failed (signal: 2 (SIGINT))
-            - | too long | p: key_cmd: pass printed more than 1000000 bytes, and was ended
+            - | too long | p: key_cmd: pass printed more than 1 MB, and was ended
         "##;
         for [printed, end, expected] in rows(table) {
             let text = printed

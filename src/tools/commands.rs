@@ -370,14 +370,14 @@ mod tests {
             let all = outcome.all();
             let (text, mark) = all.split_once("\n[").expect("a mark");
             assert!(
-                MAX_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n",
+                MAX_OUTPUT - text.len() < 4 && mark == "cut after 1 MB]\n",
                 "{script}: {mark}"
             );
             assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
         }
         let (outcome, _) = shell("yes >&2", None, FOREVER);
         let all = outcome.all();
-        let is_right = all.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n");
+        let is_right = all.starts_with("[cut after 1 MB]\n[standard error]\ny\ny\n");
         assert!(is_right, "{all}");
     }
 

@@ -302,7 +302,7 @@ mod tests {
         );
         let mut server = started(&script);
         let failed = call(&mut server, "{}");
-        assert!(failed.is_error && failed.text.contains("more than 10000000 bytes"));
+        assert!(failed.is_error && failed.text.contains("more than 10 MB"));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 

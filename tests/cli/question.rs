@@ -111,6 +111,6 @@ fn input_may_have_ten_million_bytes_and_not_one_more() {
     waiting.write_stdin(&longest).write_stdin("y");
     let outcome = waiting.wait();
     outcome.exit(2).stdout_is_empty();
-    outcome.stderr_contains("10000000");
+    outcome.stderr_contains("10 MB");
     server.expect_requests(0);
 }
