@@ -41,9 +41,9 @@ pub fn screens(
                 let line = format!("q: {}", escape_all(confined, charset));
                 lines = folded(&line, INDENT, width);
             }
-            format!("q: run {name}? [y]es, [N]o, [a]lways in this run, then Enter ")
+            format!("q: run {name}? [y]es, [N]o, [a]lways in this run ")
         } else {
-            format!("q: run {name}? {left} more lines: [v]iew, [N]o, then Enter ")
+            format!("q: run {name}? {left} more lines: [v]iew, [N]o ")
         };
         lines.extend(folded(&question, INDENT, width));
         lines
@@ -151,7 +151,7 @@ mod tests {
         .expect("room")
     }
 
-    const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run, then Enter ";
+    const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run ";
 
     #[test]
     fn a_call_is_shown_as_a_person_reads_it() {
@@ -200,8 +200,8 @@ mod tests {
         assert_eq!(
             screens_of(&arguments, 80, 5),
             [
-                "q: db__write wants to run:\n   a = line 1\n       line 2\n       line 3\nq: run db__write? 6 more lines: [v]iew, [N]o, then Enter ",
-                "       line 4\n       line 5\n       line 6\n       line 7\nq: run db__write? 2 more lines: [v]iew, [N]o, then Enter ",
+                "q: db__write wants to run:\n   a = line 1\n       line 2\n       line 3\nq: run db__write? 6 more lines: [v]iew, [N]o ",
+                "       line 4\n       line 5\n       line 6\n       line 7\nq: run db__write? 2 more lines: [v]iew, [N]o ",
                 &format!("       line 8\n       line 9\n{QUESTION}"),
             ]
         );

@@ -53,14 +53,14 @@ fn has_run(sandbox: &Sandbox, name: &str) -> bool {
 /// The end of the question about the command with this argument.
 fn question(name: &str) -> String {
     format!(
-        "q: shop__touch wants to run:\r\n   name = {name}\r\nq: run shop__touch? [y]es, [N]o, [a]lways in this run, then Enter "
+        "q: shop__touch wants to run:\r\n   name = {name}\r\nq: run shop__touch? [y]es, [N]o, [a]lways in this run "
     )
 }
 
 /// Waits for a question about either of the calls, and returns its name and the other one.
 #[track_caller]
 fn first_asked(terminal: &Terminal) -> (&'static str, &'static str) {
-    let shown = terminal.wait_for("[a]lways in this run, then Enter ", 0);
+    let shown = terminal.wait_for("[a]lways in this run ", 0);
     let shown = String::from_utf8_lossy(&shown);
     if shown.contains(&question("one")) {
         return ("one", "two");
@@ -99,7 +99,7 @@ fn one_key_answers_one_question_of_two_q_on_a_terminal() {
         let shown = terminal.so_far();
         assert_eq!(
             terminal.screen_so_far().last().map(String::as_str),
-            Some("q: run shop__touch? [y]es, [N]o, [a]lways in this run, then Enter ")
+            Some("q: run shop__touch? [y]es, [N]o, [a]lways in this run ")
         );
         terminal.type_in(typed);
         // The command of the first still runs, so it holds no lock.
