@@ -137,7 +137,7 @@ fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(20);
     let running = sandbox.q(&["hi"]).stdout_to(terminal.end()).spawn();
-    assert_eq!(terminal.wait_for("first", 0), b"first ");
+    assert_eq!(terminal.wait_for("first ", 0), b"first ");
     let began = Instant::now();
     gates[0].open();
     assert_eq!(terminal.wait_for("sec", 0), b"first sec");

@@ -85,11 +85,14 @@ impl Terminal {
         assert_eq!(result, 0);
     }
 
-    /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
+    /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to its end. What came with
+    /// it can be waited for next.
     #[track_caller]
     pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
         self.wait_until(text, |bytes| {
-            contains(bytes.get(from..)?, text.as_bytes()).then(|| bytes.to_vec())
+            let mut windows = bytes.get(from..)?.windows(text.len());
+            let at = windows.position(|window| window == text.as_bytes())?;
+            Some(bytes[..from + at + text.len()].to_vec())
         })
     }
 
