@@ -127,7 +127,7 @@ impl Outcome {
     }
 
     pub fn saved_on_its_own(&self) -> bool {
-        self.stderr.contains("saved on its own")
+        self.stderr.contains("saved as a separate conversation")
     }
 
     /// How it ended, in a few words.
