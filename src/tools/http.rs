@@ -242,13 +242,6 @@ impl Http {
         };
         let response = match self.line.post(message, limits) {
             Ok(response) => response,
-            // In a session this status means by the protocol that it has ended, whatever the body says.
-            Err(error) if error.status == Some(404) && self.line.session.get().is_some() => {
-                return Err(Failure {
-                    has_lost_session: true,
-                    ..self.explain(error)
-                });
-            }
             Err(error) => {
                 // It may have the answer. If not, its status says what has failed.
                 if is_answer(&error) {

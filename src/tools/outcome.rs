@@ -173,8 +173,6 @@ pub struct Failure {
     pub advice: Option<String>,
     /// Whether the server cannot continue; otherwise it may answer the next call.
     pub has_ended_server: bool,
-    /// The server has forgotten the session, so it has not read the request either.
-    pub has_lost_session: bool,
 }
 
 impl Failure {

@@ -92,15 +92,10 @@ impl Server {
             return called.unwrap_or_else(Outcome::without_result);
         }
         let mut connected = lock(&self.connection);
-        let call = |open: &mut Option<Connection>| match open {
+        let result = match &mut *connected {
             Some(connection) => connection.call(tool, arguments, reads, self.section.timeout),
             None => Err(Failure::new("it has ended")),
         };
-        let mut result = call(&mut connected);
-        if matches!(&result, Err(failure) if failure.has_lost_session) {
-            let reopened = self.reopen(&mut connected);
-            result = reopened.and_then(|()| call(&mut connected));
-        }
         match result {
             Ok(outcome) => outcome,
             Err(failure) => {
@@ -117,14 +112,6 @@ impl Server {
                 }
             }
         }
-    }
-
-    /// Begins another session in the place of one that the server has forgotten.
-    fn reopen(&self, connected: &mut Option<Connection>) -> Result<(), Failure> {
-        end(connected);
-        let report: ReportLine = Arc::new(|_| ());
-        let opened = Connection::open(&self.section, &self.callee, &self.groups, &report);
-        opened.map(|(connection, _)| *connected = Some(connection))
     }
 }
 
