@@ -118,6 +118,7 @@ fn main() {
     {
         return serve_tools(Duration::from_millis(pause));
     }
+    build_without_tests();
     let parts: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
@@ -144,6 +145,17 @@ fn main() {
             measure(&bench);
         }
     }
+}
+
+/// Builds q again as it is installed. Beside the bench it has the features that libraries of the tests ask for, such as the
+/// tables of Unicode that proptest wants: half a megabyte of the program, and more of its memory.
+fn build_without_tests() {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--quiet"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "q is built");
 }
 
 struct Bench {
