@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contents_of_fences_are_extracted() {
+    fn the_contents_of_code_blocks_are_extracted() {
         let table = r##"
             text␊```sh␊ls -l␊```␊more␊ | ls -l␊
             ~~~␊a␊~~~␊ | a␊
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_may_or_may_not_be_code_are_not_extracted() {
+    fn an_answer_with_lines_that_may_or_may_not_be_code_is_not_extracted() {
         let table = r##"
             no | foo.```␊
             yes | foo.```␊ls␊```␊
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_languages_that_are_names() {
+    fn an_error_about_several_languages_does_not_repeat_an_odd_name() {
         for (one, other, said) in [
             ("sh", "python3", "(sh, python)"),
             ("", "c++", "(unnamed, c++)"),
@@ -355,7 +355,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_coloured_as_a_block_is_what_is_extracted(
+        fn the_lines_that_are_coloured_as_code_are_those_that_are_extracted(
             lines in proptest::collection::vec(
                 (
                     prop::sample::select(vec![

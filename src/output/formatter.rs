@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_word_that_never_ends_only_the_end_is_kept_and_its_line_is_the_same() {
+    fn an_endless_word_takes_bounded_memory_and_is_styled_like_a_short_one() {
         const NEXT: &str = "\n**next**\n";
         for begin in [
             "", "- ", "a ", "# ", "    ", "| ", "|", "```", "```\n", "~~~", "> ", ">", "**",
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_as_wide_as_a_terminal_shows_them() {
+    fn wrapping_counts_the_columns_that_a_terminal_gives_to_each_character() {
         // The columns, and the text with the breaks that it gets.
         for (columns, expected) in [
             (7, "日本語\n日本語"),
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_quotes_continue_under_their_text() {
+    fn wrapped_lists_and_quotes_continue_under_their_text() {
         for (text, columns, expected) in [
             ("- one two three", 12, "- one two \n  three"),
             ("10) one two three", 14, "10) one two \n    three"),
@@ -496,7 +496,7 @@ mod tests {
     const LONG: &str = "one two three four";
 
     #[test]
-    fn code_and_tables_are_left_alone() {
+    fn code_and_tables_are_not_wrapped() {
         for text in [
             format!("```rust and so on\n{LONG}\n{LONG}"),
             format!("~~~ a `b` and c\n{LONG}\n```\n{LONG}\n~~~\n"),
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_code_is_prose() {
+    fn lines_that_only_look_like_code_or_tables_are_wrapped_as_prose() {
         for (begin, expected) in [
             ("a\n    ", "a\n    one two \n    three \n    four"),
             ("``` a` ", "``` a` one \ntwo three \nfour"),
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_faint_bars_and_a_faint_rule_around_text_like_prose() {
+    fn bars_and_rules_of_tables_are_faint_and_cells_are_styled_like_prose() {
         for expected in [
             "‹2m|› ‹1m**a**› ‹2m|› b ‹2m|›\n‹2m|---|---|›",
             "‹2m|›‹36m`a`›‹2m|›‹3m*b*›‹2m|›c‹2m|›",
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_within_marks_leaves_what_follows_them_styled() {
+    fn text_after_marks_is_styled_although_a_pause_has_split_them() {
         let mut formatter = Formatter::new(BOTH);
         let mut shown = String::new();
         for piece in [
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_leaves_once_it_has_ended_or_is_too_long() {
+    fn a_word_is_printed_once_it_has_ended_or_is_too_long() {
         let mut wrapper = Formatter::new(WRAPS);
         for (piece, expected) in [
             ("on", ""),
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_shows_what_has_come() {
+    fn a_pause_shows_the_unfinished_word() {
         let mut wrapper = Formatter::new(WRAPS);
         assert!(!wrapper.line.is_held_back());
         assert_eq!(wrapper.feed("one tw", 10), "one ");
@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_close_code_is_shown_at_a_pause_as_what_it_is_so_far() {
+    fn an_unfinished_closing_fence_is_styled_at_a_pause_as_what_it_is_so_far() {
         const END: &str = "\u{1b}[0m";
         const CODE: &str = "\u{1b}[36m";
         const DIM: &str = "\u{1b}[2m";
@@ -713,7 +713,7 @@ mod tests {
     }
 
     #[test]
-    fn the_width_may_change_at_any_time() {
+    fn a_changed_width_of_the_terminal_applies_from_the_next_word_on() {
         let mut wrapper = Formatter::new(WRAPS);
         assert_eq!(wrapper.feed("- one two three ", 12), "- one two \n  three ");
         assert_eq!(wrapper.feed("four five ", 20), "four five ");
@@ -764,7 +764,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_for_a_line_grows_with_its_length_and_not_with_the_square_of_it() {
+    fn the_time_to_format_a_line_grows_linearly_with_its_length() {
         const LENGTH: usize = 16_000;
         // Most lines take a quarter of that, and then nothing is compared. Where a line was read again for each character, it
         // took up to ten seconds.
@@ -784,7 +784,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn splits_make_no_difference(text in texts(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..9), columns in 1..40_usize) {
+        fn formatted_text_is_the_same_however_the_answer_is_split(text in texts(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..9), columns in 1..40_usize) {
             let boundaries: Vec<usize> = text.char_indices().map(|(index, _)| index).chain([text.len()]).collect();
             let mut at: Vec<usize> = at.iter().map(|at| *at.get(&boundaries)).chain([0, text.len()]).collect();
             at.sort_unstable();
@@ -799,7 +799,7 @@ mod tests {
         }
 
         #[test]
-        fn without_the_breaks_and_styles_it_is_the_text(
+        fn formatted_text_without_breaks_and_styles_is_the_text_of_the_answer(
             text in prop_oneof![texts(), any::<String>()],
             columns in prop::collection::vec(0..30_usize, 1..4),
             pauses in 1..9_usize,
@@ -841,7 +841,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_in_a_fence_is_never_broken(text in texts(), columns in 1..20_usize) {
+        fn lines_in_a_code_block_are_never_broken(text in texts(), columns in 1..20_usize) {
             let code = escape(&text).replace(['`', '~'], "'");
             for fenced in [format!("```\n{code}\n```\n"), format!("~~~~ x\n{code}\n~~~~\n")] {
                 prop_assert_eq!(wrap(&fenced, columns), fenced);

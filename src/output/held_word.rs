@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_shown_part_is_kept() {
+    fn only_the_end_of_the_shown_part_of_a_word_is_kept() {
         let mut word = word(&"x".repeat(1_000));
         assert!(!word.has_shown_part() && word.held().len() == 1_000);
         word.mark_shown();

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_style_what_is_between_them() {
+    fn marks_style_the_text_between_them() {
         for (line, expected) in [
             ("a **b c** d", "a b‹**b c**› d"),
             ("(**a**)", "(b‹**a**›)"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_something_else_stays_plain() {
+    fn marks_that_may_be_ordinary_characters_stay_plain() {
         for line in [
             "snake_case my__init__x self.__init__() a_b_c _a a__b__",
             "a*b*c x**2 2 ** 3 a ** b 2 * 3 * 4 *",
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_before_a_pause_count_with_what_follows() {
+    fn marks_before_a_pause_are_read_together_with_the_text_that_follows() {
         for (parts, expected) in [
             (&["**", "a"][..], "**\u{1b}[1ma\u{1b}[0m"),
             (&["*", "*a"], "*\u{1b}[1m*a\u{1b}[0m"),

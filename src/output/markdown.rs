@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_its_beginning_and_the_lines_before_make_it() {
+    fn the_kind_of_a_line_follows_from_its_beginning_and_the_lines_before() {
         for (text, kinds) in [
             ("a\n\n  b", "prose margin prose"),
             ("# a\n####### a\n#a\n#\n", "heading prose prose prose"),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_decided_as_early_as_its_characters_allow() {
+    fn the_kind_of_a_line_is_decided_as_early_as_its_characters_allow() {
         // The lines before, and what each character makes of the line.
         for (before, line, kinds) in [
             ("", "ab", "prose prose"),
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn text_begins_after_blanks_and_markers() {
+    fn the_text_of_a_line_begins_after_spaces_and_markers() {
         for (line, begin) in [
             ("a", 0),
             ("  a", 2),

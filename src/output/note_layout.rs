@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_its_message_its_quote_and_its_advice() {
+    fn an_error_is_printed_as_its_message_its_quote_and_its_advice() {
         let error = Error::new(ErrorKind::Tools, "the server “x” has ended".to_owned());
         let quoted = Error {
             quote: "no\u{1b}[1m file\n\nq: so long".to_owned(),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_begins_with_the_mark() {
+    fn every_line_of_a_quote_begins_with_the_mark() {
         for (pieces, expected) in [
             (&["one\ntwo"][..], "q: | one\nq: | two\n"),
             (&["one\r", "\ntwo"], "q: | one\nq: | two\n"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_broken_between_words_before_the_terminal_breaks_it() {
+    fn a_long_line_of_a_quote_is_broken_between_words_within_the_screen() {
         for (pieces, expected) in [
             (&["one two six"][..], "q: | one two \nq: | six\n"),
             (&["one", " two", " six"], "q: | one two \nq: | six\n"),
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_longer_than_the_screen_and_none_lacks_the_mark(
+        fn every_line_of_any_quote_fits_the_screen_and_begins_with_the_mark(
             pieces in prop::collection::vec("[a-c é日\u{301}\n\r\u{85}\t\u{1b}]{0,30}", 0..6),
             columns in 1..40_usize,
         ) {

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_source_is_one_numbered_line_without_controls() {
+    fn each_source_is_one_numbered_line_without_control_characters() {
         let sources = [
             (Some("A page"), "https://a.example/x"),
             (None, "https://b.example/"),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sequence_comes_only_where_the_style_changes_and_none_is_left_on() {
+    fn escape_sequences_are_written_only_where_the_style_changes() {
         const STRONG_CODE: Style = Style(Style::BOLD.0 | Style::CODE.0);
         for (parts, expected) in [
             (&[(Style::PLAIN, "a"), (Style::PLAIN, "b")][..], "ab"),

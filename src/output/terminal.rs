@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dumb_terminal_matters_more_than_no_color() {
+    fn a_dumb_terminal_takes_precedence_over_no_color() {
         for (term, no_color, expected) in [
             (None, None, Styling::Full),
             (Some("xterm"), None, Styling::Full),
