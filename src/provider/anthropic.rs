@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn the_effort_stands_beside_the_form_of_the_answer() {
+    fn the_effort_is_sent_together_with_the_form_of_the_answer() {
         let [strict, _] = shapes();
         let format = json!({"type": "json_schema", "schema": strict.schema});
         for (form, config) in [
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn input_counts_with_what_was_read_from_and_written_to_a_cache() {
+    fn input_tokens_include_those_read_from_and_written_to_the_cache() {
         let table = r##"
             27 | {"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}
             7 | {"input_tokens":4,"cache_read_input_tokens":3}

@@ -90,7 +90,7 @@ pub mod tests {
     }
 
     #[test]
-    fn names_lose_their_directories_and_are_written_as_the_apis_want_them() {
+    fn names_of_attachments_are_sent_without_directories_as_each_api_accepts_them() {
         for (name, file_name, title) in [
             ("plan.pdf", "plan.pdf", "plan pdf"),
             ("/home/me/plan.PDF", "plan.PDF", "plan PDF"),

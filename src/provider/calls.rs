@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_become_the_calls_that_were_meant() {
+    fn fragments_of_calls_are_joined_in_each_way_that_servers_split_them() {
         // The fragments with index, id, name and arguments, and the calls with id, name and arguments.
         let table = r##"
             one call | 0 x a - ; 0 - - {"n" ; 0 - - :1} | x a {"n":1}
@@ -441,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_one_piece_has_its_arguments_once_at_once() {
+    fn an_empty_object_before_the_arguments_of_a_whole_call_is_dropped_at_once() {
         let mut calls = Calls::default();
         calls.add(None, call("x", "a", r#"{}{"n":1}"#));
         assert_eq!(calls.list()[0].arguments, r#"{"n":1}"#);
     }
 
     #[test]
-    fn a_name_in_each_fragment_takes_time_for_each_byte_once() {
+    fn fragments_that_repeat_the_name_are_joined_in_linear_time() {
         for (begin, piece, end, count) in [
             ("{\"a\":[", "0, [\"}\"],", "0]}", 1),
             ("\"", "\\\"{}", "\"", 1),
@@ -470,7 +470,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_scan_finds_what_is_json(pieces in prop::collection::vec("[\\[\\]{}\",: \\\\1a]{0,3}", 0..9)) {
+        fn a_scan_in_pieces_says_exactly_when_the_text_is_complete_json(pieces in prop::collection::vec("[\\[\\]{}\",: \\\\1a]{0,3}", 0..9)) {
             let (mut text, mut scan) = (String::new(), JsonScan::default());
             for piece in pieces {
                 text.push_str(&piece);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_tool_has_is_cut() {
+    fn a_called_name_that_is_longer_than_that_of_any_tool_is_cut() {
         for index in [None, Some(0)] {
             let mut calls = Calls::default();
             calls.add(index, call("", &"ä".repeat(100_000), ""));
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_qs_own_count_the_calls_of_a_question() {
+    fn ids_that_q_makes_up_number_the_calls_of_a_question() {
         let mut calls = Calls::after(7);
         calls.add(Some(0), call("", "a", "{}"));
         calls.add(Some(1), call("", "", "{}"));
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_sent_as_an_empty_one() {
+    fn arguments_that_are_not_an_object_are_sent_as_an_empty_object() {
         for (arguments, sent) in [
             ("{ \"n\": 1 }", "{ \"n\": 1 }"),
             ("[1]", "{}"),
@@ -524,7 +524,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_call_is_never_lost(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
+        fn fragments_become_a_call_exactly_if_one_of_them_has_a_name(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
             let mut calls = Calls::default();
             for (index, id, name, arguments) in &fragments {
                 calls.add(Some(*index), call(id, name, arguments));

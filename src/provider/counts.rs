@@ -143,7 +143,7 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
-    fn counts_and_costs_are_found_where_each_provider_has_them() {
+    fn counts_and_costs_are_read_from_the_fields_of_each_provider() {
         let table = r##"
             - - 0.25 | {"cost":0.25}
             - - 0.0000123 | {"cost_in_usd_ticks":123000}
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_whole_numbers_under_the_first_name_that_has_one() {
+    fn a_count_is_the_whole_number_in_the_first_field_that_has_one() {
         let table = r##"
             7 | {"input_tokens":7}
             0 | {"input_tokens":0,"prompt_tokens":7}

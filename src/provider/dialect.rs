@@ -255,7 +255,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_form_of_the_answer_is_asked_for() {
+    fn each_dialect_asks_for_the_form_of_the_answer() {
         let [strict, loose] = shapes();
         let [in_strict, in_loose] = [&strict, &loose].map(|shape| shape.schema.to_string());
         // An object, a strict shape, and one that is not strict. Anthropic's API has no way to ask for an object without a
@@ -284,7 +284,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_has_to_be_sent_back_is_bounded_and_a_call_that_does_not_fit_is_an_error() {
+    fn an_echo_is_bounded_and_a_call_that_does_not_fit_is_an_error() {
         // What comes again and again, what comes before it, and a call.
         let table = r##"
             openai | [] | {"choices":[{"delta":{"reasoning_content":"LONG"}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
@@ -307,7 +307,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn silence_ends_nothing_while_the_server_runs_calls_of_its_own() {
+    fn a_reply_is_not_finished_while_the_server_runs_calls_of_its_own() {
         let table = r##"
             responses | no | {"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}
             responses | no | {"type":"response.output_item.done","output_index":0,"item":{"type":"shell_call","call_id":"x"}}
@@ -420,7 +420,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_q_does_not_read_changes_nothing() {
+    fn unknown_fields_of_an_event_do_not_change_the_reply() {
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
         let unread = format!(
             r#""unread":[NaN,-Infinity,1e99999,{{"a":nan,"a":"NaN"}},{deep},"\ud800 "],"unread":7,"#
@@ -440,7 +440,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_twice_is_an_error_rather_than_a_lost_text() {
+    fn a_repeated_field_with_text_is_an_error_rather_than_lost_text() {
         let table = r##"
             openai | {"choices":[{"delta":{"content":"a","content":"b"}}]}
             openai | {"choices":[{"delta":{"content":"a"},"delta":{"content":"b"}}]}
@@ -473,7 +473,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_costs_no_answer() {
+    fn a_whole_answer_after_a_byte_order_mark_is_read() {
         let mut reply = Reply::default();
         let body = "\u{feff}{\"choices\":[{\"message\":{\"content\":\"a\"}}]}";
         assert_eq!(named("openai").read_whole(body, &mut reply), Ok(()));
@@ -481,7 +481,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_empty_error_is_no_error() {
+    fn an_empty_error_field_is_not_an_error() {
         let table = r##"
             openai | {"error":EMPTY,"choices":[{"message":{"content":"a"}}]}
             openai | {"choices":[{"error":EMPTY,"message":{"content":"a"}}]}
@@ -519,7 +519,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_count_that_is_there_twice_costs_no_answer() {
+    fn a_repeated_count_leaves_the_answer_intact_and_the_last_one_counts() {
         let table = r##"
             openai | {"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1,"prompt_tokens":7}}
             openai | {"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":1,"cached_tokens":2}}}
@@ -586,7 +586,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn calls_are_told_apart_by_an_index_of_any_type() {
+    fn calls_are_distinguished_by_an_index_of_any_type() {
         for [one, two] in [["0", "1"], ["\"0\"", "\"1\""], ["0.0", "1.0"]] {
             let events = [(one, "x", "a"), (two, "y", "b"), (one, "", "")].map(|(index, id, name)| {
                 format!(
@@ -651,7 +651,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn no_event_breaks_a_dialect_and_when_text_is_taken_does_not_matter(
+        fn odd_events_never_panic_and_the_text_is_the_same_whenever_it_is_taken(
             api in prop::sample::select(table::DIALECTS),
             changes in prop::collection::vec(
                 (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::option::of(odd_values())), 0..8),

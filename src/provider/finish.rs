@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_read_for_what_it_means_in_any_case() {
+    fn every_finish_reason_is_assigned_to_its_kind_in_upper_and_lower_case() {
         for (words, kind) in [
             ("stop end_turn eos end", FinishKind::Complete),
             ("length max_tokens model_length", FinishKind::Limit),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_see_stop_length_or_the_providers_word() {
+    fn programs_get_stop_length_or_the_finish_reason_of_the_provider() {
         for (word, own, reported) in [
             ("END_TURN", "END_TURN", "stop"),
             ("stop", "stop", "stop"),

@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_effort_stands_beside_the_form_of_the_answer() {
+    fn the_effort_is_sent_together_with_the_form_of_the_answer() {
         let [strict, _] = shapes();
         let effort = json!({"thinkingLevel": "low"});
         let of = |form| {

@@ -542,7 +542,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_comes_as_a_string_as_null_or_in_parts() {
+    fn text_is_read_from_a_string_from_null_or_from_parts() {
         for (json, text) in [
             (r#""one \"two\" \u00e4""#, "one \"two\" ä"),
             ("null", ""),
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_reasoning_refusals_and_sources() {
+    fn reasoning_refusals_and_sources_are_read_from_parts() {
         let json = r#"[{"type":"thinking","thinking":[{"text":"a"}]},{"thinking":"b","refusal":"c"},{"annotations":[1]},{"annotations":7}]"#;
         let content: Content = serde_json::from_str(json).expect(json);
         let rest = content.rest.expect("parts");
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_the_wrong_type_is_a_field_that_is_missing() {
+    fn a_field_of_the_wrong_type_counts_as_missing() {
         let empty = format!("{:?}", Fields::default());
         let values = [
             "null",
@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_field_twice_is_an_error_where_one_of_them_would_be_lost() {
+    fn a_repeated_field_is_an_error_unless_q_does_not_read_it() {
         for (json, is_read) in [
             (r#"{"text":"a","text":"b"}"#, false),
             (r#"{"text":null,"text":"b"}"#, false),
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_bounded() {
+    fn a_list_with_too_many_elements_is_refused_except_one_of_texts() {
         for (count, is_read) in [(MAX_ELEMENTS, true), (MAX_ELEMENTS + 1, false)] {
             let json = format!("[{}7]", "7,".repeat(count - 1));
             let list = serde_json::from_str::<List<Json>>(&json);
@@ -662,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_takes_more_memory_than_what_is_kept() {
+    fn a_value_that_would_take_too_much_memory_is_refused() {
         let numbers = |count: usize| format!("[{}0]", "0,".repeat(count));
         assert!(value(&numbers(MAX_KEPT / 1000)).is_some());
         assert!(value(&numbers(MAX_KEPT / 100)).is_none());
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_as_text_or_as_json() {
+    fn arguments_of_a_call_are_read_from_text_or_from_json() {
         for (json, text) in [
             (r#""{\"n\": 1}""#, "{\"n\": 1}"),
             (r#""{\"n\" ""#, "{\"n\" "),

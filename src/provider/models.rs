@@ -202,7 +202,7 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
-    fn models_are_listed_in_order() {
+    fn a_list_of_models_is_read_in_every_form_and_keeps_its_order() {
         let model = |id: &str, created: Option<&str>| ListedModel {
             is_loaded: false,
             cannot_chat: false,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_cannot_chat_is_known_by_what_is_true_of_it() {
+    fn a_model_that_cannot_chat_is_recognized_by_its_listed_capabilities() {
         let table = r##"
             yes | {"id":"mistral-large-latest","capabilities":{"completion_chat":true,"vision":true,"audio_transcription":false,"audio_speech":false}}
             yes | {"id":"voxtral-small-latest","capabilities":{"completion_chat":true,"audio_transcription":true}}

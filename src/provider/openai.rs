@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_has_the_other_name_once_its_usual_one_is_refused() {
+    fn the_token_limit_is_sent_under_its_other_name_once_the_usual_one_is_rejected() {
         for (knows_new_name, left_out, name) in [
             (false, &[][..], "max_tokens"),
             (true, &[], "max_completion_tokens"),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_only_the_total_has_is_output_but_sound_is_not() {
+    fn reasoning_tokens_that_only_the_total_has_are_output_unless_there_is_audio() {
         for (usage, output) in [
             (
                 r#"{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7}"#,
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_with_a_call_stays_with_it_where_another_call_has_no_name() {
+    fn extra_fields_of_a_call_stay_with_it_after_a_call_without_a_name() {
         let signed = |id: &str, name: &str, signature: &str| {
             let function = json!({"name": name, "arguments": "{}"});
             let extra = json!({"google": {"thought_signature": signature}});
@@ -559,7 +559,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_arguments_are_split_does_not_matter(
+        fn arguments_of_a_call_are_the_same_however_they_are_split(
             text in "[a-z0\"\\\\ä😀{}]{0,20}", sizes in prop::collection::vec(0usize..5, 0..9),
         ) {
             let arguments = json!({"text": text}).to_string();

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_reasoning_is_left_out() {
+    fn leading_reasoning_is_left_out_of_the_answer() {
         for (whole, answer) in [
             ("plain", "plain"),
             ("  indented", "  indented"),
@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_an_answer_is_split_does_not_matter(
+        fn reasoning_is_recognized_wherever_the_answer_is_split(
             thought in "[a-z<>/ ]{0,12}", again in "(<think>[a-z<>/ ]{0,6}</think>|<thin|</think>|)",
             answer in "[a-z<>/ ]{0,12}", at in 0usize..68,
         ) {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_kept_are_bounded() {
+    fn the_texts_that_a_reply_keeps_are_bounded() {
         let long = "x".repeat(MAX_KEPT / 8);
         let mut reply = Reply::default();
         for _ in 0..9 {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_call_that_would_run_must_be_complete() {
+    fn a_cut_call_is_noticed_only_if_tools_were_offered() {
         let input = "x".repeat(MAX_KEPT * 2 / 3);
         let json = json!({"name": "a", "input": input});
         for offers_tools in [true, false] {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_after_the_end_means_that_more_may_come() {
+    fn a_call_after_the_finish_reason_leaves_the_reply_unfinished() {
         let mut reply = Reply::new(true);
         reply.end.read("stop");
         call(&mut reply);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_make_a_normal_end_of_a_word_that_says_so() {
+    fn an_unknown_finish_reason_is_complete_if_tools_were_called() {
         for (word, has_calls, finish) in [
             (
                 "tool_calls",

@@ -261,7 +261,7 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
-    fn fields_are_json_or_text_and_dots_go_down() {
+    fn extra_fields_are_json_or_text_and_dots_lead_into_objects() {
         let body = json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}});
         let table = r##"
             - | {"model": "m", "stream": true, "reasoning": {"effort": "low"}}
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_meets_what_it_holds_and_what_holds_it() {
+    fn a_field_overlaps_its_parents_and_children() {
         for (field, pointer, meets) in [
             ("store=true", "/store", true),
             ("reasoning=null", "/reasoning/effort", true),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_field_is_refused() {
+    fn a_field_without_a_valid_name_or_with_a_reserved_one_is_refused() {
         for text in "|temperature|=1|.a=1|a.=1|a..b=1|model=m|model.x=1".split('|') {
             assert!(Field::parse(text).is_err(), "{text}");
         }

@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_stream_has_said_is_not_said_again_at_its_end() {
+    fn text_of_a_stream_is_not_repeated_at_its_end() {
         let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
         let done = r#"{"type":"response.output_text.done","text":"Hi"}"#;
         let delta = r#"{"type":"response.output_text.delta","delta":"Hi"}"#;
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_kept_and_calls_taken_out_of_them() {
+    fn output_items_are_kept_for_the_echo_and_calls_are_read_from_them() {
         let (items, kept) = items();
         let of_type = |kind: &str, item: &Value| json!({"type": kind, "item": item}).to_string();
         let list = items.as_array().expect("a list");
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_paragraphs_and_a_custom_call_is_none_of_ours() {
+    fn messages_become_paragraphs_and_a_custom_call_is_not_run() {
         let message = |text: &str| json!({"type": "message", "content": [{"type": "output_text", "text": text}]});
         let own = json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{}"});
         for between in [
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_id_is_made_up_or_the_items_own() {
+    fn a_call_without_an_id_gets_that_of_its_item_or_a_made_up_one() {
         let made_up = json!({"type": "function_call", "name": "a", "arguments": {"n": 1}});
         let own =
             json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"});
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_not_offered_are_an_odd_end() {
+    fn an_unanswered_call_without_offered_tools_ends_with_tool_calls() {
         let item = json!({"type": "function_call", "id": "i", "call_id": "x", "name": "a"});
         let other = |kind: &str, id: &str| json!([{"type": kind, id: "x"}]);
         for (items, word) in [

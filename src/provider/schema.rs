@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_anthropic_does_not_take_become_words() {
+    fn schema_rules_that_anthropic_rejects_become_words_of_the_description() {
         let table = r##"
             what is taken
             {"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}

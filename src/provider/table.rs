@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_of_its_family() {
+    fn every_default_model_belongs_to_the_family_of_its_row() {
         for row in PROVIDERS {
             if let (Some(model), Some(family)) = (row.model, row.family) {
                 assert!(is_of_family(model, family), "{}", row.name);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_the_vendors_by_its_domain() {
+    fn a_host_belongs_to_the_provider_in_whose_domain_it_is() {
         for (host, name) in [
             ("api.mistral.ai.", "mistral"),
             ("api.openai.com", "openai"),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_a_name_with_a_gap() {
+    fn a_model_belongs_to_a_family_if_only_a_version_fills_the_gap() {
         for (model, family, is) in [
             ("claude-haiku-6", "claude-haiku-*", true),
             ("claude-opus-6", "claude-haiku-*", false),

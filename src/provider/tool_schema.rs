@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_any_api_refuses_is_completed_or_left_out() {
+    fn schema_parts_that_any_api_rejects_are_completed_or_left_out() {
         let table = r##"
             what is right
             {"type": "object", "description": "d", "properties": {"b": {"type": ["string", "null"], "enum": ["x", null], "minLength": 1, "format": "date"}}, "required": ["b"], "additionalProperties": false}
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_is_an_object_with_properties() {
+    fn the_top_of_a_tool_schema_is_an_object_with_properties() {
         let table = r##"
             top: nothing
             null
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_replaced_by_what_they_refer_to() {
+    fn references_are_replaced_by_the_definitions_that_they_refer_to() {
         let table = r##"
             top: a definition, with a description of its own
             {"type": "object", "properties": {"a": {"$ref": "#/$defs/B", "description": "mine", "default": 1}}, "$defs": {"B": {"type": "array", "description": "its"}}}
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn for_gemini_other_keywords_become_words() {
+    fn keywords_that_gemini_does_not_know_become_words_of_the_description() {
         check(
             r##"
             what it knows
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn what_references_unfold_to_is_bounded() {
+    fn the_size_of_a_schema_with_replaced_references_is_bounded() {
         // Each definition has the next one twice.
         let mut definitions = Map::new();
         for number in 0..40 {
@@ -725,7 +725,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_server_lists_no_api_can_refuse(schema in schemas()) {
+        fn any_tool_schema_of_a_server_becomes_one_that_every_api_accepts(schema in schemas()) {
             for accepted in [ToolSchemas::Any, ToolSchemas::FewKeywords] {
                 let found = completed(&schema, accepted);
                 prop_assert!(is_of_object(&found) && found["properties"].is_object());

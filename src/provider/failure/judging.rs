@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_about_a_definition_says_which_tool_is_refused() {
+    fn the_rejected_tool_is_found_in_an_error_about_its_definition() {
         let tools = ["db__get", "db__list", "db__get_2"].map(str::to_owned);
         for (status, message, field, place) in [
             (
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_loading_or_cannot_chat_is_known_in_each_servers_words() {
+    fn a_loading_model_and_one_that_cannot_chat_are_recognized_for_each_server() {
         let table = r##"
             Loading | 503 | {"error":{"message":"Loading model","type":"unavailable_error","code":503}}
             Loading | 503 | {"message":"Loading model","type":"unavailable_error","code":503}
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_be_refused_with_any_status() {
+    fn a_rejected_key_is_recognized_with_any_status() {
         let table = r##"
             WrongKey | 401 | no
             WrongKey | 400 | API key not valid. Please pass a valid API key.
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_up_does_not_come_back_unless_the_server_says_when() {
+    fn exhausted_quota_is_not_retried_unless_the_server_sends_a_short_delay() {
         let table = r##"
             429 | insufficient_quota | no
             - | insufficient_quota | no
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn money_and_plans_are_told_from_a_limit_that_passes() {
+    fn exhausted_credit_or_plan_is_distinguished_from_a_limit_that_passes() {
         // Anthropic's two codes (its documents on rate limits and its library 2.14), its messages in public reports, the
         // code of “Sign in with ChatGPT”, Gemini's free tier without a model, OpenRouter, Zhipu, Moonshot, DashScope,
         // Fireworks.
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_with_a_header_whether_to_try_again() {
+    fn a_should_retry_header_overrides_the_status_except_for_a_wrong_key() {
         for (status, should_retry, meaning) in [
             (429, None, ErrorClass::Transient),
             (429, Some(false), ErrorClass::Other),
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_content_place_or_model_is_not_about_the_key() {
+    fn rejected_content_countries_and_models_are_not_taken_for_a_wrong_key() {
         // xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot, Zhipu, DashScope; Gemini and Groq for places.
         let table = r##"
             RejectsContent | 403 | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_tools_are_refused_in_everyones_words() {
+    fn a_rejection_of_tools_is_recognized_in_the_words_of_each_server() {
         // Ollama, OpenRouter, OpenAI, Groq, DeepInfra, Hugging Face, Mistral, Gemini, DeepSeek, SiliconFlow, Novita, Cerebras,
         // Bedrock, nscale, Xinference; vLLM and llama.cpp, which lack an option; and errors that are about something else.
         let table = r##"
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_fails_at_its_form_is_asked_for_in_another_way() {
+    fn an_answer_that_violates_its_form_counts_as_a_rejection_of_the_form() {
         let table = r##"
             Rejects(Form) | 400 | {"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":""}}
             Rejects(Form) | 400 | {"error":{"message":"no","code":"json_validate_failed"}}
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_reply_means_what_it_means_with_a_status() {
+    fn an_error_inside_a_reply_is_judged_like_one_with_an_http_status() {
         let table = r##"
             UnknownModel | - | {"error":"model 'x' not found"}
             UnknownModel | - | {"error":{"message":"no such model","code":404}}
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_meanings_the_first_of_the_table_counts() {
+    fn an_error_with_several_meanings_has_the_first_one_of_the_table() {
         let table = r##"
             TooLong | 400 | with this schema the prompt is too long
             TooLong | 413 | prompt is too long
@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_is_too_long_is_recognized_in_everyones_words() {
+    fn a_context_that_is_too_long_is_recognized_in_the_words_of_each_server() {
         // The words of every server are in the corpus of replies.
         let table = r##"
             TooLong | - | {"error":{"message":"no","code":"context_length_exceeded"}}
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_is_refused_is_known_by_any_of_its_names() {
+    fn a_rejected_form_of_the_answer_is_recognized_by_any_of_its_names() {
         let table = r##"
             Rejects(Form) | 400 | {"error":{"message":"This model does not support response format `json_schema`."}}
             Rejects(Form) | 400 | {"error":{"message":"Invalid value","param":"response_format"}}
@@ -700,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn images_and_pdfs_may_be_refused_with_any_status_that_speaks_of_them() {
+    fn rejected_images_and_pdfs_are_recognized_by_the_status_and_the_words() {
         let table = r##"
             Rejects(Attachments) | 400 | no
             not Rejects(Attachments) | 413 | no
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_fields_in_its_words_or_beside_them() {
+    fn a_rejected_field_is_recognized_in_the_message_or_in_a_field_of_its_own() {
         let table = r##"
             Rejects(Store) | 400 | {"error":{"message":"Unknown parameter: 'store'."}}
             Rejects(Store) | 400 | {"error":{"message":"Unsupported parameter","param":"store"}}
@@ -749,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effort_that_is_refused_is_known_by_any_of_its_names() {
+    fn a_rejected_effort_is_recognized_by_any_of_its_names() {
         let table = r##"
             Rejects(Effort) | 400 | {"error":{"message":"reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')","code":"3051"}}
             Rejects(Effort) | 400 | This model does not support the effort parameter.
@@ -780,7 +780,7 @@ mod tests {
     }
 
     #[test]
-    fn the_levels_in_an_error_are_those_beside_the_refused_one() {
+    fn the_levels_of_effort_in_an_error_are_listed_without_the_rejected_one() {
         let table = r##"
             medium | none, high | 'medium' is not supported. Must be one of (<ReasoningEffort.none: 'none'>, 'high')
             minimal | low, medium, high | Unsupported value: 'minimal'. Supported values are: 'low', 'medium', and 'high'.
@@ -793,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_cache_is_named() {
+    fn a_rejected_cache_field_is_recognized_only_if_the_error_names_it() {
         let table = r##"
             Rejects(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
             Rejects(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
@@ -809,7 +809,7 @@ mod tests {
     }
 
     #[test]
-    fn transient_errors_are_known_by_status_or_type() {
+    fn transient_errors_are_recognized_by_status_or_type() {
         let table = r##"
             Transient | - | {"error":{"message":"x","code":429}}
             not Transient | - | {"error":{"message":"x","code":400}}

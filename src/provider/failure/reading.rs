@@ -403,7 +403,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_message_is_found_in_every_known_form() {
+    fn the_message_of_an_error_is_found_in_every_known_form() {
         let table = r##"
             no key | {"error":{"message":"no key","type":"auth","code":null}}
             model not found | {"error":"model not found"}
@@ -454,7 +454,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_json_of_another_server_says_what_an_error_is_about() {
+    fn an_error_of_another_server_inside_the_message_is_read() {
         let inner = r#"{"error":{"message":"no","code":429,"type":"rate_limit","param":"p"}}"#;
         let body = serde_json::json!({"error": {"message": inner, "code": "upstream"}});
         let expected = ServerError {
@@ -501,7 +501,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_field_that_an_error_is_about_is_named() {
+    fn the_words_of_an_error_name_the_field_that_it_is_about() {
         let table = r##"
             body.stream_options: Extra inputs are not permitted | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
             Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
@@ -516,7 +516,7 @@ pub mod tests {
     }
 
     #[test]
-    fn google_says_in_the_body_how_long_to_wait() {
+    fn the_retry_delay_in_the_body_of_googles_errors_is_read() {
         let body = |delay: &str| {
             format!(
                 r#"{{"error":{{"code":429,"message":"x","details":[{{"@type":"y"}},{{"retryDelay":"{delay}"}}]}}}}"#

@@ -320,7 +320,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_refused_is_known_in_the_words_of_each_server() {
+    fn rejected_fields_are_recognized_in_the_words_of_each_server() {
         // What is rejected, the server, the status and the body.
         let table = r##"
             Store | OpenAI | 400 | {"error":{"message":"Unknown parameter: 'store'.","param":"store"}}
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_or_a_part_of_a_name_refuses_nothing() {
+    fn an_ordinary_word_or_a_part_of_a_name_is_not_taken_for_a_rejected_field() {
         let table = r##"
             400 | there is nothing in store for you
             400 | Previous response cannot be used because 'store' is false

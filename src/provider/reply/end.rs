@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_end_stays_whatever_follows() {
+    fn a_bad_finish_reason_is_not_replaced_by_a_later_good_one() {
         let mut end = ReplyEnd::default();
         for (word, finish) in [
             ("stop", Finish::new(FinishKind::Complete, "stop")),
