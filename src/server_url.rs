@@ -294,7 +294,7 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
-    fn a_missing_scheme_is_named() {
+    fn a_url_without_a_scheme_is_refused_with_that_reason() {
         for text in ["localhost:8080", "127.0.0.1:8080/v1", "ftp://h", ""] {
             assert_eq!(
                 ServerUrl::parse(text).err().as_deref(),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_joined_and_shown_without_secrets() {
+    fn urls_are_joined_with_paths_and_shown_without_secrets() {
         let table = r##"
             /x | http://127.0.0.1:8080/v1/x | http://127.0.0.1:8080/v1 | http://127.0.0.1:8080/v1
             /x | https://h.example/v1/x | https://h.example/v1 | https://h.example/v1//
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_url_is_refused_without_being_repeated() {
+    fn text_that_is_not_a_url_is_refused_without_being_repeated() {
         let texts = "http://|http:///v1|http://h:99999|http://h:/v1|http://h:x|http://h/v1?a b|\
             http://a b/|http://u:hunter22@h:x";
         for text in texts.split('|') {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_ends_in_the_path_of_a_question_is_refused_with_the_one_that_was_meant() {
+    fn a_base_url_with_the_path_of_a_request_is_refused_with_the_one_to_use() {
         let table = r##"
             /chat/completions | https://h/v1 | https://h/v1/chat/completions
             /responses | https://h/v1?… | https://u:secret@h/v1/responses/?key=secret
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn user_info_is_decoded_and_kept_secret() {
+    fn credentials_in_a_url_are_decoded_and_kept_secret() {
         let address = ServerUrl::parse("http://me:p%40ss@h").expect("an address");
         // me:p@ss
         let header = address.authorization().expect("user info");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_the_query_make_no_other_address() {
+    fn credentials_and_keys_in_the_query_are_left_out_of_a_url_without_keys() {
         let table = r##"
             https://h/v1?api-version=1&&a=b | https://me:p@h/v1/?api-version=1&&a=b
             https://h/v1?a=b&api-version=1 | https://h/v1?key=1&a=b&API-Key=2&api-version=1&sig=3
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_where_the_api_has_it() {
+    fn the_version_of_an_api_is_added_to_or_taken_from_its_base_url() {
         let [openai, gemini] = [Version::InBaseUrl, Version::InPaths(&["/v1beta", "/v1"])];
         for (version, text, base) in [
             (openai, "http://h:1", "http://h:1/v1"),
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_known() {
+    fn loopback_hosts_are_recognized() {
         for (text, loopback) in [
             ("http://localhost", true),
             ("http://LOCALHOST:1", true),

@@ -122,7 +122,7 @@ mod tests {
     use crate::secret::Secrets;
 
     #[test]
-    fn a_rejected_request_gets_the_advice_of_its_meaning() {
+    fn a_rejected_request_gets_the_advice_for_its_class_of_error() {
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_q_says_itself_is_never_about_a_model() {
+    fn an_error_in_qs_own_words_is_never_taken_for_an_unknown_model() {
         let fixture = Fixture::new();
         let client = fixture.client();
         let found = client.failed("the page “Models” does not exist").meaning;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_an_answer_without_text_where_tools_were_offered() {
+    fn a_reply_of_calls_without_text_is_no_error_where_tools_were_offered() {
         const CALL: &str =
             r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
         let fixture = Fixture::new();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_a_family_is_found_by_time_else_by_order() {
+    fn the_newest_model_of_a_family_is_found_by_time_else_by_order() {
         // The models with the times of some, and the newest of the family.
         let table = r##"
             gpt-6-luna=1 gpt-7-luna=3 gpt-8-sol=9 | gpt-7-luna

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_ms_is_a_number() {
+    fn the_retry_after_ms_header_is_read_as_a_number() {
         for (text, milliseconds) in [
             ("2500", Some(2_500)),
             (" 0.5 ", Some(0)),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
+    fn the_retry_after_header_is_read_as_seconds_or_a_date() {
         let now = OffsetDateTime::parse("Sun, 06 Nov 1994 08:49:00 GMT", &Rfc2822).expect("a date");
         for (text, seconds) in [
             ("7", Some(7)),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_and_vary_within_bounds() {
+    fn waits_between_tries_grow_and_vary_within_bounds() {
         for tried in 0..4 {
             let shortest = MIN_WAIT * 2_u32.pow(tried);
             for asked in [None, Some(Duration::ZERO)] {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_asks_for_is_waited_for_up_to_a_minute_and_at_least_half_a_second() {
+    fn a_requested_wait_lasts_at_least_half_a_second_and_fails_beyond_a_minute() {
         for (asked, waited) in [
             (1, Some(500)),
             (500, Some(500)),

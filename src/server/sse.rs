@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_parsed_by_the_rules() {
+    fn event_streams_are_parsed_by_the_rules_of_their_specification() {
         for (stream, expected) in [
             ("data: a\n\n", &["a"][..]),
             ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_fails() {
+    fn a_line_of_a_stream_that_is_too_long_fails() {
         let mut parser = SseParser::default();
         let piece = vec![b'x'; MAX_EVENT / 2];
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_no_text_has_the_limit_of_its_parser() {
+    fn bytes_that_are_not_utf8_count_with_the_length_of_their_replacement() {
         // Each byte that is no text becomes three.
         for (limit, expected) in [(29, Err(TooLong)), (30, Ok(()))] {
             let mut parser = SseParser::with_limit(limit);
@@ -364,7 +364,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_a_stream_is_split_does_not_matter(
+        fn events_are_the_same_wherever_the_stream_is_split(
             lines in proptest::collection::vec("(data: ?[aü€]{0,3}|data|:c|id: 1|)(\n|\r\n|\r)", 0..12), at in 0usize..100, next in 0usize..100,
         ) {
             let stream = lines.concat().into_bytes();

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_finds_a_model_a_server_that_loads_one_or_one_that_wants_a_key() {
+    fn a_probe_recognizes_a_server_that_is_ready_loading_absent_or_wants_a_key() {
         // The status and the body of what answers, whether a key is set, and what is there.
         let table = r##"
             200 | {"data":[{"id":"m"}]} | no key | Ready("m")
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_at_its_other_address_where_only_that_lists_models() {
+    fn a_server_is_asked_at_its_other_url_where_only_that_lists_models() {
         const CLOSED: &str = "http://127.0.0.1:1";
         const LIST: &str = r#"{"data":[{"id":"m"}]}"#;
         let (models, second, page) = (

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
+    fn only_a_temporary_failure_to_resolve_a_host_is_transient() {
         for (code, is_transient) in [
             (libc::EAI_AGAIN, true),
             (libc::EAI_NONAME, false),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_families_take_turns() {
+    fn addresses_of_ipv6_and_ipv4_take_turns() {
         let (a, b, c, d) = ("[::1]:1", "[::2]:1", "1.0.0.1:1", "1.0.0.2:1");
         for (found, ordered) in [
             (&[a, b, c, d][..], &[a, c, b, d][..]),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_connects_wins_and_one_that_does_not_answer_is_not_waited_for() {
+    fn the_first_address_that_connects_wins_without_waiting_for_a_silent_one() {
         // What becomes of each address, and which connects.
         for (fates, winner) in [
             ("s+", Some(1)),

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_proxy_names_hosts_and_their_subdomains() {
+    fn no_proxy_exempts_hosts_their_subdomains_and_networks() {
         for (list, url, exempt) in [
             ("example.com", "https://example.com", true),
             ("example.com", "https://api.example.com", true),

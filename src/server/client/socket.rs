@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_kept_alive() {
+    fn a_connection_has_tcp_keep_alive_switched_on() {
         let (socket, _other) = connected();
         assert_eq!(unix::kept_alive(&socket.stream), Some(KEEP_ALIVE));
     }
 
     #[test]
-    fn what_came_before_a_server_closed_is_read_though_nothing_more_can_be_sent() {
+    fn bytes_received_before_the_server_closed_are_read_after_sending_failed() {
         let (mut socket, mut other) = connected();
         other.write_all(b"HTTP/1.1 413 ").expect("a part");
         drop(other);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_too_old_or_too_young_comes_with_the_date_of_the_clock() {
+    fn an_expired_or_future_certificate_is_reported_with_the_date_of_the_clock() {
         let (early, late) = (moment(86_400), moment(1_790_000_000));
         let young = CertificateError::NotValidYetContext {
             time: early,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_date_is_said_as_it_is() {
+    fn a_certificate_error_without_a_date_is_reported_unchanged() {
         for error in [
             CertificateError::Expired,
             CertificateError::NotValidYet,
