@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_text_is_held_where_more_may_make_it_a_secret() {
+    fn the_end_of_a_text_is_held_back_where_more_may_make_it_a_secret() {
         let secrets = Secrets::from_iter(&[Secret::new("sk-12345678"), Secret::new("pass word 9")]);
         for (certain, open) in [
             ("", ""),
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_ends_within_a_character_takes_no_more_than_that_character() {
+    fn a_secret_that_ends_within_a_character_is_removed_with_that_character_alone() {
         for (secret, text, shown) in [
             (
                 "abcdefgh%C3",
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cut_leaves_of_a_secret_is_removed_too() {
+    fn the_beginning_of_a_secret_at_the_end_of_a_cut_text_is_removed() {
         let secrets = ["sk-12345678-more", "höchst-geheim"];
         for (text, shown) in [
             ("a bad key: sk-12345678-mor", "a bad key: [redacted]"),
@@ -593,12 +593,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_without_the_secret_stays(text in any::<String>()) {
+        fn text_without_a_secret_stays_unchanged(text in any::<String>()) {
             prop_assert_eq!(without(&["\u{7f}sk-12345678"], &text), text);
         }
 
         #[test]
-        fn text_in_pieces_without_the_secret_stays(
+        fn text_in_pieces_without_a_secret_stays_unchanged(
             text in HARMLESS,
             ends in prop::collection::vec(0.0..1.0, 0..20),
         ) {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_value_is_hidden_unless_it_is_an_address() {
+    fn a_secret_value_is_hidden_as_a_whole_and_of_a_url_only_its_credentials() {
         for (value, parts) in [
             ("sk-12345678", &["sk-12345678"][..]),
             ("", &[]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_in_a_header() {
+    fn a_key_is_found_in_the_value_of_a_header() {
         for (value, parts) in [
             ("Bearer k", &["Bearer k", "k"][..]),
             (
