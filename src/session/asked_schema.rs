@@ -32,7 +32,7 @@ mod tests {
     use crate::session::conversation::tests::moment;
 
     #[test]
-    fn a_schema_comes_back_as_it_was_asked() {
+    fn a_saved_schema_is_read_back_unchanged() {
         for schema in [
             json!({"type": "object", "properties": {"b": {"type": "integer"}, "a": {"enum": ["\u{e4}\"\n"]}}}),
             json!({}),
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_has_written_is_no_schema() {
+    fn a_saved_schema_that_is_not_an_object_is_ignored() {
         for value in ["null", "\"a\"", "[{}]", "true", "3"] {
             let mut question = Entry::new(Message::text(Role::User, "why"), moment(0));
             question.unknown.add("\"schema\"", value);

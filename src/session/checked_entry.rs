@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_a_message_need_not_have_are_not_kept() {
+    fn unknown_names_of_fields_of_a_message_are_not_kept() {
         let mut fields = CheckedFields::default();
         for name in [r#""role""#, r#""x""#, r#""x""#, r#""y""#] {
             let added = fields.add(name, r#""user""#);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_of_one_moment_get_ids_of_their_own_without_a_lock() {
+    fn conversations_of_one_moment_get_different_ids_without_a_lock() {
         let (_root, directory) = empty_directory();
         std::thread::scope(|scope| {
             for number in 0..16 {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_moment_of_the_calendar_has_one_id() {
+    fn no_second_id_is_found_for_the_last_moment_of_the_calendar() {
         let (_root, directory) = empty_directory();
         let last = "9999-12-31T23:59:59.999Z".to_owned();
         let last = Timestamp::try_from(last).expect("a time");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_the_moment_of_the_conversation() {
+    fn the_id_of_a_conversation_is_the_time_of_its_creation() {
         let (_root, directory) = empty_directory();
         let talk = Conversation::new(moment(0));
         let id = talk.created.id();

@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_all_fields_are_known() {
+    fn the_list_of_known_names_has_every_field_that_q_writes() {
         let entry = Entry {
             timestamp: Some(String::new()),
             attachments: vec![Attachment::default()],

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_only_carried_along_keeps_every_byte() {
+    fn a_saved_message_that_is_not_changed_keeps_every_byte() {
         let deep = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
         for message in [
             r#"{"role":"user","content":"a","timestamp":"2026-11-23 10:00"}"#,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_parses_what_may_have_the_words_or_may_be_damaged() {
+    fn a_search_parses_files_that_may_have_the_words_or_may_be_damaged() {
         let talk = conversation(&[("a needle", "hay")]);
         let written = String::from_utf8(to_bytes(&talk).expect("bytes")).expect("text");
         for (text, words, parsed) in [
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_have_as_many_bytes_as_are_read_and_no_more() {
+    fn a_conversation_of_the_maximum_size_is_read_and_no_larger_one_is_written() {
         let rest = to_bytes(&conversation(&[("one", "")]))
             .expect("bytes")
             .len();
@@ -447,7 +447,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read_again(texts in prop::collection::vec((".*", ".*"), 0..5), system in prop::option::of(".*"), pinned: bool) {
+        fn a_written_conversation_is_read_back_unchanged(texts in prop::collection::vec((".*", ".*"), 0..5), system in prop::option::of(".*"), pinned: bool) {
             let pairs: Vec<(&str, &str)> = texts.iter().map(|(question, answer)| (question.as_str(), answer.as_str())).collect();
             let mut written = conversation(&pairs);
             (written.system, written.pinned) = (system, pinned);

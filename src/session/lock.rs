@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_wait_is_that_for_all_directories_together() {
+    fn the_time_to_wait_for_locks_is_shared_by_all_directories() {
         let [first, second] = directories();
         let hold = Cell::new(Some(held(first.path())));
         let _held = held(second.path());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_locked_is_released_where_the_rest_cannot_be_had() {
+    fn locked_directories_are_released_if_another_cannot_be_locked() {
         let [first, second] = directories();
         let hold = held(second.path());
         let both = [first.path(), second.path()];

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_the_directory() {
+    fn names_of_conversations_that_could_leave_the_directory_are_refused() {
         for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "a~"] {
             let named = ConversationRef::parse(OsStr::new(name));
             assert_eq!(named.is_ok(), name != "a~", "{name}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_q_gives_are_ids_and_numbers_are_those_of_the_list() {
+    fn ids_that_q_gives_are_recognized_and_percent_numbers_refer_to_the_list() {
         let ids = "session_20261121100000123 session_20261121100000-2 session_20261121100000123~1 \
             work~12";
         for id in ids.split(' ') {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_resolved() {
+    fn a_path_of_a_conversation_is_resolved_through_symbolic_links() {
         let directory = tempfile::tempdir().expect("a directory");
         let directory = directory.path().canonicalize().expect("a path");
         fs_err::write(directory.join("real.json"), "{}").expect("a file");

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_fresh_for_a_day_and_from_the_future_too() {
+    fn a_conversation_up_to_a_day_old_or_from_the_future_is_continued() {
         let found = Ok(Some(conversation(&[])));
         let obstacle = |second| obstacle(&found, &asked("openai", Some("m"), second), &RULES);
         for second in [23 * HOUR, 24 * HOUR, -HOUR] {
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_under_the_lock_decides_where_an_exchange_goes() {
+    fn the_conversation_found_under_the_lock_decides_where_an_exchange_goes() {
         let read = conversation(&[("one", "1"), ("two", "2")]);
         let follow = Intent::Follow(Arc::new(read.clone()));
         let again = Intent::Again(Arc::new(read.clone()));
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_file_has_an_owner_and_a_time_to_go() {
+    fn each_kind_of_file_has_an_owner_and_a_time_to_be_swept() {
         use FileKind::*;
         for (kind, owner, is_conversation, swept) in [
             (Link, Owner::Q, true, SweepTime::AfterKeep),
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_slot_leads_to_is_sheltered_until_it_has_expired() {
+    fn only_the_target_of_a_link_that_is_not_current_can_expire() {
         use FileKind::*;
         for (link, is_current, expected) in [
             (Link, true, Shelter::Always),
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_conversation_is_named_decides_what_a_question_does_to_it() {
+    fn the_kind_of_name_of_a_conversation_decides_what_a_question_does_to_it() {
         use FileKind::*;
         let current = || ConversationRef::Current("current".to_owned());
         let named = |name: &str| ConversationRef::Named(name.to_owned());

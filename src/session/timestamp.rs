@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_utc_to_the_millisecond() {
+    fn times_are_written_in_utc_to_the_millisecond() {
         for (text, written) in [
             ("2026-11-21T10:00:00.000Z", "2026-11-21T10:00:00.000Z"),
             ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00.000Z"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_has_the_moment_to_the_millisecond() {
+    fn an_id_has_the_time_to_the_millisecond() {
         let moment = parse("2026-12-31T23:59:58.007Z").expect("a time");
         assert_eq!(moment.id(), "session_20261231235958007");
     }
