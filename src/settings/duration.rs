@@ -117,7 +117,7 @@ mod tests {
         }
     }
     #[test]
-    fn what_is_no_duration_is_guessed_where_it_is_clear() {
+    fn an_invalid_duration_is_answered_with_a_guess_where_that_is_clear() {
         for (text, guessed) in [
             ("30", "30s"),
             ("0", "0s"),

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_quotes_is_named_and_its_value_is_not_shown() {
+    fn an_error_about_text_without_quotes_names_the_key_and_not_the_value() {
         let table = [
             (
                 "provider = fake",
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_line_and_key() {
+    fn an_error_in_the_file_is_reported_with_its_line_and_key() {
         for [line, words, text] in rows(
             r##"
             2 | providr: there is no setting “providr” | ␊providr = "x"
@@ -475,7 +475,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_file_says_it_is_read_or_a_line_of_it_is_named(lines in prop::collection::vec(lines(), 0..8)) {
+        fn any_file_of_settings_is_read_or_refused_with_the_number_of_a_line(lines in prop::collection::vec(lines(), 0..8)) {
             if let Err(wrong) = read(&lines.join("\n")) {
                 let line = wrong.message.strip_prefix("F, line ").and_then(|rest| rest.split_once(": "));
                 let line: usize = line.expect("a line").0.parse().expect("a number");

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_read_as_other_programs_read_it() {
+    fn the_json_of_an_mcp_server_is_read_as_other_programs_read_it() {
         let table = r#"
             x | {"command": "x"}
             run|-p|a b|t | {"command": "${NO_SUCH:-run} -p ${NO_SUCH:-a b} ${TOKEN}"}
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_variables_in_an_address_are_secrets() {
+    fn the_values_of_variables_in_a_url_are_secrets() {
         let text = r#"{"servers": {"s": {"url": "https://x/key-${env:TOKEN}-${NO:-no}"}}}"#;
         let servers = servers(text).expect("a file");
         let ServerKind::Remote(server) = &servers[0].kind else {
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_of_different_programs_are_read() {
+    fn lists_of_mcp_servers_of_different_programs_are_read() {
         let table = r#"
             a b | {"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "x"}}, "inputs": []}
             a | {"amp.mcpServers": {"a": {"command": "x"}}}
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_have_any_name() {
+    fn any_name_of_an_mcp_server_becomes_a_valid_one() {
         for (original, name) in [
             ("My_Files", "my-files"),
             ("1password", "1password"),
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_get_one_name_are_wrong_and_the_others_are_not() {
+    fn mcp_servers_that_get_the_same_name_are_errors_and_the_others_are_read() {
         let text = r#"{"mcpServers": {"a_b": {"command": "x"}, "a-b": {"command": "x"}, "None": {"command": "x"}, "c": {"command": "x"}},
             "servers": {"c": {"command": "y"}, "d": {"command": "y"}, "awslabs.aws-documentation-1": {}, "awslabs.aws-documentation-2": {}}}"#;
         let servers = servers(text).expect("a file");
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_trailing_commas_and_a_byte_order_mark_are_passed_over() {
+    fn comments_trailing_commas_and_a_byte_order_mark_are_ignored() {
         let text = "\u{feff}// mine\n{\n  /* all, \"of\" } them */ \"mcpServers\": {\n    \"a\": {\"command\": \"x\", // ü\n      \
                     \"args\": [\"https://x/*y*/\", \"#\", \",]\", \"\\\"//\",],\n    }, # the last\n  },\n}\n// end";
         let servers = servers(text).expect("a file");
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_an_error() {
+    fn a_file_that_is_no_list_of_mcp_servers_is_an_error() {
         for [words, text] in rows(
             r#"
             EOF | {
@@ -623,7 +623,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_has_no_comments_stays_and_nothing_panics(
+        fn json_without_comments_stays_unchanged_and_no_input_panics(
             text in "[\\[\\]{}\",:/*#a\\\\ü \n]{0,40}",
             strings in prop::collection::vec("[/*#,\\]}\"\\\\aü\n]{0,8}", 0..5),
         ) {

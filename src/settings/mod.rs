@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
+    fn an_action_uses_the_settings_that_can_be_read_and_defaults_for_the_rest() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("config.toml");
         for (file, keep, days, wraps) in [

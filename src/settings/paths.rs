@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_absolute_or_in_the_home_directory() {
+    fn a_path_must_be_absolute_or_in_the_home_directory() {
         let environment = Environment::new(&[("HOME", "/home/me")]);
         for (path, expected) in [
             ("/a", "/a"),

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_alone_is_special() {
+    fn only_a_star_is_special_in_a_pattern() {
         let fitting =
             "list=list list_*=list_ *= *_query=read_query a*b*c=axxbyyc a**b=ab a[b]?=a[b]?";
         let others = "list=list_tables list_*=read_list_ a*a=a a?=ab [ab]=a =a";

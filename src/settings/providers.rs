@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_at_its_built_in_address_has_the_api_and_the_quirks_of_its_row() {
+    fn a_provider_at_its_built_in_url_has_the_api_and_the_quirks_of_its_row() {
         for row in table::PROVIDERS {
             let variable = table::base_url_variable(row.name);
             let described = |variables: &[(&str, &str)]| {

@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_a_value_of_its_setting() {
+    fn every_default_is_a_valid_value_of_its_setting() {
         let mut values = Values::default();
         for row in SETTINGS {
             if !row.default.is_empty() {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_refused() {
+    fn invalid_values_of_settings_are_refused() {
         for (key, text) in [
             ("messages", ""),
             ("messages", "all"),

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_read_and_what_is_wrong_is_named() {
+    fn a_section_of_tools_is_read_or_refused_with_the_key_that_is_wrong() {
         let section = "command = [\"uvx\"]\nonly = [\"read_*\"]\ntimeout = \"5s\"";
         let server = ToolServer::parse("db", section);
         let seconds = |count| Some(Duration::from_secs(count));
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_and_plain() {
+    fn names_of_tool_servers_must_be_short_and_plain() {
         for name in ["db", "a-1", "a2345678901234567890"] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
