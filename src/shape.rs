@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_short_form_is_refused_with_a_reason() {
+    fn an_invalid_short_form_is_refused_with_a_reason() {
         for [text, reason] in rows(
             "               | a field is empty
             name, name int  | “name” is given twice
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_a_json_object() {
+    fn a_schema_must_be_a_json_object() {
         for [text] in rows(
             r#"
             {"type":"object"}
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_strict_where_every_object_requires_all_it_has_and_nothing_else() {
+    fn a_schema_is_strict_if_every_object_requires_all_its_fields_and_no_others() {
         let strict = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],
             "additionalProperties":false}"#;
         let loose =
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_whose_fields_have_no_names_are_maps() {
+    fn a_schema_has_maps_if_an_object_in_it_allows_fields_without_given_names() {
         for [schema, has_maps] in rows(
             r#"
             {"type":"object","properties":{"a":{}}} | false
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_if_it_is_json_of_the_shape() {
+    fn an_answer_is_accepted_if_it_is_json_that_matches_the_schema() {
         let [person, people] = ["name, age int", "[name, age int]"];
         let json = r#"{"name":"a","age":1}"#;
         for around in [
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_types_and_values_of_its_schema() {
+    fn an_answer_must_have_the_types_and_values_of_its_schema() {
         for [schema, value, fault] in rows(
             r#"
             {"type":"string"}          | 7       | a is not of type string
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_compared_with_what_its_schema_refers_to() {
+    fn an_answer_is_compared_with_the_definitions_that_its_schema_refers_to() {
         let pet = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
         // Of the field `pet`.
         for [field, value, fault] in rows(
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_lead_in_circles_are_compared_in_bounded_time() {
+    fn circular_schemas_are_compared_in_bounded_time() {
         let eight = |word: &str| {
             let all = [r##"{"$ref":"#"}"##; 8].join(",");
             shape(&format!(r#"{{"{word}":[{all}],"required":["n"]}}"#))
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alternative_that_leads_back_is_none() {
+    fn an_alternative_that_refers_back_to_its_own_schema_is_ignored() {
         for [schema, value, fault] in rows(
             r##"
             {"anyOf":[{"$ref":"#"},{"type":"string"}]} | "x" |
@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_of_an_object_is_distinguished_from_others() {
+    fn the_schema_of_an_object_is_distinguished_from_others() {
         for [schema, is_object] in rows(
             r##"
             {"type":"object"}                                      | true
@@ -747,7 +747,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_of_a_schema_fits_until_a_part_of_it_has_another_type(
+        fn a_value_matches_its_schema_until_a_part_of_it_has_another_type(
             (schema, mut value) in schemas(),
             place in any::<prop::sample::Index>(),
             other in prop::sample::select(vec![json!("other"), json!(7), json!(false), json!([]), json!({})]),
@@ -769,7 +769,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_taken_from_an_answer_is_json(answer in "(```(json)?\n)?[\\{\\}\\[\\]\":a1, ]{0,20}(\n?```)?") {
+        fn the_text_that_is_taken_from_an_answer_is_json(answer in "(```(json)?\n)?[\\{\\}\\[\\]\":a1, ]{0,20}(\n?```)?") {
             if let Ok(json) = (Shape { schema: json!({}) }).find_in(&answer) {
                 prop_assert!(serde_json::from_str::<Value>(json).is_ok() && answer.contains(json));
             }

@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_the_same_whatever_the_notation_of_numbers() {
+    fn values_are_equal_whatever_the_notation_of_their_numbers() {
         for [one, other, is_same] in rows(
             r#"
             1       | 1.0     | yes

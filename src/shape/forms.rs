@@ -165,7 +165,7 @@ mod tests {
     use crate::text::one_line::tests::rows;
 
     #[test]
-    fn a_schema_is_taken_out_of_what_apis_wrap_around_it() {
+    fn a_schema_is_found_in_the_wrappers_of_every_api() {
         let schema = r#"{"type":"object","properties":{"schema":{"type":"string"}}}"#;
         for [wrapped] in rows(
             r#"
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_nothing_of_a_value_is_no_schema() {
+    fn an_object_that_restricts_no_value_is_not_taken_for_a_schema() {
         for [text] in rows(
             r#"
             {}
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_openapi_become_those_of_json_schema() {
+    fn keywords_of_openapi_become_those_of_json_schema() {
         for [text, normal] in rows(
             r##"
             {"type":"string","nullable":true} | {"type":["string","null"]}

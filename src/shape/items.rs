@@ -260,7 +260,7 @@ mod tests {
         "$defs":{"person":{"type":"object","properties":{"age":{"type":"integer"}},"required":["name"]}}}"##;
 
     #[test]
-    fn items_come_one_by_one_until_one_differs() {
+    fn items_are_read_one_by_one_until_one_does_not_match_the_schema() {
         for [answer, outcome] in rows(
             r#"
             {"items":[{"name":"Ann"},{"name":"Bob","age":7}]} | {"name":"Ann"} {"name":"Bob","age":7}
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_begins_anew_must_have_the_items_that_were_read() {
+    fn an_answer_that_begins_again_must_repeat_the_items_that_were_read() {
         for [first, second, outcome] in rows(
             r#"
             [1,2   | [1,2,3]  | 23
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn another_part_of_the_answer_may_be_all_of_it() {
+    fn a_list_may_begin_or_continue_in_a_later_part_of_the_answer() {
         for [first, second, outcome] in rows(
             r"
             Let me see. | [1,2] | 1 2
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_with_exactly_one_list_says_where_it_is() {
+    fn the_place_of_the_list_is_found_in_a_schema_with_exactly_one() {
         for [json, place] in rows(
             r##"
             {"type":"array"}                                           | top
@@ -451,7 +451,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_pieces_are_the_items_come_whole_and_in_order(
+        fn items_are_read_whole_and_in_order_however_the_answer_is_split(
             (answer, is_field, items) in answer(),
             cuts in prop::collection::vec(0..400_usize, 0..12),
             bytewise: bool,
