@@ -22,7 +22,7 @@ mod tests {
     use crate::text::one_line::tests::rows;
 
     #[test]
-    fn ages_are_short() {
+    fn an_age_is_shown_in_its_largest_unit() {
         let table = "0 | 0s\n59 | 59s\n60 | 1m\n3599 | 59m\n3600 | 1h\n86399 | 23h\n86400 | 1d\n2592000 | 30d";
         for [seconds, expected] in rows(table) {
             let age = Duration::from_secs(seconds.parse().expect("a number"));

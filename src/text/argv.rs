@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_single_braces_is_replaced_and_all_else_is_literal() {
+    fn a_name_in_single_braces_is_a_placeholder_and_all_else_is_literal() {
         for [text, names, filled] in rows(
             r#"
             plain            |           | plain
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_left_out_or_has_its_default() {
+    fn a_missing_argument_is_left_out_has_its_default_or_is_an_error() {
         let run = "rg|--max={n}|--type={type}|{words}|{files}|--|{more}";
         let run = Vec::from_iter(run.split('|'));
         let input = "n int = 20, type? md|txt, words, files list = a, more?";
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_let_the_model_write_a_program_or_an_option_is_refused() {
+    fn a_placeholder_that_lets_the_model_write_a_program_or_option_is_refused() {
         for (run, words) in [
             (&["{a}"][..], "the program cannot be"),
             (&["/bin/{a}"], "the program cannot be"),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_and_a_list_are_free_and_all_other_kinds_are_not() {
+    fn only_arguments_that_are_texts_or_lists_count_as_free() {
         let kinds = "a, b str, c list, d? , e = x, f int, g float, h bool, i x|y, j path, k? list";
         let run = "x {a} {b} {c} {d} {e} {f} {g} {h} {i} {j} {k}";
         let run = Vec::from_iter(run.split(' '));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_has_a_place_and_every_place_an_argument() {
+    fn an_argument_without_a_place_or_with_an_unsuitable_one_is_refused() {
         for [run, stdin, input, words] in rows(
             r#"
             {a}    |     | a, b int  | “b” is never used
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_is_one_by_its_value() {
+    fn an_argument_is_an_integer_by_its_value_whatever_its_notation() {
         let argv = Argv::parse(&strings(&["x", " {n}"]), None, Some("n int"), false).expect("argv");
         let long = "1".repeat(400);
         for [number, text] in rows(&format!(
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_words_for_the_model() {
+    fn an_invalid_argument_is_refused_with_words_for_the_model() {
         let run = strings(&["x", "{s}{p}", "{n}", "{l}", "{b}"]);
         let argv = Argv::parse(&run, None, Some("s, n int, l list, p path, b bool"), false)
             .expect("an argv");
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_may_say_that_arguments_begin_with_a_dash() {
+    fn an_argument_must_not_begin_an_element_with_a_dash_unless_dashes_are_allowed() {
         for (element, value, is_taken) in [
             ("{a}", "-5", false),
             ("-x={a}", "-5", true),
@@ -648,7 +648,7 @@ mod tests {
     proptest! {
         /// The argv has the elements of `run`, each with what it has there, whatever the arguments hold.
         #[test]
-        fn arguments_stay_in_their_places(
+        fn hostile_arguments_stay_in_their_places(
             run in prop::collection::vec(prop::collection::vec(prop::sample::select(&PARTS[..]), 0..4), 0..4),
             values in (hostile(), hostile()),
             list in prop::collection::vec(hostile(), 1..4),

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_to_the_columns_that_it_takes() {
+    fn a_line_is_cut_to_a_number_of_columns_by_the_width_of_its_characters() {
         for (line, columns, expected) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_hide_in_a_question() {
+    fn all_characters_but_letters_and_ascii_are_escaped_in_a_question_about_a_call() {
         let ascii = "b~ q: \\n e 'n'";
         let letters = "ü ß ə ř Ω я ё ほ カー ㇰ 々 한 日 ｆ";
         let shown = format!("{ascii} {letters}");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_one_line_in_which_nothing_is_hidden() {
+    fn a_command_of_several_lines_or_with_hidden_characters_is_refused() {
         for (text, line) in [
             ("ls -l\n\n\n", "ls -l"),
             ("ls\r\n", "ls"),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_unicode_calls_a_blank_is_hidden_but_the_space() {
+    fn every_unicode_whitespace_character_but_the_space_counts_as_hidden() {
         for character in '\0'..=char::MAX {
             let is_blank = character.is_whitespace() && character != ' ';
             assert!(!is_blank || is_hidden(character), "{character:?}");

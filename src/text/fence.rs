@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_question_is_parted_where_its_fences_end() {
+    fn a_question_is_split_into_files_input_and_words_where_its_tags_end() {
         let table = r##"
             why | - | - | why
             LOG␊␊why | - | LOG | why
@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_question_falls_into_the_parts_that_it_was_put_together_from(
+        fn a_composed_question_is_split_into_the_same_files_input_and_words(
             files in prop::collection::vec(("\\PC{1,9}", "(</?(context|file)(-[2-4])?>|[a-z \n]){0,20}"), 0..3),
             input in prop::option::of("(</?(context|file)(-[2-4])?>|[a-z \n]){0,20}"),
             words in "[a-z][a-z\n<>/]{0,20}",

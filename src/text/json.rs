@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_values_are_refused_and_long_texts_are_not() {
+    fn json_with_too_many_values_is_refused_and_a_long_text_is_not() {
         let many = |value: &str| format!("[{}0]", format!("{value},").repeat(200_000));
         for (json, is_parsed) in [
             (many("0"), false),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_twice_is_found_wherever_it_is() {
+    fn a_repeated_field_is_found_at_any_depth() {
         for (json, name) in [
             (r#"{"a":1,"a":1}"#, "a"),
             (r#"{"a":1,"\u0061":2}"#, "a"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_recognized_at_any_depth() {
+    fn an_object_of_any_depth_is_recognized() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
         for (json, expected) in [
             (" {\"a\": 1}\n", true),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_goes_but_from_strings() {
+    fn whitespace_is_removed_from_json_except_within_strings() {
         for (json, expected) in [
             ("{ \"a b\" : [ 1,\n2 ] }\n", "{\"a b\":[1,2]}"),
             (r#" "\" \\" "#, r#""\" \\""#),

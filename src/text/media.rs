@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdf_may_stand_behind_something_else() {
+    fn a_pdf_is_recognized_after_a_limited_number_of_other_bytes() {
         let far = [&[b' '; MAX_BEFORE_PDF][..], b"%PDF-1.7"].concat();
         let too_far = [&[b' '; MAX_BEFORE_PDF + 1][..], b"%PDF-1.7"].concat();
         for (bytes, before) in [

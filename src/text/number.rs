@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_place_of_the_point_makes_no_difference(digits in "[1-9][0-9]{0,20}", at in 0..21_usize, zeros in 0..5_usize) {
+        fn a_number_is_the_same_wherever_its_decimal_point_is_with_its_exponent(digits in "[1-9][0-9]{0,20}", at in 0..21_usize, zeros in 0..5_usize) {
             let at = at.min(digits.len());
             let (whole, fraction) = digits.split_at(at);
             let zeros = "0".repeat(zeros);

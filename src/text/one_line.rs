@@ -49,7 +49,7 @@ pub mod tests {
     }
 
     #[test]
-    fn no_line_break_is_left() {
+    fn every_kind_of_line_break_becomes_a_space() {
         let text = "a\r\nb\nc\rd\u{b}e\u{c}f\u{85}g\u{2028}h\u{2029}i  j\tk";
         assert_eq!(without_breaks(text), "a b c d e f g h i  j\tk");
     }

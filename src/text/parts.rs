@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_short_and_lose_nothing() {
+    fn parts_of_a_text_are_short_and_lose_nothing() {
         for text in [
             "",
             "a",

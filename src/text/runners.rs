@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_runs_code_is_found_wherever_it_stands() {
+    fn a_program_that_runs_code_is_found_anywhere_in_a_command() {
         let found = |line: &str| {
             let run: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let file = |path: &str| match path {

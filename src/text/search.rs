@@ -249,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_that_has_the_word_is_missed(
+        fn a_text_that_has_the_word_is_never_missed(
             text in prop::collection::vec((LETTERS, 0_u8..20), 0..12),
             word in prop::string::string_regex(&format!("{LETTERS}{{1,3}}")).expect("a pattern"),
         ) {
@@ -262,7 +262,7 @@ mod tests {
         }
 
         #[test]
-        fn no_part_of_any_text_is_missed(text in ".{0,20}", from in 0_usize..20, count in 1_usize..4) {
+        fn a_word_taken_from_any_text_is_never_missed(text in ".{0,20}", from in 0_usize..20, count in 1_usize..4) {
             let characters: Vec<(char, u8)> = text.chars().map(|character| (character, 9)).collect();
             let word: String = text.chars().skip(from).take(count).collect();
             let (may_have, has) = is_in(&written(&characters), &word.to_uppercase());

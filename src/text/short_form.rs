@@ -243,7 +243,7 @@ mod tests {
     use crate::text::one_line::tests::rows;
 
     #[test]
-    fn fields_have_a_type_and_may_be_missing() {
+    fn fields_of_the_short_form_have_a_type_and_may_be_optional() {
         for [text, schema, required] in rows(
             r#"
             a              | {"type":"string"}                                        | ["a"]
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_field_is_said() {
+    fn an_invalid_field_of_the_short_form_is_refused_with_its_reason() {
         for [text, reason] in rows(
             r#"
             a integer    | list, path, or values such as good|bad

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_said_in_the_largest_unit_that_leaves_no_fraction() {
+    fn a_size_is_shown_in_the_largest_unit_that_leaves_no_fraction() {
         for (bytes, words) in [
             (0_u64, "0 bytes"),
             (1, "1 bytes"),

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_are_joined_and_those_alone_replaced() {
+    fn surrogate_halves_are_joined_and_lone_ones_replaced() {
         // The half that waits before a string, the string, its text, and the half that waits then.
         for (before, string, text, half) in [
             ("", r#""one \"two\" \u00e4""#, "one \"two\" ä", ""),

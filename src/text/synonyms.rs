@@ -170,7 +170,7 @@ mod tests {
     use crate::text::one_line::tests::rows;
 
     #[test]
-    fn a_word_of_another_program_is_answered_with_the_name_here() {
+    fn a_setting_or_option_of_another_program_is_answered_with_the_one_of_q() {
         for [place, given, expected] in rows(
             "
             top  | OPENAI_API_KEY | key_env of a provider

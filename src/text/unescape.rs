@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_may_be_escaped_and_each_byte_has_its_place() {
+    fn nested_escapes_are_replaced_and_each_byte_keeps_its_original_place() {
         let rounds = unescaped(b"a%255cu0062c");
         let texts = Vec::from_iter(rounds.iter().map(|round| &*round.bytes));
         assert_eq!(texts, [&b"a%5cu0062c"[..], b"a\\u0062c", b"abc"]);
