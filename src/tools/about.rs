@@ -130,7 +130,7 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
-    fn a_long_description_is_cut() {
+    fn a_long_description_of_a_tool_is_cut() {
         for (length, expected) in [(4_000, 4_000), (4_001, 4_000), (9_000, 4_000)] {
             let entry = json!({"name": "a", "description": "ä".repeat(length)});
             let tool = ListedTool::read(entry).expect("a tool");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_reads_only_if_its_hint_is_true() {
+    fn a_tool_counts_as_reading_only_if_its_read_only_hint_is_true() {
         for [reads, annotations] in rows(
             r#"
             yes | {"readOnlyHint": true}

@@ -355,7 +355,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(120);
 
     #[test]
-    fn output_is_read_up_to_the_limit() {
+    fn output_of_a_command_is_cut_at_the_limit() {
         let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
         assert_eq!(
             shell(&of(MAX_OUTPUT), None, FOREVER).0.text,
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_at_its_timeout_has_ended_by_itself() {
+    fn a_command_that_ends_just_at_its_timeout_has_not_failed() {
         let written = CommandOutput {
             output: b"a\n".to_vec(),
             ..CommandOutput::default()
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn output_before_a_timeout_is_kept() {
+    fn output_of_a_command_before_its_timeout_is_kept() {
         let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; sleep 600", None, 1);
         assert_eq!(
             outcome.all(),

@@ -480,7 +480,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_an_earlier_request_says_nothing_about_this_one() {
+    fn the_outcome_of_an_earlier_request_is_not_taken_for_that_of_this_one() {
         let answer = |id| Arrival::Event(ServerEvent::RpcAnswer(id, Ok("1".to_owned())));
         let failed = |id| Arrival::Failed(id, Failure::new("broken"));
         for (arrival, expected) in [

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_needs_no_room_and_comes_last() {
+    fn a_failure_is_taken_by_a_full_queue_of_events_and_comes_last() {
         let (events, received) = event_queue();
         for _ in 0..=MAX_EVENTS {
             events.pass(ServerEvent::Progress);

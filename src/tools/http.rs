@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_makes_room_however_it_ends() {
+    fn a_request_makes_room_for_another_however_it_ends() {
         let exchanges = Arc::default();
         let running: Vec<_> = (0..MAX_EXCHANGES)
             .map(|_| OpenExchange::begin(&exchanges).expect("room"))

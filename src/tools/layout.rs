@@ -154,7 +154,7 @@ mod tests {
     const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run ";
 
     #[test]
-    fn a_call_is_shown_as_a_person_reads_it() {
+    fn arguments_of_a_call_are_shown_by_name_with_their_newlines_as_lines() {
         for (arguments, expected) in [
             (json!({}), "q: db__write wants to run, without arguments\n"),
             (
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_folded_left_of_its_text() {
+    fn a_long_line_of_a_call_is_folded_and_continues_left_of_its_text() {
         for (line, expected) in [
             ("   a = one two", "   a = one two"),
             ("   a = one two six", "   a = one \n     two six"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_shown_screen_by_screen() {
+    fn a_call_that_does_not_fit_is_shown_screen_by_screen() {
         let lines: Vec<String> = (1..=9).map(|number| format!("line {number}")).collect();
         let arguments = json!({"a": lines.join("\n")});
         assert_eq!(
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_model_writes_moves_nothing_else_on_any_terminal(
+        fn arguments_of_a_call_never_move_other_text_on_any_terminal(
             // Any characters, newlines and blanks, and those that are shown or look as if they could be.
             text in prop::collection::vec(
                 prop_oneof![
@@ -326,7 +326,7 @@ mod tests {
         }
 
         #[test]
-        fn folding_loses_nothing(line in "[a-c é日 ]{0,120}", column in 0..6_usize, width in MIN_COLUMNS..40) {
+        fn folding_a_line_loses_no_character(line in "[a-c é日 ]{0,120}", column in 0..6_usize, width in MIN_COLUMNS..40) {
             let rows = folded(&line, column, width);
             let mut joined = rows[0].clone();
             for row in &rows[1..] {

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fit_every_api() {
+    fn full_names_of_tools_fit_every_api() {
         let long = "x".repeat(80);
         for (server, tool, name) in [
             ("db", "read_query", "db__read_query"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_tools_and_patterns_add_up() {
+    fn selected_servers_tools_and_patterns_add_up() {
         let selection = parse(&["db__read_*", "time", "db__count"]);
         for (server, tool, selected) in [
             ("db", "read_query", true),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn none_stands_alone_and_every_name_names_something() {
+    fn none_together_with_other_names_and_incomplete_names_are_refused() {
         assert!(parse(&["none"]).is_empty());
         for names in [
             &["none", "db"][..],

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_lists_now_decides_about_its_calls() {
+    fn the_current_list_of_a_server_decides_which_calls_may_run() {
         let section = section("allow = [\"@reads\", \"always\"]");
         // What is offered, whether it was said to read, what is listed now, and whether this is said to read.
         for (offered, read, now, reads, expected) in [
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_offers_is_limited_by_its_section() {
+    fn the_tools_that_a_server_offers_are_limited_by_only_in_its_section() {
         let of = |only: &str| of_source(0, &section(only), &listed(&["a", "b"], false));
         assert_eq!(names(&of("only = [\"b\"]").expect("offers")), ["db__b"]);
         let error = of("only = [\"z\"]").expect_err("none");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_tools_have_one_name() {
+    fn no_two_tools_have_the_same_name() {
         let long = "x".repeat(80);
         let cut = "x".repeat(60);
         let first = format!("{long}a");

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_reported_as_text() {
+    fn a_result_of_a_tool_is_reported_as_text() {
         for [expected, result] in rows(
             r##"
             a | {"content": [{"type": "text", "text": "a"}]}
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_reported_as_an_error() {
+    fn a_failure_of_a_tool_is_reported_as_an_error() {
         let marked = r#"{"content": [{"type": "text", "text": "no such row"}], "isError": true}"#;
         for (name, answer, expected, no_result) in [
             ("marked", Ok(marked.to_owned()), "no such row", false),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_known_by_their_data_or_their_type() {
+    fn the_type_of_an_image_in_a_result_is_recognized_by_its_data() {
         for [content, media, data] in rows(
             r#"
             {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgoAAAA="} | image/png | iVBORw0KGgoAAAA=
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn images_of_results_have_a_limit_together() {
+    fn images_of_all_results_together_have_a_limit() {
         let mut room = Room::default();
         let image = |size| Attachment {
             data: "x".repeat(size).into(),

@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_up_to_the_limit() {
+    fn lines_of_a_process_are_cut_at_the_limit() {
         for (written, lines) in [
             ("", &[][..]),
             ("\n", &[""]),
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_not_read_for_ever() {
+    fn a_line_without_an_end_is_not_read_forever() {
         let mut from = BufReader::with_capacity(1 << 20, io::repeat(b'x'));
         assert_eq!(read_line(&mut from, 4), None);
     }
@@ -650,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ignores_everything_is_killed() {
+    fn a_process_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
         let (process, lines) = shell(
             "trap '' TERM; echo ready; while :; do sleep 1000; done",
             &ProcessGroups::default(),
@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_leaves_behind_is_ended_too() {
+    fn children_that_a_process_leaves_behind_are_ended() {
         let (process, lines) = shell(
             "sleep 1000 <&- & echo left; exit 0",
             &ProcessGroups::default(),
@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_read_does_not_block() {
+    fn sending_to_a_process_that_does_not_read_does_not_block() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &ProcessGroups::default());
         assert_eq!(lines.recv().expect("a line"), "ready");
         let long = "x".repeat(1 << 20);
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_lost_that_is_not_read_at_once() {
+    fn lines_that_a_process_does_not_read_at_once_are_not_lost() {
         let command = ["/bin/sh", "-c", "echo ready; wc -l"]
             .map(str::to_owned)
             .to_vec();
@@ -770,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_end_on_a_signal_and_no_more_start() {
+    fn process_groups_end_on_a_signal_and_no_more_processes_start() {
         let groups = ProcessGroups::default();
         for signal in [ProcessGroups::terminate, ProcessGroups::kill] {
             let groups = ProcessGroups::default();

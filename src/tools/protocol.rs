@@ -399,7 +399,7 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
-    fn odd_text_in_a_line_costs_no_answer() {
+    fn an_answer_with_invalid_utf8_or_lone_surrogates_is_read() {
         for (line, text) in [
             (&b"\"x\xff\""[..], "x\u{fffd}"),
             (br#""x\ud800y""#, "x\u{fffd}y"),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_introduces_q() {
+    fn the_initialize_request_has_the_name_and_version_of_q() {
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         for (over_http, version) in [(false, "2025-11-25"), (true, "2025-06-18")] {
             let mut protocol = Protocol::new(over_http);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn every_handshake_version_is_spoken() {
+    fn every_version_of_the_protocol_with_a_handshake_is_accepted() {
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
             let mut protocol = Protocol::default();
             let result = json!({"protocolVersion": version});
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_handshake_every_request_says_what_it_speaks() {
+    fn without_a_handshake_every_request_has_the_version_of_the_protocol() {
         let mut protocol = stateless(false);
         let (id, request) = protocol.request("tools/call", json!({"name": "a"}));
         let meta = json!({
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn over_http_an_error_without_a_number_is_about_the_request_of_its_response() {
+    fn over_http_an_error_without_an_id_answers_the_request_of_its_response() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         let broken = br#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
         assert_eq!(waiting(false).receive(nameless), None);
@@ -523,14 +523,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_costs_no_answer() {
+    fn an_answer_after_a_byte_order_mark_is_read() {
         let line = format!("\u{feff}{}", answer(1, &json!({})));
         let expected = ServerEvent::RpcAnswer(1, Ok("{}".to_owned()));
         assert_eq!(waiting(false).receive(line.as_bytes()), Some(expected));
     }
 
     #[test]
-    fn headers_say_what_a_message_is_where_there_is_no_handshake() {
+    fn without_a_handshake_headers_describe_each_message() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let mut protocol = waiting(true);
         let (_, first) = protocol.request("initialize", json!({}));
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_by_its_number() {
+    fn a_request_is_answered_only_by_a_message_with_its_id() {
         let mut protocol = waiting(false);
         let (id, _) = protocol.request("tools/call", json!({}));
         for other in [
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_may_come_back_as_text() {
+    fn an_answer_may_have_the_id_of_its_request_as_text() {
         for (id, is_answer) in [
             ("1", true),
             ("\"1\"", true),
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_reported_with_code_and_data() {
+    fn an_error_of_a_server_is_reported_with_its_code_and_data() {
         for [expected, error] in rows(
             r#"
             Unknown tool (-32602) | {"code": -32602, "message": "Unknown tool"}
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_a_message_is_passed_over() {
+    fn a_line_that_is_not_a_message_is_ignored() {
         let deep = "[".repeat(10_000);
         for line in [
             " ",
@@ -739,7 +739,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_server_writes_a_request_has_one_answer(
+        fn each_request_has_at_most_one_answer_whatever_a_server_writes(
             lines in prop::collection::vec(lines(), 0..12),
         ) {
             let mut protocol = waiting(false);

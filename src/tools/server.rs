@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_run_is_reported() {
+    fn a_server_whose_program_cannot_be_run_is_reported_with_the_reason() {
         let missing = Program {
             file: "/no/such".into(),
             command: vec!["/no/such".to_owned()],
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_start_says_why() {
+    fn a_server_that_does_not_start_is_reported_with_the_reason() {
         let table = r#"
             ended by itself (exit status: 1): no module | echo no module >&2; exit 1
             ended by itself (exit status: 0):␊a␊b | echo a >&2; echo b >&2
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_read_until_one_is_the_last_or_has_no_new_tools() {
+    fn pages_of_tools_are_read_until_one_is_the_last_or_has_no_new_tools() {
         let known = r#"{"name":"a"}"#;
         let uncallable = r#"{"name":"t","execution":{"taskSupport":"required"}}"#;
         for (first, last, names) in [
