@@ -187,7 +187,7 @@ mod tests {
     use crate::secret::Secret;
 
     #[test]
-    fn an_error_of_the_system_is_told_in_words() {
+    fn an_error_of_the_system_is_shown_without_its_number() {
         let system = |code: i32| io::Error::from_raw_os_error(code).to_string();
         for code in [libc::ENOENT, libc::EACCES, libc::ENOSPC, libc::ELOOP, 4095] {
             let message = format!("cannot read x: {}", system(code));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_an_error_has_secrets_and_lines_may_be_cut_within_one() {
+    fn secrets_are_redacted_in_all_parts_of_an_error_also_where_a_line_cuts_one() {
         let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
         let mut error = Error {
             quote: "a sk-1234567\nb sk-12345678 c\nsk-12".to_owned(),

@@ -495,7 +495,7 @@ pub mod tests {
     }
 
     #[test]
-    fn usage_is_told_as_far_as_it_is_known() {
+    fn usage_is_shown_with_the_counts_that_are_known() {
         for (json, expected) in [
             ("{}", ""),
             (r#"{"input_tokens":11,"output_tokens":7}"#, "11 in, 7 out"),
@@ -512,7 +512,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_usage_of_two_requests_is_added_where_it_is_known() {
+    fn the_known_counts_of_two_requests_are_added() {
         let usage = |json: &str| serde_json::from_str::<Usage>(json).expect(json);
         let table = r##"
             {"input_tokens":12,"output_tokens":34,"cached_tokens":5,"reasoning_tokens":3,"cost":0.5} | {"input_tokens":1,"output_tokens":2,"cached_tokens":3,"reasoning_tokens":4,"cost":0.25} | {"input_tokens":13,"output_tokens":36,"cached_tokens":8,"reasoning_tokens":7,"cost":0.75}
@@ -538,7 +538,7 @@ pub mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_text_keeps_its_ends_and_its_limit(text in "[a-c\näüß€😀]{0,60}", limit in 0usize..100) {
+        fn a_cut_text_keeps_its_beginning_and_end_and_stays_within_its_limit(text in "[a-c\näüß€😀]{0,60}", limit in 0usize..100) {
             if text.len() > limit {
                 let short = cut(&text, limit);
                 let (head, rest) = short.rsplit_once("\n[").expect("a mark");
@@ -554,7 +554,7 @@ pub mod tests {
     }
 
     #[test]
-    fn arguments_are_saved_as_the_model_wrote_them_on_one_line() {
+    fn arguments_of_a_call_are_saved_as_the_model_wrote_them_on_one_line() {
         for (arguments, saved) in [
             ("{ \"n\": 1 }", "{ \"n\": 1 }"),
             (
@@ -582,7 +582,7 @@ pub mod tests {
     }
 
     #[test]
-    fn calls_become_text_that_cannot_close_its_fence() {
+    fn calls_become_text_in_which_a_result_cannot_close_its_tag() {
         let step = |name: &str, arguments: &str, result: &str| Step {
             text: "let me see".into(),
             calls: vec![ToolRun {

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_have_the_order_of_their_numbers() {
+    fn results_of_threads_are_in_the_order_of_their_numbers() {
         for count in [0, 1, 19, 2_000] {
             let squares = map(count, |number| number * number);
             assert_eq!(

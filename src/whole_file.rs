@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_takes_no_name_that_another_has_and_nobody_elses_bytes_count_as_its_own() {
+    fn a_new_file_replaces_no_other_and_bytes_of_another_do_not_count_as_its_own() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("taken");
         let written = |bytes| Temporary::write_beside(&path, bytes, PRIVATE).expect("a file");
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_place_of_a_directory_is_named() {
+    fn an_error_names_the_file_or_link_in_the_place_of_a_directory() {
         let root = tempfile::tempdir().expect("a directory");
         let [file, dangling, circle] =
             ["file", "dangling", "circle"].map(|name| root.path().join(name));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_renamed_itself_and_replaces_nothing() {
+    fn renaming_a_link_moves_the_link_itself_and_replaces_no_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let [link, new] = ["link", "new"].map(|name| directory.path().join(name));
         symlink("nowhere", &link).expect("a link");

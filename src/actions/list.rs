@@ -426,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_begins_a_little_before_the_place_that_was_found() {
+    fn an_excerpt_begins_shortly_before_the_words_that_were_found() {
         let long = "one two three four five six seven eight nine ten";
         for (text, words, expected) in [
             ("Bäume im Wald", "wald", "Bäume im Wald"),

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_in_the_part_that_it_belongs_to_and_in_no_other() {
+    fn a_changed_parameter_changes_the_hash_of_its_part_alone() {
         type Change = fn(&mut RequestParameters);
         let table: &[(&str, Change)] = &[
             ("", |_| {}),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdf_has_a_name_in_requests_and_no_directory() {
+    fn the_name_of_a_pdf_changes_the_hash_and_its_directory_does_not() {
         let input = |name: &'static str| {
             let file = attached(&[name, "application/pdf", "AA=="]);
             let mut made = RequestParameters::new();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_messages_come_before_it_makes_no_difference_how_they_would_be_sent() {
+    fn without_earlier_messages_the_form_of_the_history_changes_no_hash() {
         let earlier = |is_flattened| {
             let mut made = RequestParameters::new();
             made.earlier.clear();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_border_between_texts_counts() {
+    fn texts_that_are_divided_differently_have_different_hashes() {
         let mut hashes = Vec::new();
         for texts in [&["ab", "c"][..], &["a", "bc"], &["abc"], &["abc", ""], &[]] {
             hashes.push(hash_of(texts.iter().copied()));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hashes_are_always_the_same() {
+    fn the_hashes_of_request_parts_stay_the_same_from_version_to_version() {
         // Another one would say of all answers in repositories that this part differs.
         let expected = json!({
             "server": "63001d803084",

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_order_mark_says_how_a_text_is_read() {
+    fn a_byte_order_mark_decides_the_encoding_of_a_text() {
         for (bytes, text) in [
             (&b"\xEF\xBB\xBFa"[..], "a"),
             (b"\xFF\xFEa\0\xE9\0", "aé"),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_an_output_that_is_null_is_missing() {
+    fn a_null_field_in_the_output_of_a_notebook_counts_as_missing() {
         let output = |fields: &str| {
             format!(
                 r#"{{"cells":[{{"cell_type":"code","source":"1","outputs":[{{"text":["2"],{fields}}}]}}],"nbformat":4}}"#
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notebook_is_the_text_of_its_cells() {
+    fn a_notebook_is_attached_as_the_text_of_its_cells() {
         let notebook = r##"{"cells":[
             {"cell_type":"markdown","metadata":{},"source":["# Title\n","text"]},
             {"cell_type":"code","execution_count":1,"metadata":{},"source":"print(1)\n1/0","outputs":[

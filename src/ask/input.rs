@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_noticed_at_any_time_and_slow_input_is_no_silence() {
+    fn a_pause_of_the_input_is_noticed_at_any_time_and_slow_input_is_no_pause() {
         let (came, coming) = mpsc::channel();
         came.send(()).expect("a reader");
         let is_right = falls_silent(&coming, Duration::from_millis(10));
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_recognized_however_slowly_the_bytes_come() {
+    fn the_type_of_input_is_recognized_however_slowly_its_bytes_arrive() {
         // An image has a limit of its own.
         assert_eq!(read(Slowly(PNG), 2, 100).ok(), Some([2, 76]));
         assert_eq!(read(Slowly(&b"text"[..]), 10, 100).ok(), Some([6, 100]));
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn images_have_limits_in_base64() {
+    fn the_limits_of_images_apply_to_their_base64() {
         let image = |bytes: usize| [PNG, &vec![1; bytes - PNG.len()]].concat();
         for (bytes, left, left_then) in [
             (3_750_000, MAX_ATTACHMENTS, Some(2_000_000)),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn input_that_was_the_question_stays_when_words_or_files_come() {
+    fn input_that_was_the_whole_question_stays_when_words_or_files_are_added() {
         // QuestionInput may look as if q had made it.
         let table = r##"
             log | - | - | - | log | alone

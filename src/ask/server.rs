@@ -110,7 +110,7 @@ mod tests {
     use crate::settings::{Environment, Settings};
 
     #[test]
-    fn a_conversation_claims_who_answers_by_how_it_was_chosen_and_whether_it_is_pinned_or_idle() {
+    fn a_followed_conversation_suggests_its_provider_and_a_chosen_one_keeps_it() {
         // How the question relates to it, what is special about it, and what it says.
         let table = r##"
             new | - | nothing

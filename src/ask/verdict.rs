@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_is_strict_and_asks_for_the_reason_first() {
+    fn the_schema_of_a_verdict_is_strict_and_asks_for_the_reason_first() {
         assert!(shape().is_strict());
         let schema = shape().schema.to_string();
         assert!(schema.find("reason") < schema.find("verdict"), "{schema}");

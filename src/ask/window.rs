@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
+    fn earlier_calls_are_sent_as_text_and_a_missing_answer_is_marked() {
         for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
             let mut conversation = conversation(&[("one", text)]);
             let run = ToolRun::new(&ToolCall::default(), "r", false);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn attached_input_stays_before_the_window() {
+    fn exchanges_with_attached_input_are_sent_before_the_latest_messages() {
         for (questions, most, is_exact, names, kept, left_out) in [
             ("+A B C", 4, false, "A B C", 2, 0),
             ("+A B C D", 4, false, "A C D", 2, 2),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn attached_input_stays_as_far_as_the_history_may_be_long() {
+    fn exchanges_with_attached_input_are_left_out_beyond_max_history() {
         for (max_history, names, cut) in [(1_000, "A B E F", 0), (41, "B E F", 2), (20, "E F", 4)] {
             let values = Values {
                 messages: 4,
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_question_that_leaves_something_out_says_so() {
+    fn the_first_question_that_leaves_earlier_messages_out_gets_a_note() {
         for (questions, most, is_exact, said) in [
             ("A B", 4, false, None),
             ("A B C", 4, false, Some(4)),
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flattened_prompt_begins_with_the_one_before() {
+    fn a_prompt_of_flattened_history_begins_with_the_previous_prompt() {
         let question = |text: &str| Message::text(Role::User, text);
         let values = Values {
             messages: 10,

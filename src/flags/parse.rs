@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_beside_after_an_equals_sign_or_glued() {
+    fn the_value_of_an_option_follows_a_space_an_equals_sign_or_its_letter() {
         for typed in [
             &["--model", "x"][..],
             &["--model=x"],
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_json_is_wanted_is_found_in_any_command_line() {
+    fn the_option_for_json_is_recognized_even_in_an_invalid_command_line() {
         for (typed, wanted) in [
             ("-m x -j --no-such", true),
             ("--no-such -j", true),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_deletes_is_named_only_for_a_single_typing_error() {
+    fn an_option_that_deletes_is_suggested_only_for_a_single_typing_error() {
         for (typed, meant) in [
             ("--claer", "--clear"),
             ("--cler", "--clear"),
@@ -434,7 +434,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_typed_words_come_last_and_a_refusal_says_why(typed in typed()) {
+        fn any_arguments_are_parsed_with_words_last_or_refused_with_a_reason(typed in typed()) {
             let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
             match parse(&typed) {
                 Ok(arguments) => {

@@ -585,7 +585,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_option_has_a_name_of_its_own_and_documents() {
+    fn every_option_has_a_unique_name_a_help_text_and_a_description() {
         let mut names = std::collections::HashSet::new();
         for flag in FLAGS {
             for name in flag.spellings() {

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_setting_and_provider_is_described_and_every_line_fits_a_terminal() {
+    fn the_help_describes_every_option_setting_and_provider_in_lines_that_fit() {
         let (short, long) = (help::short(), help());
         for flag in FLAGS {
             let is_right =
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_to_a_heading_or_a_setting() {
+    fn every_reference_in_the_manual_names_a_heading_or_a_setting() {
         let mut headings = Vec::new();
         for block in blocks() {
             if let ManualBlock::Heading(name) | ManualBlock::Subheading(name) = block {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_man_page_prints_what_the_help_prints() {
+    fn the_man_page_has_the_text_of_the_help_and_only_valid_requests() {
         let page = man();
         assert!(
             page.contains("\n\\fB\\-s, \\-\\-session \\fINAME\\fB\\fP\n")

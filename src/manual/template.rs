@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_filled_wherever_they_stand() {
+    fn placeholders_of_a_template_are_filled_wherever_they_are() {
         let found = fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2\n")]);
         assert_eq!(found, "a 1 \"$@\" 21");
     }
 
     #[test]
-    fn lines_are_broken_at_blanks() {
+    fn lines_of_the_manual_are_broken_at_spaces() {
         for (text, width, lines) in [
             ("one two three", 80, &["one two three"][..]),
             ("one two three", 7, &["one two", "three"]),

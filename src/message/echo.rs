@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_goes_on_after_a_pause() {
+    fn the_echo_of_a_turn_is_extended_by_the_items_after_a_pause() {
         let items = |items: Value| Echo::Items(items.as_array().cloned().unwrap_or_default());
         let fields = |reasoning: &str| {
             Echo::Fields(EchoFields {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_are_kept_as_text_are_a_list_again() {
+    fn a_list_that_is_kept_as_text_is_read_back_with_the_same_elements() {
         let mut list = RawList::default();
         assert!(list.is_empty() && list.value() == json!([]));
         for element in [r#"{"text":"a,"}"#, "[]", "null"] {
