@@ -81,13 +81,13 @@ fn stop_the_asker(terminal: &Terminal) {
 
 /// Waits until one program asks on this terminal, and another waits for it.
 #[track_caller]
-fn wait_for_a_waiter(terminal: &Terminal) {
+fn wait_until_another_waits(terminal: &Terminal) {
     wait_until(|| terminal.askers().len() == 2);
 }
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
-fn one_key_answers_one_question_of_two_q_on_a_terminal() {
+fn a_typed_approval_counts_for_only_one_of_two_q_on_a_terminal() {
     for typed in ["y\n", "a\n"] {
         let _case = case(typed);
         let server = caller();
@@ -95,7 +95,7 @@ fn one_key_answers_one_question_of_two_q_on_a_terminal() {
         let terminal = Terminal::new(WIDE);
         let running = session(&sandbox, &terminal, BOTH).spawn();
         let (first, second) = first_asked(&terminal);
-        wait_for_a_waiter(&terminal);
+        wait_until_another_waits(&terminal);
         let shown = terminal.so_far();
         assert_eq!(
             terminal.screen_so_far().last().map(String::as_str),
@@ -117,13 +117,13 @@ fn one_key_answers_one_question_of_two_q_on_a_terminal() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
-fn typing_ahead_answers_the_first_question_alone() {
+fn typing_ahead_approves_only_the_call_of_the_first_q_that_asks() {
     let server = caller();
     let sandbox = with_touch(&server);
     let terminal = Terminal::new(WIDE);
     let running = session(&sandbox, &terminal, BOTH).spawn();
     let (first, second) = first_asked(&terminal);
-    wait_for_a_waiter(&terminal);
+    wait_until_another_waits(&terminal);
     let shown = terminal.so_far().len();
     terminal.type_in("y\ny\ny\n");
     terminal.wait_for(&question(second), shown);
@@ -141,7 +141,7 @@ fn ctrl_c_ends_a_q_that_asks_and_one_that_waits_to_ask() {
     let terminal = Terminal::new(WIDE);
     let running = session(&sandbox, &terminal, BOTH).spawn();
     first_asked(&terminal);
-    wait_for_a_waiter(&terminal);
+    wait_until_another_waits(&terminal);
     terminal.type_in("\x03");
     running.wait();
     // No q holds the terminal open any longer.
@@ -152,7 +152,7 @@ fn ctrl_c_ends_a_q_that_asks_and_one_that_waits_to_ask() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
-fn a_q_that_is_killed_leaves_the_question_to_the_next() {
+fn after_a_q_is_killed_while_it_asks_the_next_one_asks() {
     let server = caller();
     let sandbox = with_touch(&server);
     sandbox.write_home("end", "");
@@ -162,7 +162,7 @@ fn a_q_that_is_killed_leaves_the_question_to_the_next() {
     let running = session(&sandbox, &terminal, &script).spawn();
     terminal.wait_for(&question("one"), 0);
     sandbox.write_home("go", "");
-    wait_for_a_waiter(&terminal);
+    wait_until_another_waits(&terminal);
     let shown = terminal.so_far().len();
     let id = fs::read_to_string(sandbox.home().join("id")).expect("a number");
     let id: i32 = id.trim().parse().expect("a number");

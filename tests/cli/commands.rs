@@ -58,7 +58,7 @@ fn results(sandbox: &Sandbox) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn a_person_is_asked() {
+fn a_command_runs_only_after_the_user_has_approved_it() {
     for (typed, runs) in [("y\n", true), ("n\n", false)] {
         let server = model_of(json!({"a": "b  c\u{202e}"}));
         let sandbox = Sandbox::new();
@@ -89,7 +89,7 @@ fn expect_gone(list: &Path, count: usize) {
 }
 
 #[test]
-fn nothing_of_a_command_runs_on_after_its_call_or_q() {
+fn no_process_of_a_command_outlives_its_call_or_q() {
     let stubborn = "trap \"\" TERM INT QUIT; while :; do sleep 100; done";
     let child = format!("sh -c 'echo $$ >>pids; {stubborn}' &\n");
     let started = [
@@ -157,7 +157,11 @@ fn recipes(sandbox: &Sandbox, name: &str) -> Vec<String> {
 }
 
 /// Runs a recipe with these calls, and returns what the model gets.
-fn cook(sandbox: &Sandbox, recipe: &str, calls: Vec<(&'static str, Value)>) -> Vec<(String, bool)> {
+fn run_recipe(
+    sandbox: &Sandbox,
+    recipe: &str,
+    calls: Vec<(&'static str, Value)>,
+) -> Vec<(String, bool)> {
     sandbox.config(recipe);
     let server = model(calls);
     let q = GEMINI
@@ -168,7 +172,7 @@ fn cook(sandbox: &Sandbox, recipe: &str, calls: Vec<(&'static str, Value)>) -> V
 }
 
 #[test]
-fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
+fn the_recipe_for_a_database_in_the_manual_answers_a_new_users_question() {
     if lacks("sqlite3", "sqlite3 -safe -readonly :memory: 'select 1'") || cannot_confine() {
         return;
     }
@@ -233,7 +237,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let comments = ["-- all\nSELECT 7", "--help\nSELECT 7", "/* all */ SELECT 7"];
     let queries = hostile.iter().map(String::as_str).chain(comments);
     let calls = queries.map(|query| ("shop__sql", json!({ "query": query })));
-    let results = cook(&sandbox, &recipe, calls.collect());
+    let results = run_recipe(&sandbox, &recipe, calls.collect());
     let seven = ("[{\"7\":7}]\n".to_owned(), false);
     assert_eq!(results[hostile.len()..], vec![seven; 3]);
     assert_eq!(fs::read(&target).unwrap(), b"kept");
@@ -247,7 +251,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
 }
 
 #[test]
-fn no_query_reaches_a_file_unasked() {
+fn a_query_of_the_recipes_for_sqlite_reaches_no_other_file_unasked() {
     // Not even -safe keeps these away from sqlite3, but the kernel does.
     if cannot_confine() {
         return;
@@ -264,7 +268,7 @@ fn no_query_reaches_a_file_unasked() {
     if !lacks("sqlite3", "sqlite3 -safe -readonly :memory: 'select 1'") {
         for recipe in recipes(&sandbox, "shop") {
             let _case = case(&recipe);
-            let results = cook(&sandbox, &recipe, calls.to_vec());
+            let results = run_recipe(&sandbox, &recipe, calls.to_vec());
             assert_eq!(results.len(), calls.len());
             for (text, _) in results {
                 assert!(!text.contains("a key"), "{text}");
@@ -281,7 +285,7 @@ fn no_query_reaches_a_file_unasked() {
 }
 
 #[test]
-fn settings_of_no_example_let_code_of_the_models_run_unasked() {
+fn no_example_in_the_documents_lets_code_of_the_model_run_unasked() {
     if cannot_confine() {
         return;
     }

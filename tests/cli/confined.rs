@@ -55,7 +55,7 @@ fn temporary(sandbox: &Sandbox) -> Vec<PathBuf> {
 }
 
 #[test]
-fn whoever_is_asked_reads_to_what_a_command_is_confined() {
+fn a_request_for_approval_shows_to_what_a_command_is_confined() {
     if cannot_confine() {
         return;
     }
@@ -201,7 +201,7 @@ fn a_command_that_reads_proc_sees_nothing_of_the_memory_of_q() {
 }
 
 #[test]
-fn what_q_was_started_with_stays_open_in_nothing_that_it_starts() {
+fn files_that_q_inherits_open_are_closed_in_commands() {
     let script = "for n in 3 7 9; do cat <&$n; done 2>&1; echo done";
     let mut kinds = vec![""];
     if !cannot_confine() {
@@ -245,7 +245,7 @@ fn a_temporary_directory_is_removed_whatever_is_in_it() {
 }
 
 #[test]
-fn a_temporary_directory_goes_with_q_and_by_the_sweep_if_q_was_killed() {
+fn a_temporary_directory_is_removed_when_q_ends_or_else_by_the_sweep() {
     if cannot_confine() {
         return;
     }
@@ -321,7 +321,7 @@ fn a_confined_server_works_and_its_directory_is_removed() {
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-fn nothing_runs_unconfined_where_the_kernel_cannot_confine_it() {
+fn a_confined_command_does_not_run_where_the_kernel_cannot_confine_it() {
     use std::collections::BTreeMap;
 
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};

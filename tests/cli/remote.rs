@@ -96,7 +96,7 @@ fn only_result(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn a_server_gets_its_own_headers_and_its_own_key() {
+fn a_tool_server_over_http_gets_its_own_headers_and_key() {
     let cmd = format!("key_cmd = [\"printf\", \"{TOOL_KEY}\\\\nmore\"]");
     let own = format!("headers = {{ Authorization = \"Token {TOOL_KEY}\" }}");
     let both = format!("{own}\nkey_env = \"TOOL_KEY\"");
@@ -150,7 +150,7 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
 }
 
 #[test]
-fn only_progress_prolongs_the_time_for_a_call() {
+fn only_progress_extends_the_timeout_of_a_call() {
     let late = "no answer within 1 s";
     let started = [
         ("comment", late),
@@ -187,7 +187,7 @@ fn only_progress_prolongs_the_time_for_a_call() {
 }
 
 #[test]
-fn a_session_without_a_question_is_ended() {
+fn an_http_session_is_ended_though_nothing_was_asked() {
     let (model, site) = (model(0), site(|_, _| None));
     let sandbox = with_web(&model, &site.url(), "");
     let mut running = sandbox.q(&["-t", "web"]).stdin_open().spawn();
@@ -230,7 +230,7 @@ fn a_servers_own_requests_are_answered_during_a_call() {
 }
 
 #[test]
-fn a_servers_own_request_is_refused_on_the_stream_for_it() {
+fn an_unsupported_request_of_a_server_on_its_own_stream_is_refused() {
     let refused = Gate::new();
     let site = site(move |request, message| {
         if request.method == "GET" {
@@ -254,7 +254,7 @@ fn a_servers_own_request_is_refused_on_the_stream_for_it() {
 }
 
 #[test]
-fn a_server_that_floods_its_stream_gets_one_connection_for_the_answers_and_is_ended() {
+fn a_server_that_floods_its_stream_is_ended_and_answered_on_few_connections() {
     let ping = data(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
     let answered = Gate::new();
     let pings = ping.repeat(10_000);
@@ -278,7 +278,7 @@ fn a_server_that_floods_its_stream_gets_one_connection_for_the_answers_and_is_en
 }
 
 #[test]
-fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
+fn a_server_that_ignores_the_answer_to_its_own_request_delays_no_call() {
     let site = site(|_, message| {
         let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
         let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
@@ -294,7 +294,7 @@ fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
 }
 
 #[test]
-fn the_images_of_all_results_have_a_limit_together() {
+fn the_images_of_all_results_together_have_a_limit() {
     let data = format!("{IMAGE}{}", "A".repeat(4_000_000));
     let image = json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]});
     let site = site(move |_, message| {
@@ -309,7 +309,7 @@ fn the_images_of_all_results_have_a_limit_together() {
 }
 
 #[test]
-fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
+fn an_unanswered_delete_of_a_session_does_not_delay_the_end_of_q_for_long() {
     let site = site(|request, _| (request.method == "DELETE").then(|| Reply::raw("").hang()));
     let model = model(1);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
@@ -327,7 +327,7 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
 }
 
 #[test]
-fn a_signal_during_a_call_keeps_what_has_run() {
+fn a_signal_during_a_call_keeps_the_results_of_earlier_calls() {
     let site = site(|_, message| {
         (message["params"]["arguments"]["text"] == "hi 1").then(|| Reply::new(200).hang())
     });
@@ -342,7 +342,7 @@ fn a_signal_during_a_call_keeps_what_has_run() {
 }
 
 #[test]
-fn a_proxy_is_used_and_a_key_without_tls_is_noted() {
+fn a_tool_server_is_reached_through_a_proxy_and_an_unencrypted_key_is_noted() {
     let model = model(1);
     // It lets q through to itself.
     let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();

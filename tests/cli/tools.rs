@@ -46,7 +46,7 @@ fn write(text: &str) -> Call {
 }
 
 #[test]
-fn a_person_is_asked_about_one_call_at_a_time() {
+fn the_user_is_asked_about_one_call_at_a_time() {
     for (typed, ran) in [
         ("y\n", 1),
         ("n\n", 0),
@@ -83,7 +83,7 @@ fn a_person_is_asked_about_one_call_at_a_time() {
 }
 
 #[test]
-fn what_was_said_before_a_question_that_is_interrupted_is_the_answer() {
+fn text_before_an_interrupted_request_for_approval_is_saved_as_the_answer() {
     let server = model(vec![vec![write("one")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
@@ -95,7 +95,7 @@ fn what_was_said_before_a_question_that_is_interrupted_is_the_answer() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_does_not_answer_it() {
+fn keys_typed_before_a_request_for_approval_do_not_answer_it() {
     let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
@@ -107,7 +107,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
 }
 
 #[test]
-fn what_a_server_says_waits_while_q_asks() {
+fn messages_of_a_tool_server_are_held_back_while_q_asks_for_approval() {
     let server = model(vec![vec![write("x")]]);
     let sandbox = Sandbox::new().server_env(&server);
     let script = "{ until [ -e asked ]; do sleep 0.01; done; echo chatter >&2; touch said; } & :";
@@ -126,7 +126,7 @@ fn what_a_server_says_waits_while_q_asks() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
-fn what_a_server_says_does_not_wait_while_another_q_asks() {
+fn messages_of_a_tool_server_are_not_held_back_while_another_q_asks() {
     let server = model(vec![vec![write("x")]]);
     let sandbox = Sandbox::new().server_env(&server);
     let script = "{ until [ -e asked ]; do sleep 0.01; done; echo chatter >&2; } & :";
@@ -146,7 +146,7 @@ fn what_a_server_says_does_not_wait_while_another_q_asks() {
 }
 
 #[test]
-fn what_has_come_of_an_answer_with_tools_is_saved() {
+fn an_answer_with_tools_that_nobody_reads_is_saved_on_a_signal() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
     let server = Server::start(move |request, _| (OPENAI.reply)(request, &answer));
@@ -166,7 +166,7 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
 }
 
 #[test]
-fn of_the_calls_of_one_reply_only_so_many_run() {
+fn only_the_first_32_calls_of_a_reply_run() {
     let server = model(vec![(0..40).map(|_| echo("hi")).collect()]);
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "go"]).run().success();
@@ -180,7 +180,7 @@ fn of_the_calls_of_one_reply_only_so_many_run() {
 }
 
 #[test]
-fn no_server_runs_on_after_q() {
+fn no_tool_server_outlives_q() {
     let started = [
         ("normal end", 0),
         ("an error", 0),
@@ -223,7 +223,7 @@ fn no_server_runs_on_after_q() {
 }
 
 #[test]
-fn programs_are_waited_for_whatever_the_parent_does_with_the_end_of_its_own() {
+fn programs_are_waited_for_although_sigchld_is_ignored_or_blocked() {
     type Start = fn(Q) -> Q;
     let starts: [Start; 2] = [|q| q.ignoring(libc::SIGCHLD), |q| q.blocking(libc::SIGCHLD)];
     for start in starts {
@@ -251,7 +251,7 @@ fn programs_are_waited_for_whatever_the_parent_does_with_the_end_of_its_own() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_is_in_another_session_is_left_alone() {
+fn processes_in_another_session_are_not_ended() {
     let server = model(vec![vec![echo("hi")]]);
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     // The command that prints the key leaves an agent, the tool server a daemon, and the shell that becomes q a job.
@@ -331,7 +331,7 @@ fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
 }
 
 #[test]
-fn the_waiting_sign_says_which_tool_runs() {
+fn the_spinner_says_which_tool_runs() {
     let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "", "timeout = \"2s\"");
     let terminal = Terminal::new(WIDE);
@@ -350,7 +350,7 @@ fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> Str
 }
 
 #[test]
-fn servers_start_side_by_side() {
+fn tool_servers_start_side_by_side() {
     let server = model(vec![]);
     let sandbox = Sandbox::new().server_env(&server);
     // Each waits for the other one before it says a word.
@@ -370,7 +370,7 @@ fn servers_start_side_by_side() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
-fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
+fn without_tool_servers_and_calls_q_has_one_thread_and_no_child_process() {
     for args in [&["go"][..], &["-t", "shop", "go"]] {
         let _case = case(args);
         let gate = Gate::new();
@@ -393,7 +393,7 @@ fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
 }
 
 #[test]
-fn a_long_call_is_asked_about_once_all_of_it_has_been_seen() {
+fn a_long_call_can_be_approved_only_once_all_of_it_has_been_shown() {
     // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. A row is for
     // the question, and the first row of the call for its name.
     let [known, unknown] = [48, 22];
@@ -451,7 +451,7 @@ fn a_long_call_is_asked_about_once_all_of_it_has_been_seen() {
 }
 
 #[test]
-fn a_call_is_shown_anew_on_a_screen_that_has_changed() {
+fn a_call_is_shown_again_from_its_beginning_after_the_screen_was_resized() {
     let server = model(vec![vec![write(&vec!["x"; 60].join("\n"))]]);
     let sandbox = with_db(&server, "", "");
     let mut terminal = Terminal::new(80);
@@ -466,7 +466,7 @@ fn a_call_is_shown_anew_on_a_screen_that_has_changed() {
 }
 
 #[test]
-fn a_screen_without_room_for_a_call_refuses_it() {
+fn a_call_is_refused_on_a_screen_that_is_too_small_to_show_it() {
     let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(8);
@@ -478,7 +478,7 @@ fn a_screen_without_room_for_a_call_refuses_it() {
 }
 
 #[test]
-fn always_covers_later_calls_of_any_length_and_no_other_tool() {
+fn an_approval_for_always_covers_later_calls_of_any_length_and_no_other_tool() {
     let texts = ["x", &"y\n".repeat(4_000)];
     let mut rounds = texts.map(|text| vec![write(text)]).to_vec();
     rounds.push(vec![("call00001", "shop__touch", json!({}))]);
@@ -495,7 +495,7 @@ fn always_covers_later_calls_of_any_length_and_no_other_tool() {
 }
 
 #[test]
-fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
+fn the_user_is_asked_on_the_terminal_though_input_and_output_are_redirected() {
     // Its own size counts, too, and not that of standard output.
     let text = "x".repeat(80 * 24);
     let server = model(vec![vec![write(&text)]]);
@@ -510,7 +510,7 @@ fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
 }
 
 #[test]
-fn always_holds_for_one_run() {
+fn an_approval_for_always_holds_for_one_run() {
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     sandbox.config(&section(&sandbox, "db", "", ""));
     for typed in ["a\n", "n\n"] {
@@ -526,7 +526,7 @@ fn always_holds_for_one_run() {
 }
 
 #[test]
-fn a_server_sees_the_end_of_its_input_when_q_is_killed() {
+fn a_tool_server_sees_the_end_of_its_input_when_q_is_killed() {
     let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "", "");
     let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
@@ -542,7 +542,7 @@ fn a_server_sees_the_end_of_its_input_when_q_is_killed() {
 }
 
 #[test]
-fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
+fn a_signal_does_not_wait_for_a_tool_server_that_ignores_it() {
     let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "stubborn", "");
     let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
@@ -576,7 +576,7 @@ fn lists(sandbox: &Sandbox) -> Vec<fs::DirEntry> {
 }
 
 #[test]
-fn a_server_that_was_used_before_keeps_no_question_waiting() {
+fn a_question_does_not_wait_for_a_tool_server_that_was_used_before() {
     // It starts only if somebody opens the gate.
     let sandbox = used_before("[ ! -e gate ] || cat gate");
     let [list] = &lists(&sandbox)[..] else {
@@ -631,7 +631,7 @@ fn a_tool_that_its_server_no_longer_has_does_not_run() {
 }
 
 #[test]
-fn a_known_server_that_does_not_start_is_reported() {
+fn a_tool_server_that_was_used_before_and_does_not_start_is_reported() {
     let ended = "ended by itself (exit status: 3): no";
     let empty = r#""$0" "$@" | sed -u 's/"tools":\[.*\]/"tools":[]/'"#;
     for (script, reason) in [("echo no >&2; exit 3", ended), (empty, "offers no tools")] {
@@ -666,7 +666,7 @@ fn expect_failure(script: &str, note: &str) {
 }
 
 #[test]
-fn whether_a_call_may_run_goes_by_what_the_server_lists_now() {
+fn the_current_list_of_the_server_decides_whether_a_call_may_run() {
     let sandbox = used_before(
         "if [ -e changed ]; then \"$0\" \"$@\" | sed -u s/readOnlyHint/nothing/; exit; fi",
     );
