@@ -49,7 +49,7 @@ fn in_locale(variables: &str) -> Sandbox {
 }
 
 #[test]
-fn a_terminal_that_reads_bytes_is_given_only_ascii() {
+fn a_terminal_in_a_locale_without_utf8_gets_only_ascii() {
     let error = json!({"error": {"message": LETTERS}});
     let letters: Vec<String> = LETTERS.chars().map(String::from).collect();
     let block = format!("```\n{LETTERS}\n```\n");
@@ -112,7 +112,7 @@ fn a_terminal_that_reads_bytes_is_given_only_ascii() {
 }
 
 #[test]
-fn text_without_other_letters_needs_no_note_about_the_locale() {
+fn text_in_ascii_brings_no_note_about_the_locale() {
     let server = Server::openai("plain");
     let terminal = Terminal::new(WIDE);
     let sandbox = in_locale("LC_ALL=C").server_env(&server);
@@ -129,7 +129,7 @@ fn text_without_other_letters_needs_no_note_about_the_locale() {
 }
 
 #[test]
-fn the_system_is_asked_about_the_locale_only_where_letters_are_shown_and_not_for_long() {
+fn locale_is_run_only_to_show_letters_on_a_terminal_and_not_for_long() {
     let server = Server::openai(LETTERS);
     let sandbox = in_locale("STY=1.a LANG=C.UTF-8").server_env(&server);
     sandbox.write_home("locale", "#!/bin/sh\n: >\"$HOME/asked\"\nexec sleep 1000\n");
@@ -152,7 +152,7 @@ fn the_system_is_asked_about_the_locale_only_where_letters_are_shown_and_not_for
 }
 
 #[test]
-fn in_columns_an_encoded_letter_counts_as_it_is_shown() {
+fn an_encoded_letter_counts_with_all_columns_of_its_code() {
     let sandbox = in_locale("LC_ALL=C");
     let words = "é".repeat(30);
     sandbox.write_session("a.json", &idle_for(HOUR, &[&words, &words]));
@@ -361,7 +361,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn no_line_from_elsewhere_begins_like_one_of_q() {
+fn no_line_of_a_server_or_a_file_begins_like_a_message_of_q() {
     for line_break in BREAKS {
         let said = format!("no{line_break}{FORGED}{line_break}{AFTER_SENDER}");
         for (name, config, args, reply) in forgeries(&said) {
@@ -402,7 +402,7 @@ fn no_line_from_elsewhere_begins_like_one_of_q() {
 }
 
 #[test]
-fn a_terminal_continues_no_line_from_elsewhere_without_the_mark() {
+fn every_row_of_a_quoted_line_on_a_terminal_begins_with_the_mark() {
     // It would begin the second row.
     let thought = format!("{}{FORGED}", "x".repeat(40 - "q: | ".len()));
     let event = openai_event(json!({"reasoning_content": thought}), None);

@@ -107,7 +107,7 @@ fn on_terminal(sandbox: &Sandbox, args: &[&str], columns: u16) -> Vec<String> {
 }
 
 #[test]
-fn the_place_that_was_found_is_shown_in_the_width_of_the_terminal() {
+fn a_search_on_a_terminal_shows_the_found_words_within_its_width() {
     let sandbox = Sandbox::new();
     let texts = [
         "what grows?",

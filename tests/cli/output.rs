@@ -6,7 +6,7 @@ use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 
 #[test]
-fn each_piece_leaves_before_the_next_arrives() {
+fn each_piece_is_printed_before_the_next_arrives() {
     let words = ["one ", "two\n", "\tthree"];
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);

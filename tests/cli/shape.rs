@@ -16,7 +16,7 @@ fn answered_with(answer: &'static str) -> (Server, Sandbox) {
 }
 
 #[test]
-fn on_a_terminal_too_an_answer_is_printed_when_it_has_the_shape() {
+fn an_answer_with_a_schema_is_printed_as_bare_json_on_a_terminal() {
     const ANN: &str = r#"{"name":"Ann","age":7}"#;
     const TWO_LINES: &str = "{\"age\": 7,\n \"name\": \"Ann\"}";
     for (answer, printed) in [
@@ -31,7 +31,7 @@ fn on_a_terminal_too_an_answer_is_printed_when_it_has_the_shape() {
 }
 
 #[test]
-fn the_commands_with_shapes_of_the_documents_work() {
+fn the_commands_with_schemas_in_the_documents_work() {
     if lacks("jq", "jq --version") {
         return;
     }
@@ -107,7 +107,7 @@ fn held_back(dialect: &Dialect, pieces: &[&str], gates: &[Gate]) -> Reply {
 }
 
 #[test]
-fn each_item_leaves_before_the_next_arrives() {
+fn each_item_is_printed_before_the_next_arrives() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
         let gates = [Gate::new(), Gate::new()];
@@ -127,7 +127,7 @@ fn each_item_leaves_before_the_next_arrives() {
 }
 
 #[test]
-fn items_of_a_later_message_do_not_wait_for_the_end() {
+fn items_of_a_later_message_are_printed_before_the_end_of_the_answer() {
     let dialect = Dialect::named("responses");
     let message = json!({"type": "response.output_item.added", "item": {"type": "message"}});
     let text = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
@@ -149,7 +149,7 @@ fn items_of_a_later_message_do_not_wait_for_the_end() {
 }
 
 #[test]
-fn after_a_reader_of_lines_has_gone_the_answer_is_kept_as_interrupted() {
+fn an_answer_whose_reader_of_lines_has_gone_is_saved_as_interrupted() {
     let dialect = Dialect::named("openai");
     let gates = [Gate::new(), Gate::new()];
     // It is more than a pipe holds: a program that another test is just starting may have the pipe open for a moment.
@@ -169,7 +169,7 @@ fn after_a_reader_of_lines_has_gone_the_answer_is_kept_as_interrupted() {
 }
 
 #[test]
-fn on_a_terminal_too_items_are_lines() {
+fn items_are_printed_as_escaped_lines_on_a_terminal() {
     let (_server, sandbox) = answered_with("{\"items\":[{\"a\":\"**b**\"}, {\"a\":\"\u{202e}\"}]}");
     let q = sandbox.q(&["--schema", "[a]", "--lines", "who?"]);
     assert_eq!(

@@ -55,7 +55,7 @@ fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
 }
 
 #[test]
-fn a_signal_after_the_first_word_saves_what_has_come_and_ends_q() {
+fn a_signal_after_the_first_word_saves_the_answer_so_far_and_ends_q() {
     let server = Server::always(first_word_then_silence());
     for signal in SIGNALS {
         for (option, before, archived) in [("-n", &[][..], 1), ("-f", &["one", "1"], 0)] {
@@ -74,7 +74,7 @@ fn a_signal_after_the_first_word_saves_what_has_come_and_ends_q() {
 }
 
 #[test]
-fn a_signal_while_a_verdict_arrives_is_neither_a_yes_nor_a_no() {
+fn a_signal_while_a_verdict_arrives_ends_q_without_a_yes_or_a_no() {
     let half = "{\"reason\":\"so\",\"verdict\":\"no\"";
     let doubt = |text: &str| openai_event(json!({"reasoning_content": text}), None);
     for signal in SIGNALS {
@@ -117,7 +117,7 @@ fn an_interrupted_answer_can_be_followed_up() {
 }
 
 #[test]
-fn a_complete_answer_is_not_marked_though_the_stream_continues() {
+fn a_complete_answer_is_not_marked_as_interrupted_though_its_stream_is_open() {
     for (reason, is_marked, saved) in [
         ("stop", false, Value::Null),
         ("length", false, "length".into()),
@@ -137,7 +137,7 @@ fn a_complete_answer_is_not_marked_though_the_stream_continues() {
 }
 
 #[test]
-fn a_signal_ends_q_while_nobody_takes_its_answer_and_all_that_has_come_is_saved() {
+fn a_signal_ends_q_though_nobody_reads_its_answer_and_the_answer_is_saved() {
     let answer = "so many words ".repeat(40_000);
     let server = Server::always(Reply::sse([word(&answer)]).hang());
     for signal in SIGNALS {
@@ -286,7 +286,7 @@ fn as_process_1_q_ends_with_the_status_of_the_signal() {
 }
 
 #[test]
-fn a_signal_waits_no_more_than_a_moment_for_the_lock() {
+fn after_a_signal_q_waits_only_briefly_for_the_lock() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
@@ -336,7 +336,7 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
 }
 
 #[test]
-fn a_signal_ends_q_though_its_terminal_is_stopped_and_what_has_come_is_saved() {
+fn a_signal_ends_q_though_its_terminal_is_stopped_and_the_answer_is_saved() {
     let gate = Gate::new();
     let in_two_parts = Reply::sse([word("first ")]).wait_for(&gate);
     let in_two_parts = in_two_parts.piece(word("second ")).hang();

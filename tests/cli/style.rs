@@ -132,7 +132,7 @@ fn no_style_is_left_on_when_q_is_stopped() {
 }
 
 #[test]
-fn empty_fields_for_reasoning_are_none() {
+fn empty_fields_for_reasoning_do_not_count_as_reasoning() {
     let gates = [Gate::new(), Gate::new()];
     let empty =
         json!({"content": "", "reasoning": "", "reasoning_details": [], "reasoning_content": null});
@@ -157,7 +157,7 @@ fn empty_fields_for_reasoning_are_none() {
 }
 
 #[test]
-fn the_sign_stops_to_say_it_when_the_answer_comes() {
+fn the_spinner_no_longer_says_thinking_once_the_answer_arrives() {
     let gate = Gate::new();
     let thinking = data(&json!({"choices": [{"delta": {"reasoning": "hm"}}]}));
     let held = Gate::new();

@@ -16,7 +16,7 @@ const ORDINARY: &str =
     "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü 日本\u{ad}\u{2028}\ttab\r\nnext\r\n\r\n";
 
 #[test]
-fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
+fn control_characters_from_servers_and_files_are_escaped_on_a_terminal() {
     let said = all_controls();
     let spaced = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let noted = said.replace(['\r', '\u{b}', '\u{c}', '\u{85}'], " ");
@@ -74,7 +74,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         let terminal = Terminal::new(WIDE);
         used().q(args).on(&terminal).run();
         let bytes = terminal.bytes();
-        assert_harmless(&bytes);
+        assert_no_controls(&bytes);
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
         // Notes are wrapped.
         let text = text.replace(" \n   ", " ");
@@ -84,7 +84,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
 }
 
 #[test]
-fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
+fn the_spinner_appears_after_a_while_and_disappears_before_the_first_word() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = Server::start(move |request, _| {
@@ -131,7 +131,7 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
 }
 
 #[test]
-fn a_q_in_the_background_has_no_waiting_sign_until_it_is_brought_to_the_front() {
+fn a_q_in_the_background_has_no_spinner_until_it_is_brought_to_the_front() {
     let [first, second] = [Gate::new(), Gate::new()];
     let held = [first.clone(), second.clone()];
     let server = Server::start(move |request, _| {
@@ -178,7 +178,7 @@ gemini searching {"candidates":[{"content":{"parts":[{"toolCall":{"toolType":"GO
 "#;
 
 #[test]
-fn the_waiting_sign_says_that_the_model_thinks_or_that_the_provider_searches() {
+fn the_spinner_says_that_the_model_thinks_or_that_the_provider_searches() {
     let mut started = Vec::new();
     for line in SIGNS.trim().lines() {
         let mut words = line.splitn(3, ' ').map(str::to_owned);
@@ -212,7 +212,7 @@ fn the_waiting_sign_says_that_the_model_thinks_or_that_the_provider_searches() {
 }
 
 #[test]
-fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
+fn the_spinner_appears_only_if_both_outputs_are_a_terminal() {
     let gate = Gate::new();
     let reply = Reply::sse([":\n\n"]).wait_for(&gate);
     let server = Server::always(reply.pieces(openai_stream(&["Hello"])));
@@ -248,7 +248,7 @@ fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
 }
 
 #[test]
-fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
+fn the_spinner_is_wiped_when_a_signal_ends_q() {
     let server = Server::start(|request, _| match request.text().as_str() {
         text if text.contains("retried") => Reply::new(429).header("retry-after", "50").piece("{}"),
         text if text.contains("begun") => Reply::sse([word("half")]).hang(),
@@ -277,7 +277,7 @@ fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
 }
 
 #[test]
-fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
+fn the_spinner_is_wiped_before_an_answer_or_an_error() {
     // How many columns the terminal has, what the sign says, what comes then, and the last line.
     let error = data(&json!({"error": "no"}));
     let waiting = "waiting for openai";
@@ -306,7 +306,7 @@ fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
 }
 
 #[test]
-fn the_waiting_sign_counts_down_to_the_next_try() {
+fn the_spinner_counts_down_to_the_next_try() {
     let server = Server::always(Reply::new(503).header("retry-after", "50").piece("{}"));
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
@@ -319,7 +319,7 @@ fn the_waiting_sign_counts_down_to_the_next_try() {
 }
 
 #[test]
-fn the_waiting_sign_says_that_standard_input_is_waited_for() {
+fn the_spinner_says_that_q_waits_for_standard_input() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
@@ -335,7 +335,7 @@ fn the_waiting_sign_says_that_standard_input_is_waited_for() {
 }
 
 #[test]
-fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
+fn only_one_of_two_q_in_a_pipeline_shows_a_spinner_at_a_time() {
     let gates = [Gate::new(), Gate::new()];
     let held = gates.clone();
     let server = Server::start(move |_, number| {
@@ -362,7 +362,7 @@ fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
 }
 
 #[test]
-fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
+fn the_spinner_does_not_overwrite_the_prompt_of_a_key_command() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let pipe = sandbox.root().join("key");
@@ -384,7 +384,7 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
 }
 
 #[test]
-fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
+fn notes_and_errors_after_an_answer_begin_on_a_line_of_their_own() {
     let broken = Reply::sse([word("Hello")]).cut();
     let whole = Reply::sse(openai_stream(&["Hello"]));
     let error = json!({"error": {"message": "long", "code": "context_length_exceeded"}});
@@ -409,7 +409,7 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
 }
 
 #[test]
-fn thinking_is_dim_and_harmless_and_stands_before_the_answer_as_it_comes() {
+fn reasoning_is_shown_faint_and_escaped_before_the_answer() {
     let thought = data(&json!({"choices": [{"delta": {"reasoning_content": "Let\u{1b}[1m me"}}]}));
     for (name, value, shown) in [
         ("STYLED", "1", "\u{1b}[2mq: | Let^[[1m me\u{1b}[0m"),
@@ -475,7 +475,7 @@ fn shown(text: &str) -> String {
 
 /// Nothing but text, tabs and the terminal's own CR LF.
 #[track_caller]
-fn assert_harmless(bytes: &[u8]) {
+fn assert_no_controls(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
     let controls = controls();
     for character in text.replace("\r\n", "").chars() {

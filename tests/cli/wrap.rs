@@ -129,7 +129,7 @@ fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
 }
 
 #[test]
-fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
+fn a_word_is_printed_when_it_has_ended_and_half_a_word_after_a_pause() {
     let gates = [Gate::new(), Gate::new()];
     let reply = Reply::sse([word("first ")]).wait_for(&gates[0]);
     let reply = reply.piece(word("sec")).wait_for(&gates[1]);
@@ -172,7 +172,7 @@ fn held_text_is_shown_and_saved_when_the_connection_breaks() {
 }
 
 #[test]
-fn lines_are_as_long_as_the_terminal_is_wide_when_they_come() {
+fn lines_are_wrapped_at_the_width_that_the_terminal_has_when_they_arrive() {
     let gate = Gate::new();
     let line = "one two three four five six\n";
     let server = Server::always(in_two_parts(line, &gate, line));
@@ -200,7 +200,7 @@ fn notes_and_errors_are_broken_between_words_and_go_on_under_their_text() {
 }
 
 #[test]
-fn the_waiting_sign_has_room_on_its_line_and_controls_nothing() {
+fn the_spinner_fits_on_its_line_and_escapes_control_characters() {
     let server = Server::always(Reply::new(500));
     let sandbox = Sandbox::new().server_env(&server);
     make_pipe(&sandbox.home().join("日本語\u{1b}[31m日本語"));
