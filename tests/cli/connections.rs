@@ -39,7 +39,7 @@ fn connections(server: &Server) -> Vec<usize> {
 }
 
 #[test]
-fn all_rounds_of_a_question_have_one_connection_unless_the_server_ends_it() {
+fn all_rounds_of_a_question_share_one_connection_unless_the_server_ends_it() {
     for dialect in &DIALECTS {
         // How the reply that calls ends, and the connections of the three requests.
         for (how, end, expected) in [
@@ -98,7 +98,7 @@ const LONG_INPUT: &str = "0123456789";
 const REPEATED: usize = 20_000;
 
 #[test]
-fn no_server_is_connected_to_but_the_one_that_is_asked_in_the_end() {
+fn only_the_server_that_is_asked_in_the_end_is_connected_to() {
     // A provider that a role names, and one without a key.
     const CONFIG: &str = "[roles.other]\nprovider = \"mistral\"\n";
     let (fresh, idle) = (Duration::from_secs(60), Duration::from_secs(48 * 3600));
@@ -275,7 +275,7 @@ fn no_server_is_connected_to_but_the_one_that_is_asked_in_the_end() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_link_stays_until_input_has_come() {
+fn a_file_in_the_place_of_the_link_is_unchanged_until_input_has_arrived() {
     let server = Server::openai("the answer");
     let sandbox = Sandbox::new().server_env(&server);
     let conversation = with(idle_for(Duration::ZERO, &["one", "1"]), "pinned", true);
@@ -290,7 +290,7 @@ fn a_file_in_the_place_of_the_link_stays_until_input_has_come() {
 }
 
 #[test]
-fn what_needs_no_request_opens_none() {
+fn no_connection_is_opened_where_no_request_is_needed() {
     let server = Server::openai("the answer");
     let sandbox = Sandbox::new();
     for (option, opened) in [("--dry-run", 0), ("--cached", 1), ("--cached", 1)] {
@@ -365,7 +365,7 @@ fn a_connection_that_was_idle_for_long_is_not_used() {
 }
 
 #[test]
-fn after_silence_on_a_connection_that_was_idle_nothing_is_sent_again() {
+fn a_timeout_on_a_connection_that_was_idle_is_not_retried() {
     let server = Server::always(Reply::raw("").hang());
     let sandbox = Sandbox::new();
     let q = OPENAI.q(&sandbox, &server, &["hi"]).stdin("input");

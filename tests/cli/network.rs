@@ -15,7 +15,7 @@ use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 
 #[test]
-fn the_wait_before_another_try_is_what_the_server_asks_for_and_never_very_short() {
+fn the_wait_before_a_retry_is_the_requested_one_or_at_least_half_a_second() {
     for (asked, least) in [("1", 950), ("0.01", 480)] {
         let _case = case(asked);
         let server = Server::start(move |request, number| match number {
@@ -31,7 +31,7 @@ fn the_wait_before_another_try_is_what_the_server_asks_for_and_never_very_short(
 }
 
 #[test]
-fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
+fn an_answer_that_breaks_off_is_saved_and_not_requested_again() {
     let mut started = Vec::new();
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
@@ -64,7 +64,7 @@ fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
 }
 
 #[test]
-fn after_a_finish_reason_the_terminal_event_may_stay_away() {
+fn an_answer_with_a_finish_reason_is_complete_without_the_terminal_event() {
     let library = Sandbox::new();
     let clock = fast_clock(&library);
     for dialect in &DIALECTS {
@@ -88,7 +88,7 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
 }
 
 #[test]
-fn a_slow_stream_is_not_cut_while_something_comes() {
+fn a_slow_stream_is_not_cut_while_bytes_keep_arriving() {
     // Each silence is well below the limit, all together are above it.
     let gates = [Gate::new(), Gate::new(), Gate::new(), Gate::new()];
     let begun = Reply::sse([word("one ")]);
@@ -115,7 +115,7 @@ fn a_slow_stream_is_not_cut_while_something_comes() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
-fn a_server_that_takes_no_connection_is_given_up_after_a_while_and_tried_again() {
+fn a_connection_that_is_not_accepted_is_given_up_after_15_s_and_retried() {
     let (listener, _waiting) = full_listener();
     let sandbox = Sandbox::new().openai_at(format!("http://{}/v1", listener.local_addr().unwrap()));
     let Some(clock) = fast_clock(&sandbox) else {
@@ -149,7 +149,7 @@ fn full_listener() -> (TcpListener, Vec<TcpStream>) {
 }
 
 #[test]
-fn replies_without_end_are_refused_with_a_clear_error() {
+fn endless_responses_are_refused_with_a_short_error() {
     let line = "b".repeat(1 << 20);
     let many = |begin: &str, piece: &str, count| {
         let reply = Reply::raw(begin);
@@ -178,7 +178,7 @@ fn replies_without_end_are_refused_with_a_clear_error() {
 }
 
 #[test]
-fn a_server_that_closes_without_reading_is_answered_by_another_try() {
+fn a_request_is_retried_if_the_server_closes_without_reading_it() {
     // It accepts, and closes before the request has been read: q's own write may be what fails.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -201,7 +201,7 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
 }
 
 #[test]
-fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_piece() {
+fn blank_lines_before_an_answer_in_one_piece_are_skipped() {
     // DeepSeek sends such lines while a request waits for its turn. There are so many here that no read gets past them.
     let server = Server::start(move |_, _| {
         let answer = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]});
@@ -217,7 +217,7 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
 }
 
 #[test]
-fn a_body_that_trickles_is_not_waited_for_without_end() {
+fn a_body_that_trickles_is_given_up_after_a_while() {
     let trickle = |status: u16| {
         let mut reply = Reply::new(status).chunked().piece("{\"error\":\"no");
         for _ in 0..10_000 {
@@ -252,7 +252,7 @@ fn a_body_that_trickles_is_not_waited_for_without_end() {
 }
 
 #[test]
-fn a_proxy_that_repeats_its_own_password_gives_nothing_away() {
+fn a_password_that_a_proxy_repeats_is_redacted() {
     // It answers in the place of the provider and of the tool server.
     let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
     let proxy = Server::start(move |request, _| match request.method.as_str() {
@@ -282,7 +282,7 @@ fn a_proxy_that_repeats_its_own_password_gives_nothing_away() {
 }
 
 #[test]
-fn a_server_that_answers_before_it_has_read_the_request_is_heard() {
+fn an_error_that_a_server_sends_before_it_has_read_the_request_is_reported() {
     for (status, words) in [
         ("413 Payload Too Large", "too large"),
         ("401 Unauthorized", "no key"),

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::dialect::openai_reply;
-use crate::fixtures::{CLOSED, everybody};
+use crate::fixtures::{CLOSED, every_provider};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Reply, Server};
 
 const LOCAL: [&str; 4] = ["ollama", "llamacpp", "lmstudio", "vllm"];
 
 /// A sandbox in which no local server runs.
-fn lonely() -> Sandbox {
+fn without_local_servers() -> Sandbox {
     LOCAL.iter().fold(Sandbox::new(), |sandbox, name| {
         sandbox.env(format!("{}_BASE_URL", name.to_uppercase()), CLOSED)
     })
@@ -30,7 +30,7 @@ fn in_time(ask: impl Fn() -> Outcome, right: impl Fn(&Outcome) -> bool) -> Outco
 
 #[test]
 fn without_a_provider_the_first_local_server_with_a_model_is_asked_with_a_note() {
-    let running = everybody("ok");
+    let running = every_provider("ok");
     let empty = Server::always(Reply::json(200, json!({"data": []})));
     let hanging = Server::always(Reply::raw("").hang());
     let (runs, is_empty, hangs) = (running.url(), empty.url(), hanging.url());
@@ -70,10 +70,10 @@ fn without_a_provider_the_first_local_server_with_a_model_is_asked_with_a_note()
 }
 
 #[test]
-fn three_lines_say_how_to_get_a_provider_where_there_is_none_to_ask() {
+fn an_error_of_three_lines_says_how_to_get_a_provider_where_there_is_none() {
     let hanging = Server::always(Reply::raw("").hang());
-    let silent = lonely().env("OLLAMA_BASE_URL", hanging.url());
-    for sandbox in [lonely(), silent] {
+    let silent = without_local_servers().env("OLLAMA_BASE_URL", hanging.url());
+    for sandbox in [without_local_servers(), silent] {
         sandbox.config("[providers.work]\nbase_url = \"http://h\"\nkey_env = \"WORK_KEY\"\n");
         let limit = Duration::from_millis(1500);
         let outcome = in_time(
@@ -108,7 +108,7 @@ fn a_server_that_is_loading_its_model_is_waited_for_with_one_note() {
             4 => loading(words),
             _ => openai_reply(request, "ok"),
         });
-        let sandbox = lonely()
+        let sandbox = without_local_servers()
             .env("LLAMACPP_BASE_URL", server.url())
             .env("Q_RETRIES", "0");
         let outcome = sandbox.q(&["hi"]).run();
@@ -125,7 +125,7 @@ fn a_server_that_is_loading_its_model_is_waited_for_with_one_note() {
 #[test]
 fn a_model_that_is_loading_for_longer_than_the_timeout_is_a_failure_with_advice() {
     let server = Server::always(loading("Loading model"));
-    let sandbox = lonely()
+    let sandbox = without_local_servers()
         .env("LLAMACPP_BASE_URL", server.url())
         .env("Q_PROVIDER", "llamacpp")
         .env("Q_TIMEOUT", "2s");
@@ -157,7 +157,7 @@ fn a_local_server_that_wants_a_key_is_named_where_no_other_runs() {
         },
         _ => Reply::json(401, json!({"error": {"message": "Invalid API Key"}})),
     });
-    let sandbox = lonely().env("LMSTUDIO_BASE_URL", locked.url());
+    let sandbox = without_local_servers().env("LMSTUDIO_BASE_URL", locked.url());
     let outcome = in_time(
         || sandbox.q(&["hi"]).run(),
         |outcome| outcome.stderr_text().contains("LM_API_TOKEN"),

@@ -43,7 +43,7 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
 }
 
 #[test]
-fn what_is_sent_again_begins_with_the_same_bytes() {
+fn each_further_request_begins_with_the_same_json_as_the_one_before() {
     let anthropic = Dialect::named("anthropic");
     let server = Server::start(
         move |request, _| match request.json()["messages"].to_string() {

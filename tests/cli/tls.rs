@@ -68,7 +68,7 @@ impl Tls {
                 let mut backend = TcpStream::connect(server)?;
                 pass_request(&mut BufReader::new(&mut client), &mut backend)?;
                 io::copy(&mut backend, &mut client)?;
-                if matches!(end, End::Farewell) {
+                if matches!(end, End::CloseNotify) {
                     client.conn.send_close_notify();
                 }
                 client.flush()
@@ -88,7 +88,7 @@ impl Tls {
 /// Whether the end of TLS is announced, or the connection just closed, as some servers do.
 #[derive(Clone, Copy)]
 enum End {
-    Farewell,
+    CloseNotify,
     Close,
 }
 
@@ -220,10 +220,10 @@ fn q(sandbox: &Sandbox, base: String, args: &[&str]) -> Q {
 }
 
 #[test]
-fn an_authority_that_is_named_is_taken() {
+fn a_certificate_authority_that_a_variable_names_is_trusted() {
     let (authority, server) = (Authority::new("known"), Server::openai("sealed"));
     let names = ["localhost", "127.0.0.1"];
-    let tls = Tls::start(&authority, &names, ALWAYS, &server, End::Farewell);
+    let tls = Tls::start(&authority, &names, ALWAYS, &server, End::CloseNotify);
     let sandbox = Sandbox::new();
     let file = certificate(&sandbox, &authority);
     let directory = file.parent().unwrap();
@@ -237,7 +237,7 @@ fn an_authority_that_is_named_is_taken() {
 }
 
 #[test]
-fn the_systems_authorities_are_taken_unless_others_are_named() {
+fn the_systems_certificate_authorities_are_trusted_unless_others_are_named() {
     // In a namespace of its own the test brings the store of the system with it.
     let trial = "unshare -rm mount -t tmpfs none /etc/ssl";
     if lacks("a system with another store", trial) {
@@ -245,7 +245,7 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
     }
     let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
     let server = Server::openai("sealed");
-    let tls = Tls::start(&known, &["localhost"], ALWAYS, &server, End::Farewell);
+    let tls = Tls::start(&known, &["localhost"], ALWAYS, &server, End::CloseNotify);
     // The authority that the system trusts, and the one that a variable names.
     for (system, name, named, is_taken) in [
         (Some(&known), "", None, true),
@@ -305,7 +305,7 @@ fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
     ] {
         let _case = case(words);
         let server = Server::openai("never");
-        let tls = Tls::start(signer, names, years, &server, End::Farewell);
+        let tls = Tls::start(signer, names, years, &server, End::CloseNotify);
         let sandbox = talked("openai", 1);
         let before = snapshot(sandbox.state());
         let file = certificate(&sandbox, &authority);
@@ -322,7 +322,7 @@ fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
 }
 
 #[test]
-fn a_server_without_tls_is_told_from_one_that_has_it() {
+fn a_server_without_tls_at_an_https_url_is_reported_with_advice() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new();
     let url = server.url().replace("http:", "https:");
@@ -332,10 +332,16 @@ fn a_server_without_tls_is_told_from_one_that_has_it() {
 }
 
 #[test]
-fn a_tool_servers_certificate_is_checked_like_every_other() {
+fn the_certificate_of_a_tool_server_is_checked() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
     let server = toolserver::site("", |_| None);
-    let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
+    let tls = Tls::start(
+        &authority,
+        &["localhost"],
+        ALWAYS,
+        &server,
+        End::CloseNotify,
+    );
     let sandbox = Sandbox::new();
     let url = tls.url("localhost");
     sandbox.config(&format!(
@@ -359,7 +365,7 @@ fn a_tool_servers_certificate_is_checked_like_every_other() {
 }
 
 #[test]
-fn a_server_that_closes_without_a_farewell_costs_no_text() {
+fn no_text_is_lost_if_a_server_closes_tls_without_a_close_notify() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let whole = Reply::raw(head).pieces(openai_stream(&["all"]));
     let half = Reply::raw(head).piece(word("half"));
@@ -393,7 +399,7 @@ fn a_proxy_sees_the_host_but_neither_key_nor_question() {
     ] {
         let _case = case((name, scheme));
         let server = Server::openai("sealed");
-        let tls = Tls::start(&authority, &[host], ALWAYS, &server, End::Farewell);
+        let tls = Tls::start(&authority, &[host], ALWAYS, &server, End::CloseNotify);
         let proxy = Proxy::start(greet, tls.address);
         let sandbox = Sandbox::new();
         let url = format!("https://{host}/v1");
@@ -412,7 +418,7 @@ fn a_proxy_sees_the_host_but_neither_key_nor_question() {
 }
 
 #[test]
-fn socks5_leads_to_a_server_without_tls_too() {
+fn a_server_without_tls_is_reached_through_socks5() {
     let server = Server::openai("in the open");
     let proxy = Proxy::start(socks5, server.address());
     for (scheme, host) in [("socks5h", FAR), ("socks5", FAR_ADDRESS)] {
@@ -431,7 +437,7 @@ fn socks5_leads_to_a_server_without_tls_too() {
 }
 
 #[test]
-fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_reported() {
+fn a_host_that_q_cannot_resolve_for_a_socks5_proxy_is_reported() {
     let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let sandbox = Sandbox::new();
     let q = q(&sandbox, format!("https://{UNKNOWN_HOST}/v1"), &["hi"]);
@@ -444,10 +450,16 @@ fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_reported() {
 }
 
 #[test]
-fn a_proxy_that_speaks_tls_is_held_to_the_same_certificates() {
+fn the_certificate_of_a_proxy_with_tls_is_checked() {
     let authority = Authority::new("known");
     let server = Server::always(Reply::new(407));
-    let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
+    let tls = Tls::start(
+        &authority,
+        &["localhost"],
+        ALWAYS,
+        &server,
+        End::CloseNotify,
+    );
     let sandbox = Sandbox::new();
     let proxy = format!("https://localhost:{}", tls.address.port());
     let asked = |file: PathBuf| {

@@ -463,7 +463,7 @@ impl Server {
 }
 
 /// A server that is every provider at once, each below a path of its name, and lists the models `first` and `second`.
-pub fn everybody(answer: &'static str) -> Server {
+pub fn every_provider(answer: &'static str) -> Server {
     Server::start(move |request, _| match request.method.as_str() {
         "GET" => Reply::json(200, json!({"data": [{"id": "first"}, {"id": "second"}]})),
         _ if request.path.contains("/v1/messages") => anthropic_reply(request, answer),

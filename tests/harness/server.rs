@@ -519,7 +519,7 @@ fn serve(
     let stream = connection.stream;
     match end {
         End::Reset => {
-            linger_for_nothing(&stream);
+            reset_on_close(&stream);
             let _ = stream.shutdown(Shutdown::Read);
         }
         _ => {
@@ -654,7 +654,7 @@ fn framed(framing: Framing, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Makes closing the socket send a reset.
-fn linger_for_nothing(stream: &TcpStream) {
+fn reset_on_close(stream: &TcpStream) {
     let linger = libc::linger {
         l_onoff: 1,
         l_linger: 0,

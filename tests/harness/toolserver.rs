@@ -103,7 +103,8 @@ pub fn serve_if_asked() {
     }
 }
 
-/// The server, in a program whose tests have names; in an ordinary run it does nothing.
+/// Not a test: q starts the test program with this name as its argument to get the tool server. In an ordinary run it returns
+/// at once.
 #[test]
 fn serve() {
     serve_if_asked();
