@@ -44,7 +44,7 @@ fn a_history_on_a_terminal_has_local_time() {
 }
 
 #[test]
-fn a_question_that_stays_is_not_printed() {
+fn an_exchange_that_undo_could_not_drop_is_not_printed() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -93,7 +93,7 @@ fn an_action_that_fails_names_the_file_or_the_directory() {
 }
 
 #[test]
-fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
+fn without_the_lock_no_conversation_is_changed_and_each_can_be_read() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
@@ -143,7 +143,7 @@ fn undo_releases_the_lock_before_its_question_is_read() {
 }
 
 #[test]
-fn of_two_undos_at_once_each_drops_an_exchange() {
+fn each_of_several_undos_at_once_drops_another_exchange() {
     let sandbox = Sandbox::new();
     let messages: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     sandbox.write_current(&stored(&messages));
@@ -156,7 +156,7 @@ fn of_two_undos_at_once_each_drops_an_exchange() {
 }
 
 #[test]
-fn a_person_is_asked_before_every_conversation_is_deleted() {
+fn clear_all_asks_the_user_before_it_deletes_every_conversation() {
     for (args, typed, deletes) in [
         (&["--clear", "--all"][..], "\n", false),
         (&["--clear", "--all"], "n\n", false),

@@ -6,7 +6,7 @@ use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
 
 #[test]
-fn what_a_signal_leaves_of_the_new_answer_is_in_a_conversation_of_its_own() {
+fn an_interrupted_new_answer_is_saved_in_a_conversation_of_its_own() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&stored(&["one", "two"]));

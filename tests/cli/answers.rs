@@ -33,7 +33,7 @@ fn names(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn of_twenty_at_once_each_prints_one_whole_answer_and_one_is_kept() {
+fn twenty_cached_questions_at_once_each_print_a_whole_answer_and_one_is_kept() {
     let (server, sandbox) = numbered();
     let ask = || sandbox.q(&["--cached", "--no-save", "-n", "hi"]);
     sandbox.q(&["--cached", "-n", "hi"]).run().exit(0);
@@ -57,7 +57,7 @@ fn of_twenty_at_once_each_prints_one_whole_answer_and_one_is_kept() {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
+fn a_kill_at_any_moment_leaves_the_whole_cached_answer_or_none() {
     let (server, sandbox) = numbered();
     fs::create_dir(sandbox.root().join("known")).expect("a directory");
     for number in 0..10 {
@@ -88,7 +88,7 @@ fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
 }
 
 #[test]
-fn an_answer_of_another_user_is_used_only_in_a_directory_that_the_user_names() {
+fn a_cached_answer_of_another_user_is_used_only_in_a_configured_directory() {
     let server =
         Server::start(|request, number| openai_reply(request, &format!("answer {number}")));
     let sandbox = Sandbox::new().server_env(&server);

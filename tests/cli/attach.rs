@@ -5,7 +5,7 @@ use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
 
 #[test]
-fn a_dry_run_shortens_base64_for_eyes_alone() {
+fn a_dry_run_shortens_base64_only_on_a_terminal() {
     let sandbox = Sandbox::new().openai_at("http://127.0.0.1:1/v1");
     sandbox.write_home("error.png", PNG);
     let q = || sandbox.q(&["--dry-run", "-a", "error.png", "why?"]);
@@ -18,7 +18,7 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
 }
 
 #[test]
-fn a_history_shows_no_controls_of_names_on_a_terminal() {
+fn a_history_on_a_terminal_escapes_control_characters_in_names_of_files() {
     let attached = [attachment(
         "big\u{1b}[31m.pdf\n[x]",
         "application/pdf",

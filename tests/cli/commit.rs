@@ -45,7 +45,7 @@ fn follow_ups_at_the_same_time_with_nothing_to_continue_are_all_saved() {
 }
 
 #[test]
-fn plain_questions_at_the_same_time_are_a_conversation_each() {
+fn plain_questions_at_the_same_time_get_a_conversation_each() {
     let (sandbox, outcomes) = crowd(Sandbox::new(), &["-n"]);
     for outcome in outcomes {
         outcome.success();
@@ -66,7 +66,7 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
-fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
+fn a_new_conversation_replaces_no_file_and_skips_ids_that_are_taken() {
     let server = Server::openai("answer");
     let library = Sandbox::new();
     let Some(layer) = layer(&library) else {
@@ -225,7 +225,7 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
-fn asking_waits_for_no_lock() {
+fn a_question_is_sent_without_waiting_for_the_lock() {
     let library = Sandbox::new();
     let Some(clock) = fast_clock(&library) else {
         return;
@@ -379,7 +379,7 @@ fn a_lock_that_fails_says_why_and_one_that_is_interrupted_is_tried_again() {
 }
 
 #[test]
-fn a_copy_of_the_state_is_the_newest_under_the_highest_number() {
+fn the_newest_backup_has_the_highest_number_though_another_was_removed() {
     let sandbox = Sandbox::new();
     let said = &["one", "1", "two", "2", "three", "3", "four", "4"];
     sandbox.write_linked("current.json", ARCHIVED, &stored(said));
@@ -409,7 +409,7 @@ fn an_exchange_waits_for_a_lock_that_is_released_in_time() {
 }
 
 #[test]
-fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
+fn a_follow_up_is_saved_in_its_conversation_whatever_was_asked_meanwhile() {
     for (meanwhile, current, own) in [
         (
             &["new"][..],
@@ -487,7 +487,7 @@ fn overtaken(meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
 }
 
 #[test]
-fn what_stays_with_a_conversation_stays_out_of_one_that_was_started_meanwhile() {
+fn a_system_prompt_does_not_get_into_a_conversation_started_meanwhile() {
     for (option, value) in [("-S", "own"), ("-t", "none")] {
         let gate = Gate::new();
         let held = gate.clone();

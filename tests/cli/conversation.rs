@@ -6,7 +6,7 @@ use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
 
 #[test]
-fn nothing_is_saved_before_the_answer_is_complete() {
+fn no_file_is_changed_before_the_answer_is_complete() {
     for args in [&["two"][..], &["-f", "two"], &["-s", "work", "two"]] {
         let _case = case(args);
         let gate = Gate::new();
@@ -33,7 +33,7 @@ fn nothing_is_saved_before_the_answer_is_complete() {
 }
 
 #[test]
-fn an_unreadable_conversation_keeps_its_bytes() {
+fn an_unreadable_conversation_is_moved_aside_with_all_its_bytes() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = Server::start(move |_, number| match number {
@@ -58,7 +58,7 @@ fn an_unreadable_conversation_keeps_its_bytes() {
 }
 
 #[test]
-fn an_interrupted_run_that_saves_nothing_leaves_no_trace() {
+fn an_interrupted_run_with_no_save_changes_no_file() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     let before = snapshot(sandbox.root());

@@ -28,7 +28,7 @@ fn the_man_page_the_skill_and_the_completions_are_what_q_generates() {
 }
 
 #[test]
-fn the_manual_goes_through_a_pager_on_a_terminal_alone() {
+fn the_manual_goes_through_a_pager_only_on_a_terminal() {
     let manual = printed(&["--help"]);
     let paged: String = manual
         .lines()
@@ -66,7 +66,7 @@ fn the_manual_goes_through_a_pager_on_a_terminal_alone() {
 }
 
 #[test]
-fn every_option_stands_in_every_document() {
+fn every_option_is_in_every_document() {
     let options = options();
     assert!(options.len() > 30, "{options:?}");
     let page = man_page();
@@ -91,7 +91,7 @@ fn every_option_stands_in_every_document() {
 }
 
 #[test]
-fn every_setting_and_provider_stands_in_every_document() {
+fn every_setting_and_provider_is_in_every_document() {
     let status = Sandbox::new().q(&["--status", "--json"]).run();
     let status = status.success().stdout_json();
     let names = |list: &str| -> Vec<String> {
@@ -135,7 +135,7 @@ fn every_setting_and_provider_stands_in_every_document() {
 }
 
 #[test]
-fn the_man_page_is_valid() {
+fn the_man_page_has_all_sections_and_passes_mandoc() {
     let sections: Vec<String> = repository_file("man/q.1")
         .lines()
         .filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned()))

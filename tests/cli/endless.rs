@@ -271,7 +271,7 @@ fn calling(times: usize, arguments: &str) -> Reply {
     not(target_os = "linux"),
     ignore = "only Linux limits memory by ulimit -d"
 )]
-fn what_a_tool_server_sends_takes_little_memory() {
+fn huge_messages_of_a_tool_server_take_little_memory() {
     // What it does, how q ends, what q says, and the beginning of the call's result.
     for (mode, calls, exit, says, result) in [
         ("vast-list", 1, 1, "db: lists more than 1 MB", ""),
@@ -352,7 +352,7 @@ fn a_server_that_floods_while_nothing_is_called_is_ended_with_a_note() {
     not(target_os = "linux"),
     ignore = "only Linux limits memory by ulimit -d"
 )]
-fn what_a_model_calls_with_takes_little_memory() {
+fn huge_arguments_of_a_call_take_little_memory() {
     let dense = format!("{{\"x\":{}}}", zeros(490_000));
     let vast = format!("{{\"x\":{}}}", zeros(2_000_000));
     for (what, calls, arguments, result) in [
@@ -387,7 +387,7 @@ fn what_a_model_calls_with_takes_little_memory() {
 
 /// All calls of a question go with each further request.
 #[test]
-fn what_a_model_calls_with_in_many_rounds_takes_little_memory() {
+fn huge_arguments_in_many_rounds_take_little_memory() {
     let arguments = json!({"x": "x".repeat(3_900_000)}).to_string();
     let reply = calling(1, &arguments);
     let server = Server::start(move |request, number| match number {
@@ -407,7 +407,7 @@ fn what_a_model_calls_with_in_many_rounds_takes_little_memory() {
     not(target_os = "linux"),
     ignore = "only Linux limits memory by ulimit -d"
 )]
-fn arguments_that_come_as_values_take_little_memory() {
+fn arguments_that_are_sent_as_json_values_take_little_memory() {
     let values = format!("{{\"x\":{}}}", zeros(3_000_000));
     for (provider, event) in [
         (
@@ -505,7 +505,7 @@ fn many_values_in_a_response_take_little_memory() {
 }
 
 #[test]
-fn a_key_command_without_an_end_is_ended() {
+fn a_key_command_with_endless_output_is_ended() {
     let sandbox = Sandbox::new();
     sandbox.config("[providers.openai]\nkey_cmd = [\"yes\"]\n");
     let outcome = limited(&sandbox, MEMORY, "-p openai -m m hi").run();
@@ -515,7 +515,7 @@ fn a_key_command_without_an_end_is_ended() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_without_an_end_takes_little_memory_and_a_pipe_is_not_waited_for() {
+fn an_endless_file_takes_little_memory_and_a_pipe_is_not_waited_for() {
     // To the system, the first is a regular file of no bytes.
     for target in ["/proc/self/pagemap", "pipe"] {
         for (place, arguments, exit) in [

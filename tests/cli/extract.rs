@@ -8,7 +8,7 @@ use crate::server::{Gate, Reply, Server};
 const SCRIPT: &str = "Here:\n```sh\necho one\necho two\n```\n";
 
 #[test]
-fn nothing_is_printed_into_a_pipe_before_the_answer_has_ended() {
+fn code_is_not_printed_into_a_pipe_before_the_answer_has_ended() {
     let gate = Gate::new();
     let mut events = openai_stream(&[SCRIPT]);
     let end = events.split_off(2);

@@ -18,7 +18,7 @@ fn traced(sandbox: &Sandbox, slot: &str, args: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_between() {
+fn a_conversation_is_replaced_by_a_synced_file_and_is_never_missing() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -70,7 +70,7 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
 }
 
 #[test]
-fn what_is_printed_whole_is_written_at_once() {
+fn output_that_is_printed_whole_is_written_by_one_system_call() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -126,7 +126,7 @@ fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
 }
 
 #[test]
-fn a_call_opens_no_other_conversation_and_never_scans_the_directory() {
+fn a_question_opens_no_other_conversation_and_scans_the_directory_once_a_day() {
     let (_server, sandbox) = numbered();
     if lacks("strace", "strace -o /dev/null true") {
         return;

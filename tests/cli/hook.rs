@@ -61,7 +61,7 @@ fn git(sandbox: &Sandbox, script: &str) -> Outcome {
 }
 
 #[test]
-fn a_proposed_message_stands_above_gits_comments() {
+fn the_message_that_the_hook_proposes_is_above_gits_comments() {
     let server = Server::openai(MESSAGE);
     let commands = "git commit | git commit -v | git commit -a | git -c commit.verbose=true commit";
     for command in commands.split(" | ") {
@@ -85,7 +85,7 @@ fn a_proposed_message_stands_above_gits_comments() {
 }
 
 #[test]
-fn a_commit_that_has_a_message_or_no_change_is_left_alone() {
+fn the_hook_leaves_a_commit_with_a_message_or_without_a_change_alone() {
     let server = Server::openai(MESSAGE);
     for (command, message) in [
         ("git commit -m mine", "mine"),

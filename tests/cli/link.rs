@@ -9,7 +9,7 @@ use crate::fixtures::{
 use crate::sandbox::Sandbox;
 
 #[test]
-fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
+fn clear_removes_the_conversation_that_is_current_once_the_lock_is_free() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -36,7 +36,7 @@ fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
 }
 
 #[test]
-fn a_follow_up_looks_again_where_the_conversation_has_just_gone() {
+fn a_follow_up_looks_again_for_a_conversation_that_was_just_removed() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -52,7 +52,7 @@ fn a_follow_up_looks_again_where_the_conversation_has_just_gone() {
 }
 
 #[test]
-fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_moved_aside() {
+fn clear_removes_the_link_or_fails_and_never_moves_the_link_aside() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -79,7 +79,7 @@ fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_
 }
 
 #[test]
-fn a_conversation_that_could_not_be_read_for_a_moment_stays() {
+fn a_conversation_that_could_not_be_read_for_a_moment_is_not_removed() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }

@@ -60,7 +60,7 @@ fn a_file_of_another_user_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn the_right_conversation_is_cleared_or_copied_beside_a_new_question() {
+fn clear_and_copy_change_no_conversation_that_is_started_at_the_same_time() {
     let (_server, sandbox) = numbered();
     let asked = |outcome: Outcome| {
         let id = &outcome.success().stdout_json()["id"];

@@ -9,7 +9,7 @@ use crate::sandbox::Sandbox;
 use crate::server::Server;
 
 #[test]
-fn a_program_gets_nothing_but_what_the_sandbox_gives() {
+fn a_program_gets_only_the_environment_of_the_sandbox() {
     let sandbox = Sandbox::new();
     let environment = sandbox.shell("/usr/bin/env -u PWD -u PATH -u _ -u SHLVL | sort");
     let expected = format!(
@@ -20,7 +20,7 @@ fn a_program_gets_nothing_but_what_the_sandbox_gives() {
 }
 
 #[test]
-fn a_snapshot_shows_what_was_added_removed_and_changed() {
+fn a_snapshot_lists_files_that_were_added_removed_or_changed() {
     let sandbox = Sandbox::new();
     for name in ["changed", "removed", "same"] {
         sandbox.write_home(name, name);

@@ -9,7 +9,7 @@ use crate::sandbox::{Q, Sandbox};
 use crate::server::Server;
 
 #[test]
-fn input_full_of_closing_tags_is_fenced_without_delay() {
+fn input_full_of_closing_tags_gets_a_tag_of_its_own_without_delay() {
     let tags = (2..60_000).map(|number| format!("</context-{number}>"));
     let input: String = ["</context>".to_owned()].into_iter().chain(tags).collect();
     let question = asked_by(|sandbox| sandbox.q(&["why"]).stdin(&input));
@@ -64,7 +64,7 @@ fn after_ten_seconds_without_input_one_note_says_what_q_waits_for() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
-fn the_note_comes_for_a_named_pipe_that_nobody_opens_too() {
+fn the_note_about_waiting_also_comes_for_a_named_pipe_that_nobody_opens() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
     let pipe = sandbox.home().join("pipe");
@@ -98,7 +98,7 @@ fn binary_input_is_refused_at_its_first_nul() {
 }
 
 #[test]
-fn input_may_have_ten_million_bytes_and_not_one_more() {
+fn input_of_ten_million_bytes_is_accepted_and_one_byte_more_is_refused() {
     let longest = vec![b'y'; 10_000_000];
     let question = asked_by(|sandbox| sandbox.q(&["--no-save"]).stdin(&longest));
     let is_right = question.as_bytes() == longest;

@@ -109,7 +109,7 @@ fn chats() -> Vec<String> {
 }
 
 #[test]
-fn a_chat_has_a_conversation_of_its_own_and_survives_ctrl_c_and_empty_lines() {
+fn the_chat_scripts_have_their_own_conversation_and_survive_ctrl_c() {
     if lacks("bash", "bash -c true") {
         return;
     }

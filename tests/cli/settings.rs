@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 use crate::server::Server;
 
 #[test]
-fn a_file_that_a_failing_disk_hides_does_not_count_as_missing() {
+fn a_configuration_file_that_a_failing_disk_hides_does_not_count_as_missing() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }

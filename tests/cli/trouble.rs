@@ -11,7 +11,7 @@ use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 
 #[test]
-fn without_a_home_the_answer_comes_with_a_note() {
+fn without_a_home_directory_the_answer_is_printed_with_a_note() {
     // A user that the system does not know; only root can become one.
     const STRANGER: &str = "cd /; exec setpriv --reuid 1999999 --regid 1999999 --clear-groups";
     let server = Server::openai("answer");
@@ -84,7 +84,7 @@ fn directories_of_another_user_are_not_used_and_the_note_says_what_to_do() {
 }
 
 #[test]
-fn a_file_that_cannot_be_replaced_leaves_the_exchange_on_its_own() {
+fn an_exchange_is_saved_separately_where_its_file_cannot_be_replaced() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     // A mount point, as containers have them.
@@ -103,7 +103,7 @@ fn a_file_that_cannot_be_replaced_leaves_the_exchange_on_its_own() {
 }
 
 #[test]
-fn without_symbolic_links_or_locks_nothing_is_lost() {
+fn without_symbolic_links_or_locks_no_exchange_is_lost() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
@@ -141,7 +141,7 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
-fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_a_backup() {
+fn exchanges_dropped_by_a_rename_that_reports_a_failure_stay_as_a_backup() {
     let library = Sandbox::new();
     let Some(layer) = layer(&library) else {
         return;
@@ -184,7 +184,7 @@ fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_a_backup() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_q_quietly_and_what_has_come_is_kept() {
+fn q_ends_quietly_if_its_reader_goes_away_and_saves_the_answer_so_far() {
     let nothing = || Reply::sse([""; 0]);
     // Before the first piece, of an answer that comes at once, and of one whose rest never comes.
     let gate = Gate::new();

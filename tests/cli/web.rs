@@ -100,7 +100,7 @@ fn half() -> Vec<u8> {
 }
 
 #[test]
-fn a_reader_that_goes_away_hears_of_no_sources() {
+fn no_sources_are_noted_after_the_reader_of_the_answer_has_gone() {
     let gate = Gate::new();
     // It is more than a pipe holds: a program that another test is just starting may have the pipe open for a moment.
     let more = vec![word("more "); 20_000].concat();
