@@ -57,6 +57,8 @@ pub struct Output {
 /// How the lines of a case begin that are several cases.
 const EACH: &str = "@each ";
 const ROWS: &str = "@rows ";
+/// How a case begins whose rows are those of a table above the first case.
+const ROWS_OF: &str = "@rows of ";
 
 /// How a line may begin that is no output.
 const MARKS: [&str; 8] = ["$ ", "> ", "! ", "= ", "@", "=== ", "# ", "\\"];
@@ -76,7 +78,8 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     for part in parts {
         let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
         let is_row = lines.starts_with(EACH) || lines.starts_with(ROWS);
-        for (title, lines) in expanded(title, lines) {
+        let lines = with_rows(lines, &shared);
+        for (title, lines) in expanded(title, &lines) {
             let full_name = format!("{name}: {title}");
             cases.push(Case {
                 path: path.to_owned(),
@@ -89,6 +92,25 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// The lines of a case, with the rows in place of the name of their table, which is a `@table` of the file.
+fn with_rows(lines: &str, shared: &[Item]) -> String {
+    let Some(rest) = lines.strip_prefix(ROWS_OF) else {
+        return lines.to_owned();
+    };
+    let (name, lines) = rest.split_once('\n').expect("lines below @rows");
+    let table = shared.iter().find_map(|item| match item {
+        Item::Directive(directive) if directive.key == "table" => {
+            let columns = directive.value.strip_prefix(name)?.strip_prefix(": ")?;
+            Some((columns, &directive.block))
+        }
+        _ => None,
+    });
+    let (columns, rows) = table.unwrap_or_else(|| panic!("there is no @table {name}"));
+    let mut text = format!("{ROWS}{columns}\n");
+    push_marked(&mut text, '|', rows);
+    text + lines
 }
 
 /// The name and the lines of a case, or of one for each value of its `@each` and each row of its `@rows`.
@@ -355,7 +377,7 @@ fn belongs(last: Option<&mut Item>, line: &str) -> Option<()> {
     Some(())
 }
 
-/// Checks what `@each` and `@rows` become. The runner calls it as a trial, because it has no tests of its own.
+/// Checks what `@each`, `@rows` and `@table` become. The runner calls it as a trial, because it has no tests of its own.
 pub fn check_expansion() {
     let lines = "@rows place | slot\n| here | -\n| there | t1\n@each ask = new | -f\n@env Q_SESSION=<slot>\n$ q <ask> # <place>";
     let expected = [
@@ -371,4 +393,13 @@ pub fn check_expansion() {
     assert_eq!(expanded("it works", lines), expected);
     let alone = ("it works".to_owned(), "$ q hi\n".to_owned());
     assert_eq!(expanded(&alone.0, &alone.1), [alone]);
+    let tables = "@table nouns: one | many\n| cat | cats\n@table places: place | slot\n| here | -\n| there | t1";
+    let shared = items(tables.lines(), "", "a file");
+    let (rows, common) = lines.split_once("@each").expect("a second table");
+    let of_table = format!("@rows of places\n@each{common}");
+    assert_eq!(
+        with_rows(&of_table, &shared),
+        format!("{rows}@each{common}")
+    );
+    assert_eq!(with_rows(lines, &shared), lines);
 }

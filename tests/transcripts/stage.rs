@@ -350,7 +350,7 @@ impl Stage {
             (one.to_owned(), other.to_owned())
         };
         match directive.key.as_str() {
-            "dialect" | "over" | "splits" | "finish" | "asks" | "confines" => {}
+            "dialect" | "over" | "splits" | "finish" | "asks" | "confines" | "table" => {}
             "answer" => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
                 self.script().answer = text_of(&answer);
