@@ -225,8 +225,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Conversation,
         effect: Switch(&[Ask], |a| &mut a.follow),
         help: "continue the current conversation; -ff forces it",
-        doc: "Continue the current conversation. If there is none, or if it is idle for too long or of another provider or \
-              model, start a new one, with a note. -ff continues it anyway: see CONVERSATIONS.",
+        doc: "Continue the current conversation; `-ff` does so however old it is, and with another model: see CONVERSATIONS.",
     },
     Flag {
         names: "-s, --session",
@@ -237,9 +236,8 @@ pub const FLAGS: &[Flag] = &[
         ),
         help: "use the conversation NAME, or create it",
         doc: "Continue the conversation NAME, or start it. A name has at most 100 of the characters A-Z a-z 0-9 . _ - and \
-              does not begin with a dot, a hyphen, current or session_; a new one is not just one to three digits. NAME \
-              can also be an id, %N for the Nth conversation of --list, a backup (ID~1), or the path of a .json file: see \
-              CONVERSATIONS.",
+              does not begin with a dot, a hyphen, current or session_; a new one is not just one to three digits. NAME can \
+              also be an id, %N, a backup or a file: see CONVERSATIONS.",
     },
     Flag {
         names: "-p, --provider",
@@ -249,14 +247,14 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", NamesOf("providers"), Text(|a| &mut a.provider)),
         ),
         help: "use this provider",
-        doc: "Ask this provider: one of the table of providers under CONFIGURATION, or one of the configuration file.",
+        doc: "Ask this provider: see Providers under CONFIGURATION.",
     },
     Flag {
         names: "-m, --model",
         group: OptionGroup::Model,
         effect: Takes(SET, value("ID", Nothing, Text(|a| &mut a.model))),
         help: "use this model",
-        doc: "Ask this model, by the provider's own name for it: --models lists them.",
+        doc: "Ask this model, by the name that `--models` lists.",
     },
     Flag {
         names: "-r, --role",
@@ -287,56 +285,53 @@ pub const FLAGS: &[Flag] = &[
             ),
         ),
         help: "set the reasoning effort, such as low or high",
-        doc: "Set the reasoning effort: low, medium, high, or a value that the provider defines. Levels vary by model. If \
-              one is rejected, the error lists the valid ones where the provider gives them.",
+        doc: "Set the reasoning effort: low, medium, high, or a level of the model's own. An error lists the valid ones \
+              where the provider does.",
     },
     Flag {
         names: "-o, --option",
         group: OptionGroup::Model,
         effect: Takes(SET, value("KEY=VALUE", Nothing, Texts(|a| &mut a.options))),
         help: "set a field of the API request (temperature=0)",
-        doc: "Set a field of the API request, such as temperature=0; repeatable. Dots in KEY address nested fields. VALUE \
-              is JSON if it parses as JSON, otherwise a string; null removes the field. Not saved with the conversation. \
-              For the model, use -m.",
+        doc: "Set a field of the API request, such as `temperature=0`; repeatable, not saved. Dots in KEY address nested \
+              fields. VALUE is JSON if it parses as JSON, otherwise a string; null removes the field.",
     },
     Flag {
         names: "-S, --system",
         group: OptionGroup::Model,
         effect: Takes(SET, value("TEXT", Nothing, Raw(|a| &mut a.system))),
         help: "set the system prompt",
-        doc: "Send TEXT as the system prompt, and save it with the conversation. An empty TEXT sends none.",
+        doc: "Send TEXT as the system prompt; if it is empty, send none.",
     },
     Flag {
         names: "-a, --attach",
         group: OptionGroup::Input,
         effect: Takes(&[Ask], value("FILE", Files, Raws(|a| &mut a.attach))),
         help: "attach a file, or all of a directory or pattern",
-        doc: "Attach a text file, an image or a PDF; repeatable. - is standard input. A directory, or a pattern in quotes \
-              such as 'src/**/*.rs', attaches several files, without those that git ignores: see ATTACHMENTS.",
+        doc: "Attach a text file, an image or a PDF, or all of a directory or of a pattern in quotes; repeatable. `-` is \
+              standard input. See ATTACHMENTS.",
     },
     Flag {
         names: "--schema",
         group: OptionGroup::Output,
         effect: Takes(&[Ask], value("SPEC", Files, Text(|a| &mut a.schema))),
         help: "require JSON that matches a schema",
-        doc: "Require an answer in JSON that matches SPEC: a JSON Schema, the path of a .json file that contains one, or a \
-              list of fields such as 'name, age int'. See STRUCTURED OUTPUT.",
+        doc: "Require JSON that matches SPEC, which is a JSON Schema, its file, or a list of fields: see STRUCTURED OUTPUT.",
     },
     Flag {
         names: "--lines",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.lines),
         help: "with --schema: print each list item as it arrives",
-        doc: "With a --schema that has a list: print each item as JSON on a line of its own, as soon as it is complete and fits the \
-              schema. See STRUCTURED OUTPUT.",
+        doc: "Print each item of a list as it arrives: see STRUCTURED OUTPUT.",
     },
     Flag {
         names: "--is",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.is),
         help: "exit 0 if the statement is true, 1 if not, else 2",
-        doc: "Take the words as a statement about the input and the files. Print nothing, and exit with 0 if it is true, 1 \
-              if it is not, and 2 if the model cannot tell or anything fails. See CONDITIONS.",
+        doc: "Take the words as a statement. Print nothing, and exit with 0 if it is true, 1 if it is not, and 2 otherwise: \
+              see CONDITIONS.",
     },
     Flag {
         names: "-t, --tools",
@@ -346,47 +341,43 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", NamesOf("tools"), Names(|a| &mut a.tools)),
         ),
         help: "let the model call these tools",
-        doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
-              conversation remembers. See TOOLS.",
+        doc: "Let the model call these tools: see TOOLS.",
     },
     Flag {
         names: "--yes",
         group: OptionGroup::Tools,
         effect: Switch(&[Ask, Clear], |a| &mut a.yes),
         help: "do not ask before tool calls or --clear --all",
-        doc: "Run every tool call without asking; with --clear --all, delete without asking.",
+        doc: "Run every tool call, and delete with `--clear --all`, without asking.",
     },
     Flag {
         names: "--messages",
         group: OptionGroup::Conversation,
         effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
         help: "send only the last N messages (default: 10)",
-        doc: "Send exactly the last N messages of the conversation with a follow-up; 0 sends none. Without this option, \
-              older attached input is sent as well.",
+        doc: "Send exactly the last N messages with a follow-up; 0 sends none.",
     },
     Flag {
         names: "-n, --no-stdin",
         group: OptionGroup::Input,
         effect: Switch(EVERY, |a| &mut a.no_stdin),
         help: "do not read standard input",
-        doc: "Do not read standard input, for example in a while read loop, whose input q would otherwise take. Accepted \
-              with every action, so that alias q='q -n' works; --clear --all still asks.",
+        doc: "Do not read standard input: see INPUT AND OUTPUT. Every action takes it, so that `alias q='q -n'` works; \
+              `--clear --all` still asks.",
     },
     Flag {
         names: "--no-save",
         group: OptionGroup::Conversation,
         effect: Switch(SET, |a| &mut a.no_save),
         help: "do not save this question and its answer",
-        doc: "Do not save this question and its answer. The conversation file is not changed. With --cached, the answer is \
-              cached anyway.",
+        doc: "Do not save this question and its answer: see PRIVACY AND SECURITY.",
     },
     Flag {
         names: "--cached",
         group: OptionGroup::Output,
         effect: Switch(SET, |a| &mut a.cached),
         help: "reuse the saved answer to an identical request",
-        doc: "If an identical request has been answered before, print that answer without asking. Otherwise ask, and cache \
-              the answer, even with --no-save. See CACHING.",
+        doc: "Reuse the saved answer to an identical request: see CACHING.",
     },
     Flag {
         names: "--no-stream",
@@ -400,9 +391,8 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Output,
         effect: Switch(&[Ask, Last], |a| &mut a.extract),
         help: "print only the code blocks of the answer",
-        doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
-              prompt then asks for such a block. If there is none, nothing is printed, and the exit status is 1. The whole \
-              answer is saved.",
+        doc: "Print only the contents of the answer's fenced code blocks, once it is complete, and save all of it. The \
+              built-in system prompt asks for a block.",
     },
     Flag {
         names: "-j, --json",
@@ -410,132 +400,128 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(ALL, |a| &mut a.json),
         help: "print JSON, including model, usage and errors",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
-              messages_sent; where they apply also messages_left_out, sources, rounds, tool_calls, and cached if the \
-              answer came from the cache. On failure the object has error instead. usage has the tokens in and out and, \
-              where the provider gives them, cached_tokens, reasoning_tokens and cost. Actions print what they show, or \
-              did, as JSON.",
+              messages_sent; where they apply also messages_left_out, sources, rounds, tool_calls and cached. After a \
+              failure it has error instead. usage has the tokens in and out and, where the provider gives them, \
+              cached_tokens, reasoning_tokens and cost. Actions print what they show, or did.",
     },
     Flag {
         names: "-q, --quiet",
         group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.quiet),
         help: "print errors only, no notes",
-        doc: "Print no notes on standard error, only errors. Then only the exit status shows that an answer is incomplete \
-              or has no code block.",
+        doc: "Print no notes, only errors.",
     },
     Flag {
         names: "-v, --verbose",
         group: OptionGroup::Output,
         effect: Switch(ALL, |a| &mut a.verbose),
         help: "show request details, timing and token usage",
-        doc: "Report on standard error the provider, the model and the URL, the index, role and length of each message, \
-              each retry, the reasoning that the server sends, the time taken and the usage; with -t also the servers and \
-              how long their calls took, and with --cached the file of the cached answer, or what differs from the nearest one.",
+        doc: "Report the provider, the model and the URL, the index, role and length of each message, each retry, the \
+              reasoning, the time taken and the usage. With `-t`, report the servers and how long their calls took; with \
+              `--cached`, the file of the answer, or what differs from the nearest one.",
     },
     Flag {
         names: "--dry-run",
         group: OptionGroup::Output,
         effect: Switch(&[Ask], |a| &mut a.dry_run),
         help: "print the request body without sending it",
-        doc: "Print the body of the request that would be sent, as JSON, without sending it; no key is needed. Tool \
-              servers are still asked for their tools, and a local server for its models.",
+        doc: "Print the body of the request as JSON without sending it; no key is needed. Tool servers and local servers are \
+              still asked what they have.",
     },
     Flag {
         names: "--again",
         group: OptionGroup::Conversation,
         effect: Switch(&[Ask], |a| &mut a.again),
         help: "repeat the last question, replacing its answer",
-        doc: "Repeat the last question of the conversation, with its own provider and model or those of -p and -m. New \
-              words, files, a new --schema, and input that comes with words or files replace the old ones. The new answer \
-              replaces the old one once it is complete; a backup keeps the conversation as it was, unless keep is 0.",
+        doc: "Repeat the last question, with its own provider and model or those of `-p` and `-m`. New words, files, a new \
+              `--schema`, and input that comes with words or files replace the old ones. Its old answer stays until \
+              the new one is complete.",
     },
     Flag {
         names: "--history",
         group: OptionGroup::Action,
         effect: Action(History),
         help: "print the conversation",
-        doc: "Print the conversation: the role, time and text of each message, and the model and tokens of each answer; on \
-              a terminal in local time. With --json, the JSON of the file.",
+        doc: "Print role, time and text of each message, model and tokens of each answer; on a terminal in local time. With \
+              `--json`, print its file.",
     },
     Flag {
         names: "--last",
         group: OptionGroup::Action,
         effect: Action(Last),
         help: "print the last answer",
-        doc: "Print the last answer again, without a request; with -x only its code.",
+        doc: "Print the last answer again, without a request; with `-x` only its code.",
     },
     Flag {
         names: "--result",
         group: OptionGroup::Action,
         effect: Action(Mode::Result),
         help: "print the result of the last tool call",
-        doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has shortened \
-              or changed it, a note says so, and the exit status is 3. If the call has no result, for example because it \
-              was refused, print nothing and exit with 1. With --json, print an array of all calls of that answer.",
+        doc: "Print the result of the last tool call of the last answer, as the tool gave it. If q has shortened or changed \
+              it, a note says so. With `--json`, print an array of all calls of that answer.",
     },
     Flag {
         names: "--undo",
         group: OptionGroup::Action,
         effect: Action(Undo),
         help: "remove the last question and answer",
-        doc: "Remove the last question and answer, and print the question, so that q --undo | q -f \"in one line\" asks it \
-              again. A backup keeps the conversation as it was, unless keep is 0.",
+        doc: "Remove the last question and answer, and print the question, so that `q --undo | q -f \"in one line\"` asks it \
+              again.",
     },
     Flag {
         names: "--list",
         group: OptionGroup::Action,
         effect: Action(List),
         help: "list conversations, or search them for words",
-        doc: "List the conversations, newest first. On a terminal: the number for -s %N, the name if you gave one, the age \
+        doc: "List the conversations, newest first. On a terminal: the number for `-s %N`, the name if you gave one, the age \
               and the first question, as many as fit on the screen; * marks the current one. In a pipe, separated by tabs: \
-              name, time of the last change, messages, provider/model and first question. With words, list only \
-              conversations with a message that contains all of them, in upper or lower case, with the text around the \
-              first match. With --json, print an array.",
+              name, time of the last change, messages, provider/model and first question. With words, list only those with a \
+              message that contains all of them, in upper or lower case, with the text around the first match.",
     },
     Flag {
         names: "--copy",
         group: OptionGroup::Action,
         effect: ActionWith(Copy, value("NAME", Nothing, Raw(|a| &mut a.copy))),
         help: "copy the conversation to a new name",
-        doc: "Copy the conversation to NAME, which must be new. The original stays.",
+        doc: "Copy the conversation to NAME, which must be new.",
     },
     Flag {
         names: "--clear",
         group: OptionGroup::Action,
         effect: Action(Clear),
         help: "delete the conversation",
-        doc: "Delete the conversation and its backups. If others are left, a note says how many.",
+        doc: "Delete the conversation and its backups. A note counts the others.",
     },
     Flag {
         names: "--all",
         group: OptionGroup::Action,
         effect: Switch(&[Clear, List], |a| &mut a.all),
         help: "--clear: delete all; --list: include backups",
-        doc: "With --clear: delete every conversation, including named ones. On a terminal q asks first; elsewhere it needs \
-              --yes. With --list: list backups, too.",
+        doc: "With `--clear`: delete every conversation, also named ones. On a terminal q asks first; elsewhere it needs \
+              `--yes`. With `--list`: list backups, too.",
     },
     Flag {
         names: "--list-tools",
         group: OptionGroup::Action,
         effect: Action(ListTools),
         help: "list the configured tools",
-        doc: "List the configured tools, or those of -t, one per line: name, reads or writes (as the section or the server \
-              says), asks or runs (without asking), and the first line of the description.",
+        doc: "List the configured tools, or those of `-t`: name, reads or writes (by the section or the server), asks or \
+              runs, first line of the description.",
     },
     Flag {
         names: "--status",
         group: OptionGroup::Action,
         effect: Action(Status),
         help: "show settings, providers and the conversation",
-        doc: "Print the version, the paths, every setting with its origin, the providers and whether their keys are set, \
-              and the conversation.",
+        doc: "Print the version, the paths, every setting with its origin, the providers and whether their keys are set, and \
+              the conversation.",
     },
     Flag {
         names: "--models",
         group: OptionGroup::Action,
         effect: Action(Models),
         help: "list the models of the provider",
-        doc: "List the models of the provider, one per line.",
+        doc: "List the models of the provider.",
     },
     Flag {
         names: "--generate",
@@ -553,9 +539,8 @@ pub const FLAGS: &[Flag] = &[
             ),
         ),
         help: "print the man page, completions, keys or a skill",
-        doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), code that binds a key of a shell \
-              (keys-bash, keys-zsh or keys-fish), or what an agent with a shell needs to know to use q (skill, a SKILL.md): see \
-              SHELL INTEGRATION.",
+        doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), a key for one (keys-bash, keys-zsh \
+              or keys-fish), or a skill for agents (skill): see SHELL INTEGRATION.",
     },
     Flag {
         names: "-h",
@@ -569,7 +554,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: Action(LongHelp),
         help: "show the full manual",
-        doc: "Print this manual. On a terminal it goes through the pager that PAGER names, or else less.",
+        doc: "Print this manual; on a terminal, in a pager (see ENVIRONMENT).",
     },
     Flag {
         names: "-V, --version",

@@ -19,6 +19,9 @@ const HEAD: &str = concat!(
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
 
+/// The width of the texts about settings, beside their names.
+const SETTING_WIDTH: usize = 60;
+
 /// The placeholders besides the values of options.
 const PLACEHOLDERS: &[&str] = &["MODEL", "STATEMENT", "URL"];
 
@@ -81,14 +84,19 @@ fn options() -> String {
     text
 }
 
+/// Returns the table of settings. The text above it tells how their variables are called.
 fn settings() -> String {
     let mut text = String::new();
     for row in SETTINGS {
-        text.push_str(&format!("{}, {}\n: {}", row.key, row.variable(), row.doc));
+        let mut doc = row.doc.to_owned();
         if !row.default.is_empty() {
-            text.push_str(&format!(" ({})", row.default));
+            doc.push_str(&format!(" ({})", row.default));
         }
-        text.push_str("\n\n");
+        let mut name = row.key;
+        for line in template::wrap(&doc, SETTING_WIDTH) {
+            text.push_str(&format!("    {name:11}  {line}\n"));
+            name = "";
+        }
     }
     text
 }
@@ -274,7 +282,8 @@ mod tests {
             assert!(is_right, "{}", flag.name());
         }
         for row in SETTINGS {
-            assert!(long.contains(&row.variable()), "{}", row.key);
+            let is_right = long.contains(&format!("\n    {} ", row.key));
+            assert!(is_right, "{}", row.key);
         }
         for row in PROVIDERS {
             assert!(long.contains(row.base_url), "{}", row.name);

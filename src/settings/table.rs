@@ -124,7 +124,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "",
         // An unknown name is refused with a list of the known ones.
         AnyText(|_, _| {}),
-        "the provider to ask; unset: the first with a key, else the first local server",
+        "the provider to ask; unset: see Providers",
     ),
     row(
         "model",
@@ -148,7 +148,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "max_history",
         "400000",
         Whole(0..=MAX, |values, number| values.max_history = number),
-        "the most bytes of these messages together; older ones are omitted, with a note",
+        "the most bytes of these messages together",
     ),
     row(
         "history",
@@ -156,7 +156,7 @@ pub const SETTINGS: &[SettingRow] = &[
         Choice(&["prompt", "messages"], |values, index| {
             values.history = [History::Prompt, History::Messages][index];
         }),
-        "how these messages are sent: in one prompt, or as user and assistant messages",
+        "their form: one \"prompt\", or \"messages\"",
     ),
     row(
         "pairs",
@@ -188,13 +188,13 @@ pub const SETTINGS: &[SettingRow] = &[
         "timeout",
         "5m",
         Timeout(|values, duration| values.timeout = duration),
-        "how long q waits for data from the server before it gives up",
+        "how long q waits for data from the server",
     ),
     row(
         "retries",
         "3",
         Whole(0..=100, |values, number| values.retries = number as u32),
-        "how often a request that failed before the first word is retried",
+        "how often a request that failed is retried",
     ),
     row(
         "save",
@@ -208,13 +208,13 @@ pub const SETTINGS: &[SettingRow] = &[
         Choice(&["off", "on", "only"], |values, index| {
             values.cached = [Cached::Off, Cached::On, Cached::Only][index];
         }),
-        "\"on\" reuses the saved answer to an identical request, like --cached; \"only\" sends no requests",
+        "\"on\" is like --cached, \"only\" sends no requests",
     ),
     row(
         "answers",
         "",
         Path(|values, path| values.answers = Some(path)),
-        "the absolute path of the directory for cached answers; unset: q/answers in the cache directory",
+        "the absolute path of a directory for cached answers",
     ),
     row(
         "wrap",
@@ -226,13 +226,13 @@ pub const SETTINGS: &[SettingRow] = &[
         "stream",
         "true",
         Switch(|values, on| values.stream = on),
-        "\"false\" prints each answer when it is complete, like --no-stream",
+        "\"false\" prints complete answers, like --no-stream",
     ),
     row(
         "style",
         "true",
         Switch(|values, on| values.style = on),
-        "\"false\" prints no bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
+        "\"false\" prints no bold, italic and colour",
     ),
     row(
         "mismatch",
@@ -240,14 +240,13 @@ pub const SETTINGS: &[SettingRow] = &[
         Choice(&["new", "continue"], |values, index| {
             values.rules.continue_on_mismatch = index == 1;
         }),
-        "what -f does with another provider or model: start a new conversation, or continue the old one",
+        "what -f does with another provider or model: start a \"new\" conversation, or \"continue\" the old one",
     ),
     row(
         "effort",
         "",
         Text(|values, text| values.effort = Some(text)),
-        "the reasoning effort: low, medium, high or a value that the provider defines; one that it rejects is omitted, with a \
-              note; unset: its default",
+        "the reasoning effort, as with -e; one that the server rejects is omitted, with a note",
     ),
     row(
         "rounds",
@@ -259,7 +258,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "mcp",
         "",
         Path(|values, path| values.mcp = Some(path)),
-        "the absolute path of a JSON file with more tool servers, under mcpServers as other programs have it",
+        "the absolute path of a JSON file with more servers",
     ),
 ];
 

@@ -28,7 +28,6 @@ const STUBS: &[(&str, &str)] = &[
     ("fzf", "head -n 1"),
     ("vipe", "echo why"),
     ("glow", "cat"),
-    ("notify-send", "test \"$1\" = --"),
 ];
 
 /// The commands that run q, those of several lines joined; the outputs shown between them are no commands.
@@ -98,7 +97,7 @@ fn example(schema: &Value) -> Value {
 
 /// What the manual and the README say that a chat is.
 fn chats() -> Vec<String> {
-    let documents = documents().replace(" # in bash; Ctrl-D ends it\n", "\n");
+    let documents = documents();
     let parts = documents.split("    (export Q_SESSION=chat-").skip(1);
     parts
         .map(|part| {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tries to get out of confined commands, and runs real programs confined: confined.sh PATH-OF-Q [PART…]. It needs Linux 6.12, a compiler for
-# C, and what recipes.sh and real.sh need. Root tries the ways once more as a user without rights.
+# C, SQLite, git, ripgrep, systemd-journal-remote, and what recipes.sh and real.sh need. Root tries the ways once more as a user without rights.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)

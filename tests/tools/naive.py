@@ -1,4 +1,4 @@
-"""The confined recipes of the manual, and its others without their precautions: confinement alone has to hold what the trials of
+"""The confined recipes of the manual, and recipes without any precaution: confinement alone has to hold what the trials of
 recipes.py try."""
 
 import glob
