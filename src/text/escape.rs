@@ -98,6 +98,18 @@ pub enum Encoding {
     /// One by one. Some bytes of letters in UTF-8 are controls then: U+00DB ends in 0x9B, which begins a command to the
     /// terminal.
     Bytes,
+    /// As UTF-8 or one by one: the system, which decides that, has not said it.
+    Undecided,
+}
+
+/// What the system says about the encoding of a locale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Charmap {
+    Named(String),
+    /// The system has no means to tell.
+    Unknown,
+    /// The system could tell, but has not, because it is too busy or was interrupted.
+    Unanswered,
 }
 
 impl Encoding {
@@ -115,19 +127,23 @@ impl Encoding {
     }
 
     /// Returns the encoding of a window of GNU screen, which reads bytes where the system does not have the locale. `charmap`
-    /// returns the encoding that the system uses for the locale, if it can tell.
-    pub fn for_screen(self, charmap: impl FnOnce() -> Option<String>) -> Encoding {
-        if self == Encoding::Utf8 && charmap().is_some_and(|charmap| !is_utf8(&charmap)) {
-            return Encoding::Bytes;
+    /// returns what the system says about the locale.
+    pub fn for_screen(self, charmap: impl FnOnce() -> Charmap) -> Encoding {
+        if self != Encoding::Utf8 {
+            return self;
         }
-        self
+        match charmap() {
+            Charmap::Named(name) if !is_utf8(&name) => Encoding::Bytes,
+            Charmap::Named(_) | Charmap::Unknown => self,
+            Charmap::Unanswered => Encoding::Undecided,
+        }
     }
 
     /// Returns the characters of text.
     pub fn charset(self) -> Charset {
         match self {
             Encoding::Utf8 | Encoding::Unknown => Charset::Unicode,
-            Encoding::Bytes => Charset::Ascii,
+            Encoding::Bytes | Encoding::Undecided => Charset::Ascii,
         }
     }
 
@@ -135,7 +151,7 @@ impl Encoding {
     pub fn charset_of_questions(self) -> Charset {
         match self {
             Encoding::Utf8 => Charset::Unicode,
-            Encoding::Unknown | Encoding::Bytes => Charset::Ascii,
+            Encoding::Unknown | Encoding::Bytes | Encoding::Undecided => Charset::Ascii,
         }
     }
 }
@@ -322,13 +338,26 @@ mod tests {
             let found = Encoding::of(variable);
             assert_eq!(found, encoding, "{variables:?}");
             // The locale of a shell counts if screen reads it as its name says.
-            let has = |charmap: &str| found.for_screen(|| Some(charmap.to_owned()));
-            assert_eq!(has("UTF-8"), encoding, "{variables:?}");
-            assert_eq!(found.for_screen(|| None), encoding, "{variables:?}");
-            let is_utf8 = encoding == Encoding::Utf8;
-            let missing = if is_utf8 { Encoding::Bytes } else { encoding };
-            assert_eq!(has("ANSI_X3.4-1968"), missing, "{variables:?}");
+            let unless = |differing| match encoding {
+                Encoding::Utf8 => differing,
+                _ => encoding,
+            };
+            for (charmap, expected) in [
+                (Charmap::Named("UTF-8".into()), encoding),
+                (Charmap::Unknown, encoding),
+                (
+                    Charmap::Named("ANSI_X3.4-1968".into()),
+                    unless(Encoding::Bytes),
+                ),
+                (Charmap::Unanswered, unless(Encoding::Undecided)),
+            ] {
+                let in_screen = found.for_screen(|| charmap.clone());
+                assert_eq!(in_screen, expected, "{variables:?} {charmap:?}");
+            }
         }
+        let undecided = Encoding::Undecided;
+        let charsets = (undecided.charset(), undecided.charset_of_questions());
+        assert_eq!(charsets, (Charset::Ascii, Charset::Ascii));
         let unset = Encoding::Unknown;
         let charsets = (unset.charset(), unset.charset_of_questions());
         assert_eq!(charsets, (Charset::Unicode, Charset::Ascii));

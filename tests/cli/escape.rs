@@ -129,10 +129,10 @@ fn text_in_ascii_brings_no_note_about_the_locale() {
 }
 
 #[test]
-fn locale_is_run_only_to_show_letters_on_a_terminal_and_not_for_long() {
+fn the_system_is_asked_about_the_locale_only_where_letters_are_shown() {
     let server = Server::openai(LETTERS);
     let sandbox = in_locale("STY=1.a LANG=C.UTF-8").server_env(&server);
-    sandbox.write_home("locale", "#!/bin/sh\n: >\"$HOME/asked\"\nexec sleep 1000\n");
+    sandbox.write_home("locale", "#!/bin/sh\n: >\"$HOME/asked\"\n");
     for args in [
         &["--version"][..],
         &["-h"],
@@ -145,10 +145,36 @@ fn locale_is_run_only_to_show_letters_on_a_terminal_and_not_for_long() {
     }
     sandbox.q(&["hi"]).run().exit(0);
     assert!(!sandbox.home().join("asked").exists());
-    // What the variables say counts if the system says nothing.
-    let terminal = Terminal::new(WIDE);
-    sandbox.q(&["hi"]).on(&terminal).run().exit(0);
-    assert_eq!(terminal.text(), format!("{LETTERS}\n"));
+    sandbox.q(&["hi"]).on(&Terminal::new(WIDE)).run().exit(0);
+    assert!(sandbox.home().join("asked").exists());
+}
+
+#[test]
+fn a_busy_system_may_take_its_time_to_say_what_screen_shows_and_letters_are_encoded_until_it_has() {
+    const UNDECIDED: &str = "q: the system does not say whether screen shows UTF-8, so letters are shown as \\u{...}; to see why, \
+        run: locale charmap\n";
+    let in_letters = format!("{LETTERS}\n");
+    let in_bytes = format!("{ENCODED}\n{NOTE} before screen is started\n");
+    let undecided = format!("{ENCODED}\n{UNDECIDED}");
+    for (locale, expected) in [
+        ("sleep 1; echo UTF-8", &in_letters),
+        ("sleep 1; echo ANSI_X3.4-1968", &in_bytes),
+        ("echo ANSI_X3.4-1968; sleep 1", &in_bytes),
+        // What the variables say counts if the system knows nothing.
+        ("exit 1", &in_letters),
+        ("exit 0", &in_letters),
+        ("kill -KILL $$", &undecided),
+        ("exec sleep 1000", &undecided),
+    ] {
+        let _case = case(locale);
+        let server = Server::openai(LETTERS);
+        let sandbox = in_locale("STY=1.a LANG=C.UTF-8").server_env(&server);
+        sandbox.write_home("locale", format!("#!/bin/sh\n{locale}\n"));
+        let terminal = Terminal::new(WIDE);
+        sandbox.q(&["hi"]).on(&terminal).run().exit(0);
+        // Notes are wrapped.
+        assert_eq!(terminal.text().replace("\n   ", ""), *expected);
+    }
 }
 
 #[test]
