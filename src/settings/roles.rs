@@ -1,6 +1,7 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file next to it.
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, RoleSection, is_role};
@@ -138,7 +139,7 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
         for entry in entries.flatten() {
             if let Some(name) = entry.path().file_stem().and_then(OsStr::to_str)
                 && is_role(name)
-                && prompt_file(name, file).is_some()
+                && prompt_file(name, file).is_some_and(|path| path.is_file())
             {
                 names.push(name.to_owned());
             }
@@ -149,14 +150,23 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the file that is the system prompt of a role, if there is one.
+/// Returns the file that is the system prompt of a role, if there is one. It may be one that cannot be read: then reading it says
+/// why, as for every other file.
 fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     let directory = file.parent()?.join("roles");
     let paths = [
         directory.join(format!("{name}.md")),
         directory.join(name).join("system.md"),
     ];
-    paths.into_iter().find(|path| path.is_file())
+    let usable = paths.iter().find(|path| path.is_file());
+    usable.or(paths.iter().find(|path| is_there(path))).cloned()
+}
+
+/// Whether something is at a path, or nobody can tell because of a directory above it.
+fn is_there(path: &Path) -> bool {
+    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    path.symlink_metadata()
+        .map_or_else(|error| !absent.contains(&error.kind()), |_| true)
 }
 
 fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
