@@ -417,7 +417,9 @@ fn similar_file(missing: &str) -> Option<String> {
     };
     let entries = fs::read_dir(directory).ok()?.take(MAX_COMPARED).flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let similar = misspelt(typed, names)?;
+    // A link that leads to no file has the name itself.
+    let others = names.filter(|name| name != typed);
+    let similar = misspelt(typed, others)?;
     Some(parent.join(similar).to_str()?.to_owned())
 }
 
