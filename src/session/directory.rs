@@ -81,17 +81,18 @@ impl StateDirectory {
         let Some(stem) = stem_of(path) else {
             return FileKind::External;
         };
+        if name::is_plain(&stem) && (stem == CURRENT || stem.starts_with(SLOT)) {
+            return FileKind::Link;
+        }
         let base = name::base(&stem);
         let is_generated = base.starts_with(ID_PREFIX);
-        // What is named a little otherwise, such as an editor's backup, is not q's.
-        if !name::is_plain(base) || is_generated && !name::is_id(base) {
+        // What is named a little otherwise, such as an editor's backup, is not q's: no `-s` takes it.
+        if !name::is_allowed(base) || is_generated && !name::is_id(base) {
             FileKind::External
         } else if base != stem {
             FileKind::Backup
         } else if is_generated {
             FileKind::AutoNamed
-        } else if base == CURRENT || base.starts_with(SLOT) {
-            FileKind::Link
         } else {
             FileKind::Named
         }

@@ -145,6 +145,12 @@ pub(super) fn is_plain(name: &str) -> bool {
     !name.starts_with(['.', '-']) && name.bytes().all(is_allowed)
 }
 
+/// Whether `-s` takes a name, which may be an id.
+pub(super) fn is_allowed(name: &str) -> bool {
+    let is_length_allowed = (1..=MAX_LENGTH).contains(&name.len());
+    is_length_allowed && is_plain(name) && !name.starts_with(CURRENT)
+}
+
 /// Whether a name is an id, which is a time.
 pub(super) fn is_id(name: &str) -> bool {
     let digits = name.strip_prefix(ID_PREFIX);
@@ -156,8 +162,7 @@ fn is_number(text: &str, least: usize) -> bool {
 }
 
 fn check(name: &str) -> Result<(), String> {
-    let is_length_allowed = (1..=MAX_LENGTH).contains(&name.len());
-    if is_length_allowed && is_plain(name) && !name.starts_with(CURRENT) {
+    if is_allowed(name) {
         return Ok(());
     }
     Err(format!(
