@@ -24,6 +24,8 @@ pub struct Dialogue {
     pub room_for_arguments: usize,
     /// Why searches of the provider failed.
     pub failed_searches: Vec<String>,
+    /// The tool that the answer calls in its text, so that no call ran.
+    pub called_in_text: Option<String>,
     /// The model that gave the answer, if it is a cached one; so nobody is asked.
     pub cached_from: Option<String>,
 }
@@ -58,6 +60,7 @@ impl Dialogue {
             paused: Paused::default(),
             room_for_arguments: MAX_ARGUMENTS,
             failed_searches: Vec::new(),
+            called_in_text: None,
             cached_from: None,
         }
     }

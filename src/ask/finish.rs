@@ -18,6 +18,14 @@ use crate::session::save::SaveOutcome;
 use crate::shape::ItemFault;
 use crate::text::one_line::on_one_line;
 
+/// Advice where a server has passed on a call as text.
+const PARSE_CALLS: &str = "start a server of your own with its parser for tool calls: llama-server --jinja, \
+    vllm serve --enable-auto-tool-choice --tool-call-parser NAME\n\
+    choose another model with -m, or ask without tools: -t none";
+
+/// Advice where a model calls a tool, as text, when it has to answer.
+const MORE_ROUNDS: &str = "allow more rounds of calls with rounds (Q_ROUNDS)";
+
 /// The part of a complete answer that was asked for.
 struct Excerpt {
     /// The text that is printed.
@@ -111,7 +119,7 @@ impl Run<'_> {
         let saved = self.record.save(false, reply.end.incomplete_reason());
         match (self.printer.printing, printed) {
             (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(reply, dialogue, &saved),
-            (Printing::Live | Printing::Whole, Ok(())) => check_complete(reply),
+            (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(reply, dialogue),
             (Printing::Live | Printing::Whole, failed) => unless_reader_gone(failed),
         }
     }
@@ -125,7 +133,7 @@ impl Run<'_> {
         saved: &SaveOutcome,
     ) -> Result<(), Error> {
         let is_terminal = self.printer.screen.is_terminal;
-        let complete = check_complete(reply);
+        let complete = self.check_complete(reply, dialogue);
         if let Err(mut error) = complete.clone()
             && self.output.withholds_incomplete(is_terminal)
         {
@@ -150,6 +158,23 @@ impl Run<'_> {
             error.redact(&Secrets::from_iter(self.target.key()));
             error
         })
+    }
+
+    /// Returns an error for an answer that is or may be incomplete.
+    fn check_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
+        let Some(tool) = &dialogue.called_in_text else {
+            return check_end(reply);
+        };
+        let steps = self.record.lock().answer.steps.len();
+        let advice = if dialogue.must_answer(steps, self.settings.values.rounds) {
+            MORE_ROUNDS
+        } else {
+            PARSE_CALLS
+        };
+        let message = format!(
+            "the answer is incomplete: it is a call of {tool} that came as text, so the tool did not run"
+        );
+        Err(Error::new(ErrorKind::Incomplete, message).advise(advice))
     }
 
     /// Returns the text that is printed of an answer that has been saved.
@@ -242,8 +267,8 @@ fn misshapen(fault: &ItemFault, saved: &SaveOutcome) -> Error {
     advise_last(Error::new(ErrorKind::Misshapen, fault.to_string()), saved)
 }
 
-/// Returns an error for an answer that is or may be incomplete.
-fn check_complete(reply: &Reply) -> Result<(), Error> {
+/// Returns an error for an answer that is or may be incomplete by what the provider says of its end.
+fn check_end(reply: &Reply) -> Result<(), Error> {
     let end = &reply.end;
     if end.is_normal() {
         return Ok(());

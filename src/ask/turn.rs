@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
 use crate::provider::reply::Reply;
+use crate::provider::text_calls;
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
 use crate::tools::{MAX_CALLS, Toolbox};
@@ -183,8 +184,11 @@ impl Run<'_> {
         client: &ApiClient,
         file: Option<&CacheEntry>,
     ) -> Result<(), Error> {
-        let ReceivedReply { reply, end, timing } = received;
-        let mut end = end;
+        let ReceivedReply {
+            mut reply,
+            mut end,
+            timing,
+        } = received;
         // The last reply may have no text where all of it came before a pause.
         let state = self.record.lock();
         let is_blank = state.answer.is_blank();
@@ -195,6 +199,12 @@ impl Run<'_> {
                 client.no_answer(&reply, has_reasoned),
             ));
         }
+        if end.is_ok() && reply.end.is_normal() {
+            dialogue.called_in_text = self.tool_called_in_text(dialogue);
+            if dialogue.called_in_text.is_some() {
+                reply.end.end_with_calls_that_cannot_run();
+            }
+        }
         let is_answered = end.is_ok();
         let result = self.conclude(end, &reply, dialogue);
         self.report_reply(&reply, timing.as_ref());
@@ -204,6 +214,17 @@ impl Run<'_> {
             self.store_answer(file, &reply, dialogue, &result);
         }
         result
+    }
+
+    /// Returns the tool that the answer calls, if it is nothing but calls that the server has passed on as text. They never run,
+    /// because an answer may also quote a call. Where a shape is asked for, that decides what an answer is.
+    fn tool_called_in_text(&self, dialogue: &Dialogue) -> Option<String> {
+        if self.output.shape().is_some() {
+            return None;
+        }
+        let tools = dialogue.tools().iter().map(|tool| tool.name.as_str());
+        let answer = &self.record.lock().answer;
+        text_calls::only_calls(&answer.text, tools).map(str::to_owned)
     }
 
     /// Reports which server q asks, and what it sends.

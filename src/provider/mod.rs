@@ -18,6 +18,7 @@ pub mod request;
 mod responses;
 mod schema;
 pub mod table;
+pub mod text_calls;
 pub mod tool_schema;
 
 pub use dialect::Dialect;

@@ -195,7 +195,7 @@ impl Reply {
         if !self.turn.calls().is_empty() {
             self.end.end_with_calls();
         } else if self.turn.has_called {
-            self.end.end_with_unoffered_calls();
+            self.end.end_with_calls_that_cannot_run();
         }
     }
 

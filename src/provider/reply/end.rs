@@ -4,8 +4,8 @@ use crate::provider::finish::{Finish, FinishKind};
 use crate::secret::{self, Secrets};
 use crate::text::one_line::{beginning, on_one_line};
 
-/// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
-const UNOFFERED: &str = "tool_calls";
+/// The finish reason of a reply with calls that q cannot run, if the provider said `stop`.
+const CALLS_THAT_CANNOT_RUN: &str = "tool_calls";
 
 /// The most characters of a word of the server's.
 pub const MAX_WORD: usize = 200;
@@ -81,10 +81,10 @@ impl ReplyEnd {
         }
     }
 
-    /// Records that the model has called tools, and none that q can run.
-    pub fn end_with_unoffered_calls(&mut self) {
+    /// Records that the model has called tools, and none that q can run: they were not offered, or the calls came as text.
+    pub fn end_with_calls_that_cannot_run(&mut self) {
         if self.is_normal() {
-            self.finish = Some(Finish::new(FinishKind::Other, UNOFFERED));
+            self.finish = Some(Finish::new(FinishKind::Other, CALLS_THAT_CANNOT_RUN));
         }
     }
 

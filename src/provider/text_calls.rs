@@ -1,0 +1,234 @@
+//! Recognizes calls of tools that a model has written and its server has passed on as text (pure).
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The marks around calls, as models write them. A server that is not told how its model calls leaves them in the text. Where the
+/// closing mark is missing or there is none, the calls go on to the end.
+const MARKS: &[(&str, &str)] = &[
+    // Hermes, Qwen, GLM; and with a function within, Qwen Coder.
+    ("<tool_call>", "</tool_call>"),
+    ("<tool_calls>", "</tool_calls>"),
+    ("<function_call>", "</function_call>"),
+    ("<function_calls>", "</function_calls>"),
+    // Llama, Qwen Coder.
+    ("<function=", "</function>"),
+    ("<|python_tag|>", "<|eom_id|>"),
+    ("<|python_start|>", "<|python_end|>"),
+    // Mistral.
+    ("[TOOL_CALLS]", "</s>"),
+    // Granite, and Phi.
+    ("<|tool_call|>", "<|/tool_call|>"),
+    // Gemma.
+    ("<|tool_call>", "<tool_call|>"),
+    ("<start_function_call>", "<end_function_call>"),
+    ("```tool_code\n", "\n```"),
+    // Nemotron, MiniMax, Seed, Cohere, and InternLM.
+    ("<TOOLCALL>", "</TOOLCALL>"),
+    ("<minimax:tool_call>", "</minimax:tool_call>"),
+    ("<seed:tool_call>", "</seed:tool_call>"),
+    ("<|START_ACTION|>", "<|END_ACTION|>"),
+    ("<|action_start|>", "<|action_end|>"),
+    // Kimi.
+    ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    ("<|tool_call_begin|>", "<|tool_call_end|>"),
+    // DeepSeek.
+    ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
+    ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+    // gpt-oss.
+    ("<|channel|>commentary to=", "<|call|>"),
+    ("<|start|>assistant<|channel|>commentary to=", "<|call|>"),
+];
+
+/// The marks of the end of a turn that may follow.
+const ENDS: &[&str] = &[
+    "</s>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<｜end▁of▁sentence｜>",
+];
+
+/// A call in JSON, as Llama and xLAM write it without marks.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonCall<'a> {
+    #[serde(default, rename = "type")]
+    _kind: Option<&'a RawValue>,
+    #[serde(default, rename = "id")]
+    _id: Option<&'a RawValue>,
+    name: String,
+    #[serde(borrow, alias = "parameters")]
+    arguments: &'a RawValue,
+}
+
+/// Returns the first of these tools that the text calls, if the text is nothing but calls of them.
+pub fn only_calls<'t>(
+    text: &str,
+    mut tools: impl Iterator<Item = &'t str> + Clone,
+) -> Option<&'t str> {
+    let mut rest = text.trim();
+    if !rest.starts_with(['<', '[', '{', '`']) {
+        return None;
+    }
+    if let Some(name) = name_of_bare_call(rest) {
+        return tools.find(|tool| *tool == name);
+    }
+    let mut called = None;
+    while !rest.is_empty() {
+        if let Some(after) = after_end(rest) {
+            rest = after.trim_start();
+            continue;
+        }
+        let (calls, after) = split_calls(rest)?;
+        let tool = tools.clone().find(|tool| has_name(calls, tool))?;
+        called.get_or_insert(tool);
+        rest = after.trim_start();
+    }
+    called
+}
+
+/// Returns what is after a mark that ends calls or the turn, if the text begins with one.
+fn after_end(text: &str) -> Option<&str> {
+    let closing = MARKS.iter().map(|(_, close)| *close);
+    let mut ends = closing.chain(ENDS.iter().copied());
+    ends.find_map(|end| text.strip_prefix(end))
+}
+
+/// Returns the calls between the marks at the beginning of the text, and what is after them.
+fn split_calls(text: &str) -> Option<(&str, &str)> {
+    let (calls, close) = MARKS
+        .iter()
+        .find_map(|(open, close)| Some((text.strip_prefix(open)?, close)))?;
+    if let Some(found) = calls.split_once(close) {
+        return Some(found);
+    }
+    // What ends otherwise is likely to be prose.
+    calls.ends_with(['}', ']', ')', '>']).then_some((calls, ""))
+}
+
+/// Whether the text has this name of a tool, and not as a part of a longer one.
+fn has_name(text: &str, name: &str) -> bool {
+    let is_of_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    let mut places = text.match_indices(name);
+    places.any(|(at, _)| {
+        let before = &text[..at];
+        let after = &text[at + name.len()..];
+        !before.ends_with(is_of_name) && !after.starts_with(is_of_name)
+    })
+}
+
+/// Returns the name of the first call, if the text is a call without marks: JSON, a list of it, or as Llama writes it in the
+/// notation of Python.
+fn name_of_bare_call(text: &str) -> Option<String> {
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    if let Some(calls) = inner.map(str::trim)
+        && calls.ends_with(')')
+        && let Some((name, _)) = calls.split_once('(')
+    {
+        return Some(name.to_owned());
+    }
+    let calls: Vec<JsonCall> = match inner {
+        Some(_) => serde_json::from_str(text).ok()?,
+        None => serde_json::Deserializer::from_str(text)
+            .into_iter()
+            .collect::<serde_json::Result<_>>()
+            .ok()?,
+    };
+    let has_arguments = |call: &JsonCall| call.arguments.get().starts_with('{');
+    let first = calls.iter().all(has_arguments).then(|| calls.first())??;
+    Some(first.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tool that the text calls, of two that are offered.
+    fn called(text: &str) -> Option<&'static str> {
+        only_calls(text, ["db__get", "db__get_all"].into_iter())
+    }
+
+    #[test]
+    fn calls_are_recognized_in_the_notation_of_every_common_model() {
+        for text in [
+            r#"<tool_call>{"name": "db__get", "arguments": {"n": 1}}</tool_call>"#,
+            "\n<tool_call>\n{\"name\": \"db__get\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n{\"name\": \"db__get_all\"}\n</tool_call>\n",
+            r#"<tool_call>{"name": "db__get", "arguments": {}}"#,
+            r#"<tool_call>{"name": "db__get", "arguments": {}}</tool_call><|im_end|>"#,
+            "<tool_call>\n<function=db__get>\n<parameter=n>\n1\n</parameter>\n</function>\n</tool_call>",
+            "<function=db__get>\n<parameter=n>\n1\n</parameter>\n</function>\n</tool_call>",
+            "<tool_call>db__get\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+            "<tool_calls>\n[{\"name\": \"db__get\", \"arguments\": {}}]\n</tool_calls>",
+            r#"<function=db__get>{"n": 1}</function>"#,
+            r#"<|python_tag|>{"name": "db__get", "parameters": {}}"#,
+            r#"<|python_tag|>db__get.call(n=1)<|eom_id|>"#,
+            "<|python_start|>[db__get(n=1)]<|python_end|>",
+            r#"[TOOL_CALLS][{"name": "db__get", "arguments": {}}]"#,
+            r#"[TOOL_CALLS] [{"name": "db__get", "arguments": {}}]</s>"#,
+            r#"[TOOL_CALLS]db__get[ARGS]{"n": 1}"#,
+            r#"[TOOL_CALLS]db__get{"n": 1}[TOOL_CALLS]db__get{"n": 2}"#,
+            r#"[TOOL_CALLS]db__get[CALL_ID]a1b2c3d4e[ARGS]{}"#,
+            r#"<|tool_call|>[{"name": "db__get", "arguments": {}}]"#,
+            r#"<|tool_call|>[{"name": "db__get", "arguments": {}}]<|/tool_call|>"#,
+            "<|tool_call>call:db__get{n:1}<tool_call|>",
+            "<start_function_call>call:db__get{n:<escape>1<escape>}<end_function_call>",
+            "```tool_code\ndb__get(n=1)\n```",
+            r#"<TOOLCALL>[{"name": "db__get", "arguments": {}}]</TOOLCALL>"#,
+            "<minimax:tool_call>\n<invoke name=\"db__get\">\n<parameter name=\"n\">1</parameter>\n</invoke>\n</minimax:tool_call>",
+            "<seed:tool_call><function=db__get><parameter=n>1</parameter></function></seed:tool_call>",
+            r#"<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "db__get", "parameters": {}}]<|END_ACTION|>"#,
+            "<|action_start|><|plugin|>{\"name\": \"db__get\", \"parameters\": {}}<|action_end|>",
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.db__get:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>db__get\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"db__get\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+            "<|start|>assistant<|channel|>commentary to=functions.db__get <|constrain|>json<|message|>{}<|call|>",
+            "<|channel|>commentary to=functions.db__get <|constrain|>json<|message|>{\"n\": 1}",
+            r#"{"name": "db__get", "parameters": {"n": "1"}}"#,
+            r#"{"type": "function", "name": "db__get", "parameters": {}}"#,
+            r#"[{"name": "db__get", "arguments": {}}, {"name": "db__get_all", "arguments": {}}]"#,
+            "{\"name\": \"db__get\", \"arguments\": {}}\n{\"name\": \"db__get\", \"arguments\": {}}",
+            "[db__get(n=1), db__get_all()]",
+        ] {
+            assert_eq!(called(text), Some("db__get"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_no_call_if_it_says_more_or_names_another_tool() {
+        for text in [
+            "",
+            "db__get",
+            "I look.\n<tool_call>{\"name\": \"db__get\", \"arguments\": {}}</tool_call>",
+            "<tool_call>{\"name\": \"db__get\", \"arguments\": {}}</tool_call> calls the tool.",
+            "<tool_call>{\"name\": \"db__get\", \"arguments\": {}} calls the tool.",
+            "<tool_call>{\"name\": \"db__get\"}</tool_call> or <tool_call>{\"name\": \"db__get\"}</tool_call>",
+            "[TOOL_CALLS] is Mistral's mark of a call of db__get.",
+            "`<tool_call>{\"name\": \"db__get\"}</tool_call>`",
+            "```json\n{\"name\": \"db__get\", \"arguments\": {}}\n```",
+            r#"<tool_call>{"name": "get", "arguments": {}}</tool_call>"#,
+            r#"<tool_call>{"name": "db__get_one", "arguments": {}}</tool_call>"#,
+            r#"{"name": "db__get"}"#,
+            r#"{"name": "db__get", "arguments": "none"}"#,
+            r#"{"name": "db__get", "arguments": {}, "note": "x"}"#,
+            r#"{"name": "Bob", "parameters": {}}"#,
+            r#"["db__get"]"#,
+            "[]",
+            "[Bob (a friend)]",
+            "<tool_call></tool_call>",
+            "</tool_call>",
+            "<|im_end|>",
+        ] {
+            assert_eq!(called(text), None, "{text}");
+        }
+        assert_eq!(
+            only_calls("<tool_call>db__get</tool_call>", [].into_iter()),
+            None
+        );
+    }
+}
