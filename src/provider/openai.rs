@@ -259,6 +259,8 @@ struct ChunkChoice<'a> {
     delta: Object<Delta<'a>>,
     /// In a complete answer; Perplexity sends both.
     message: Json<'a>,
+    /// In the older API for completions, which some gateways answer in.
+    text: Text<'a>,
     finish_reason: Text<'a>,
     error: Json<'a>,
 }
@@ -358,6 +360,9 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
     if !is_repeated {
         add_reasoning(&part, reply)?;
         reply.add_text(&part.content.text);
+        if part.content.text.is_empty() && !reply.has_deltas {
+            reply.add_text(&choice.text);
+        }
         if !part.refusal.is_null() {
             reply.refuse(&part.refusal.content()?.text);
         }
