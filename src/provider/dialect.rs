@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::api_of::api_of;
 use super::failure::{self, ReplyError, ReplyResult};
 use super::reply::Reply;
 use super::request::{Field, OptionalField, Prompt, Quirks, Request};
@@ -13,6 +14,9 @@ use crate::text::{not_a_number, surrogates};
 
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
+
+/// How many parts of a reply are looked at for the API in whose form they are.
+const MAX_LOOKS: usize = 10;
 
 /// An API of one or more providers. Each dialect is a value in a file of its own.
 #[derive(Debug, Clone, Copy)]
@@ -128,8 +132,19 @@ impl Dialect {
         // Some servers begin with a byte order mark.
         let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut reply.half);
         read_with_null(self.whole, &body, reply)?;
+        self.note_api(&body, reply);
         reply.close();
         Ok(())
+    }
+
+    /// Notes in which API's form this part of a reply is, as long as nothing of the answer has arrived.
+    fn note_api(&self, json: &str, reply: &mut Reply) {
+        if reply.answer.has_text() || reply.looks_at_api >= MAX_LOOKS {
+            return;
+        }
+        reply.looks_at_api += 1;
+        let found = api_of(json).filter(|name| *name != self.name);
+        reply.other_api = reply.other_api.or(found);
     }
 
     /// Adds the data of one event of a stream to the reply.
@@ -138,6 +153,7 @@ impl Dialect {
         if data.starts_with('{') {
             let data = surrogates::joined(data, &mut reply.half);
             read_with_null(self.event, &data, reply)?;
+            self.note_api(&data, reply);
             if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }

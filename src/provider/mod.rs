@@ -1,6 +1,7 @@
 //! The table of built-in providers, and the dialects that they speak, without any connection (pure).
 
 mod anthropic;
+mod api_of;
 mod attachment;
 mod calls;
 mod counts;

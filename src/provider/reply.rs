@@ -11,6 +11,7 @@ pub use self::answer::AnswerTail;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
 use self::turn::ModelTurn;
+use super::failure::ReplyError;
 use super::kept::ITEM;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
@@ -63,6 +64,10 @@ pub struct Reply {
     pub(super) has_deltas: bool,
     /// The indexes of all messages that have had increments.
     pub(super) indexes_of_deltas: HashSet<u64>,
+    /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
+    pub(super) other_api: Option<&'static str>,
+    /// How many parts of the reply have been looked at for it.
+    pub(super) looks_at_api: usize,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
 }
@@ -229,6 +234,15 @@ impl Reply {
             sources,
             thoughts: self.answer.take_thoughts(),
             sign,
+        }
+    }
+
+    /// Checks that the reply is in the form of the API that was asked for, if nothing could be read of it.
+    pub fn check_api(&self) -> Result<(), ReplyError> {
+        let is_empty = self.answer.is_blank() && self.turn.calls().is_empty();
+        match self.other_api {
+            Some(api) if is_empty => Err(ReplyError::OtherApi(api)),
+            _ => Ok(()),
         }
     }
 

@@ -107,6 +107,14 @@ pub fn check_base_url(provider: &str) -> String {
     format!("check the base URL: {variable} or base_url in config.toml sets it")
 }
 
+/// Returns advice for a response in the form of this API, which is not the one that was asked for.
+pub fn set_api(provider: &str, api: &str) -> String {
+    let check = check_base_url(provider);
+    format!(
+        "set api = \"{api}\" in [providers.{provider}] of config.toml to ask in that form\n{check}"
+    )
+}
+
 /// Returns advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
 fn try_again_in(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;

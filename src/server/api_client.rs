@@ -191,6 +191,14 @@ impl ApiClient<'_> {
         match error {
             ReplyError::Server(error) => self.rejected(error, None, request),
             ReplyError::TooLong => self.too_long(),
+            ReplyError::OtherApi(other) => {
+                let asked = self.api.name;
+                let message = format!(
+                    "the response is in the form of the {other} API, but the {asked} API was asked for"
+                );
+                self.failed(message)
+                    .advise(Some(advice::set_api(self.provider, other)))
+            }
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
             }

@@ -66,6 +66,7 @@ impl<'a> ReplyReader<'a> {
         match mem::replace(&mut self.stage, ReadingStage::Ended(Ok(()))) {
             ReadingStage::Beginning => self.begin(reply).map(Some),
             ReadingStage::Streaming if reply.end.is_over() => {
+                reply.check_api()?;
                 let is_continued = !reply.turn.calls().is_empty() || reply.is_paused();
                 if is_continued {
                     self.body.read_rest();
@@ -101,10 +102,13 @@ impl<'a> ReplyReader<'a> {
     fn read_whole(&mut self, reply: &mut Reply) -> Result<Piece, ReadError> {
         let bytes = sse::without_mark(self.body.bytes()).to_vec();
         let text = read_text(bytes, &mut self.body.response, MAX_EVENT)?;
-        let read = self.events.api.read_whole(&text, reply);
+        let mut read = self.events.api.read_whole(&text, reply);
         let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
         if is_empty || read.is_err() {
             failure::check(&text)?;
+        }
+        if read.is_ok() {
+            read = reply.check_api();
         }
         let piece = reply.take_piece(read.is_ok());
         self.stage = ReadingStage::Ended(read.map_err(ReadError::from));
@@ -166,6 +170,7 @@ impl<'a> ReplyReader<'a> {
             last_event?;
         }
         self.events.check_stray()?;
+        reply.check_api()?;
         match StreamEnd::of(reply, connection.is_ok()) {
             StreamEnd::Terminated => Ok(None),
             StreamEnd::Finished => {

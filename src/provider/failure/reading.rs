@@ -69,6 +69,8 @@ pub enum ReplyError {
     Malformed(String),
     /// It is an error.
     Server(ServerError),
+    /// It is in the form of the API with this name, and another one was asked for.
+    OtherApi(&'static str),
     /// With it the reply, which calls tools, is longer than q keeps.
     TooLong,
 }
