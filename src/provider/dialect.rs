@@ -1,9 +1,11 @@
 //! The type of a dialect: how requests are made and replies are read (pure).
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::api_of::api_of;
 use super::failure::{self, ReplyError, ReplyResult};
+use super::lenient::List;
 use super::reply::Reply;
 use super::request::{Field, OptionalField, Prompt, Quirks, Request};
 use super::tool_schema::ToolSchemas;
@@ -131,9 +133,27 @@ impl Dialect {
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         // Some servers begin with a byte order mark.
         let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut reply.half);
-        read_with_null(self.whole, &body, reply)?;
-        self.note_api(&body, reply);
+        if body.trim_start().starts_with('[') {
+            self.read_list(&body, reply)?;
+        } else {
+            read_with_null(self.whole, &body, reply)?;
+            self.note_api(&body, reply);
+        }
         reply.close();
+        Ok(())
+    }
+
+    /// Adds the events of a stream that came as a list, or an answer that is its only element.
+    fn read_list(&self, body: &str, reply: &mut Reply) -> ReplyResult {
+        let elements: List<&RawValue> = serde_json::from_str(body)?;
+        if let [whole] = elements.0[..] {
+            read_with_null(self.whole, whole.get(), reply)?;
+            self.note_api(whole.get(), reply);
+            return Ok(());
+        }
+        for event in elements.0 {
+            self.read_event(event.get(), reply)?;
+        }
         Ok(())
     }
 
