@@ -348,6 +348,7 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
     let part = match choice.delta.0 {
         Some(delta) if !is_whole || !choice.message.is_object() => {
             reply.has_deltas |= !delta.content.text.is_empty();
+            reply.streamed.push((None, None), &delta.content.text);
             delta
         }
         _ => {
@@ -357,7 +358,11 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
         }
     };
     add_calls(part.tool_calls, reply)?;
-    if !is_repeated {
+    if is_repeated {
+        let text = &part.content.text;
+        let missing = reply.streamed.missing_of_message(None, text);
+        reply.complete_text(&missing);
+    } else {
         add_reasoning(&part, reply)?;
         reply.add_text(&part.content.text);
         if part.content.text.is_empty() && !reply.has_deltas {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod end;
+mod streamed;
 mod turn;
 
 use std::collections::HashSet;
@@ -10,6 +11,8 @@ use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
+use self::streamed::StreamedTexts;
+pub(super) use self::streamed::{Missing, TextPlace};
 use self::turn::ModelTurn;
 use super::failure::ReplyError;
 use super::kept::ITEM;
@@ -62,6 +65,8 @@ pub struct Reply {
     usage: Usage,
     /// Some text has arrived as an increment of the message, so that the whole message would repeat it.
     pub(super) has_deltas: bool,
+    /// The texts that have arrived as increments.
+    pub(super) streamed: StreamedTexts,
     /// The indexes of all messages that have had increments.
     pub(super) indexes_of_deltas: HashSet<u64>,
     /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
@@ -147,6 +152,15 @@ impl Reply {
     pub(super) fn lacks_deltas(&self, index: Option<u64>) -> bool {
         let has_own = index.is_some_and(|index| self.indexes_of_deltas.contains(&index));
         !self.has_deltas && !has_own
+    }
+
+    /// Adds what is missing of a finished text.
+    pub(super) fn complete_text(&mut self, missing: &Missing) {
+        match missing {
+            Missing::Nothing => {}
+            Missing::End(end) => self.add_text(end),
+            Missing::Some => self.end.lacks_text = true,
+        }
     }
 
     /// Adds text of the answer, or of commentary.

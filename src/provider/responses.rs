@@ -9,7 +9,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Index, Json, Object, Text, text_field};
 use super::openai;
-use super::reply::Reply;
+use super::reply::{Missing, Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
@@ -161,6 +161,9 @@ struct Event<'a> {
     kind: Text<'a>,
     delta: Content<'a>,
     output_index: Index,
+    content_index: Index,
+    /// Of a text that is finished.
+    text: Text<'a>,
     error: Json<'a>,
     item: Json<'a>,
     response: Json<'a>,
@@ -224,10 +227,19 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         failure::check(data)?;
     }
     let delta = &*event.delta.text;
+    let place: TextPlace = (event.output_index.0, event.content_index.0);
     match kind {
         "response.output_text.delta" => {
+            reply.streamed.push(place, delta);
             reply.note_delta(event.output_index.0, delta);
             reply.add_text(delta);
+        }
+        "response.output_text.done" => {
+            let missing = reply.streamed.missing_of_text(place, &event.text);
+            reply.complete_text(&missing);
+            if let Missing::End(end) = missing {
+                reply.streamed.push(place, end);
+            }
         }
         "response.refusal.delta" => {
             reply.note_delta(event.output_index.0, delta);
@@ -247,6 +259,8 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             if &*item.kind == MESSAGE {
                 if reply.lacks_deltas(event.output_index.0) {
                     add_message(&item, reply)?;
+                } else {
+                    complete_message(event.output_index.0, &item, reply)?;
                 }
                 reply.has_deltas = false;
                 // What follows is another message; not every server says when one begins.
@@ -298,7 +312,9 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             read_item(*json, &item, reply)?;
         }
     }
-    if !reply.answer.has_begun() {
+    if reply.answer.has_begun() {
+        complete_messages(&output, reply)?;
+    } else {
         let has_commentary = reply.answer.has_text();
         for json in output {
             let item: Item = json.object()?;
@@ -343,6 +359,31 @@ fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
     if let Some(rest) = content.rest {
         reply.refuse(&rest.refusal);
     }
+    Ok(())
+}
+
+/// Adds what is missing of the messages of a complete response, if they have arrived in pieces.
+fn complete_messages(output: &[Json], reply: &mut Reply) -> ReplyResult {
+    let mut messages = Vec::new();
+    for (index, json) in (0..).zip(output) {
+        let item: Item = json.object()?;
+        if &*item.kind == MESSAGE {
+            messages.push((index, item));
+        }
+    }
+    let is_alone = messages.len() == 1;
+    for (index, item) in messages {
+        let index = (!is_alone).then_some(index);
+        complete_message(index, &item, reply)?;
+    }
+    Ok(())
+}
+
+/// Adds what is missing of a message that has arrived in pieces.
+fn complete_message(index: Option<u64>, item: &Item, reply: &mut Reply) -> ReplyResult {
+    let content = item.content.content()?;
+    let missing = reply.streamed.missing_of_message(index, &content.text);
+    reply.complete_text(&missing);
     Ok(())
 }
 

@@ -7,6 +7,9 @@ use crate::text::one_line::{beginning, on_one_line};
 /// The finish reason of a reply with calls that q cannot run, if the provider said `stop`.
 const CALLS_THAT_CANNOT_RUN: &str = "tool_calls";
 
+/// Why an answer may be incomplete whose finished text has more than what was streamed of it.
+const LACKS_TEXT: &str = "its finished text has more than what was streamed";
+
 /// The most characters of a word of the server's.
 pub const MAX_WORD: usize = 200;
 
@@ -16,6 +19,8 @@ pub struct ReplyEnd {
     finish: Option<Finish>,
     /// Why it ended so: what the model says instead of an answer, or the provider's words; empty if neither has said it.
     pub reason: String,
+    /// Whether the finished text has a part that did not arrive in its place.
+    pub lacks_text: bool,
     /// Whether more has arrived after a finish reason, or will come.
     more_after_finish: bool,
     /// Whether the last event has arrived.
@@ -70,6 +75,13 @@ impl ReplyEnd {
     /// Records that the last event has arrived.
     pub fn close(&mut self) {
         self.is_over = true;
+        if self.lacks_text
+            && let Some(finish) = &mut self.finish
+            && finish.kind == FinishKind::Complete
+        {
+            finish.kind = FinishKind::Other;
+            LACKS_TEXT.clone_into(&mut self.reason);
+        }
     }
 
     /// Records that the model has called tools that q can run. Whatever the provider says, they have ended the reply.

@@ -1,0 +1,210 @@
+//! The texts of a reply as they were streamed, which the server may send once more when they are finished (pure).
+
+use std::collections::BTreeMap;
+
+use crate::provider::kept::MAX_KEPT;
+use crate::provider::reasoning;
+
+/// The most texts that are told apart.
+const MAX_TEXTS: usize = 1_000;
+
+/// The place of a text: the index of its message, and its index in that. Not every server says them.
+pub type TextPlace = (Option<u64>, Option<u64>);
+
+/// The texts that have been streamed.
+#[derive(Debug, Default)]
+pub struct StreamedTexts {
+    texts: BTreeMap<TextPlace, StreamedText>,
+    /// The text that has grown last.
+    last: Option<TextPlace>,
+    /// The bytes of all of them.
+    size: usize,
+}
+
+/// A text as it was streamed.
+#[derive(Debug, Default)]
+struct StreamedText {
+    text: String,
+    /// Whether it has been compared with the finished text.
+    is_over: bool,
+}
+
+/// The part of a finished text that was not streamed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Missing<'t> {
+    Nothing,
+    /// Its end, which can follow what was streamed.
+    End(&'t str),
+    /// Some of it, which cannot follow.
+    Some,
+}
+
+impl StreamedTexts {
+    /// Adds an increment of the text at this place.
+    pub fn push(&mut self, place: TextPlace, increment: &str) {
+        let has_room = self.texts.len() < MAX_TEXTS || self.texts.contains_key(&place);
+        self.size = self.size.saturating_add(increment.len());
+        if increment.is_empty() || !has_room || self.size > MAX_KEPT {
+            return;
+        }
+        let streamed = self.texts.entry(place).or_default();
+        // Some servers give each message the same index.
+        if std::mem::take(&mut streamed.is_over) {
+            streamed.text.clear();
+        }
+        streamed.text.push_str(increment);
+        self.last = Some(place);
+    }
+
+    /// Compares the finished text at a place with what was streamed of it.
+    pub fn missing_of_text<'t>(&self, place: TextPlace, finished: &'t str) -> Missing<'t> {
+        match self.texts.get(&place) {
+            Some(streamed) if !streamed.is_over => {
+                self.missing(&streamed.text, finished, self.last == Some(place))
+            }
+            _ => Missing::Nothing,
+        }
+    }
+
+    /// Compares the finished text of a message with what was streamed of it. After that, nothing more of it should come.
+    pub fn missing_of_message<'t>(&mut self, index: Option<u64>, finished: &'t str) -> Missing<'t> {
+        let mut places = Vec::new();
+        for (place, streamed) in &self.texts {
+            if !streamed.is_over && !finished.is_empty() {
+                places.push(*place);
+            }
+        }
+        if places.iter().any(|place| place.0 == index) {
+            places.retain(|place| place.0 == index);
+        } else {
+            // Not every server says in each event which message it means.
+            let first = places.first().map(|place| place.0);
+            let is_one = places.iter().all(|place| Some(place.0) == first);
+            if !is_one || (index.is_some() && first != Some(None)) {
+                return Missing::Nothing;
+            }
+        }
+        let mut text = String::new();
+        for place in &places {
+            if let Some(streamed) = self.texts.get_mut(place) {
+                text.push_str(&streamed.text);
+                streamed.is_over = true;
+            }
+        }
+        let is_last = self.last.is_some() && self.last == places.last().copied();
+        self.missing(&text, finished, is_last)
+    }
+
+    fn missing<'t>(&self, streamed: &str, finished: &'t str, is_last: bool) -> Missing<'t> {
+        if streamed.is_empty() || self.size > MAX_KEPT {
+            return Missing::Nothing;
+        }
+        let Some(end) = finished.strip_prefix(streamed) else {
+            let is_longer = length_of_answer(finished) > length_of_answer(streamed);
+            return if is_longer {
+                Missing::Some
+            } else {
+                Missing::Nothing
+            };
+        };
+        if end.trim().is_empty() {
+            Missing::Nothing
+        } else if is_last {
+            Missing::End(end)
+        } else {
+            Missing::Some
+        }
+    }
+}
+
+/// Returns the number of characters of an answer, without whitespace and the reasoning before it, which some servers send only in
+/// one of the two forms.
+fn length_of_answer(text: &str) -> usize {
+    let mut answer = String::new();
+    let mut filter = reasoning::Filter::default();
+    filter.add(text, &mut answer);
+    filter.end(&mut answer);
+    let is_visible = |char: &char| !char.is_whitespace();
+    answer.chars().filter(is_visible).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn what_was_not_streamed_of_a_finished_text_is_found() {
+        // The increments with the place of each; the index of a message that is finished, and its text; what is missing.
+        let table = r##"
+            0.0 Because ; 0.0 _of | 0 | Because_of | Nothing
+            0.0 Because | 0 | Because_of | End("_of")
+            0.0 Because | - | Because_of | End("_of")
+            -.- Because | 0 | Because_of | End("_of")
+            0.0 Because ; 0.1 _of | 0 | Because_of_light | End("_light")
+            0.0 Because | 1 | Because_of | Nothing
+            0.0 Because ; 1.0 Light | 0 | Because_of | Some
+            0.0 Because ; 1.0 Light | 1 | Lights | End("s")
+            0.0 Because ; 1.0 Light | - | Because_of | Nothing
+            0.0 Becuse | 0 | Because | Some
+            0.0 Because | 0 | because | Nothing
+            0.0 Because | 0 | Be | Nothing
+            0.0 Because | 0 | Because␊ | Nothing
+            0.0 Because | 0 | Beca␊use | Nothing
+            0.0 Because | 0 | <think>hm</think>Because | Nothing
+            0.0 <think>hm</think>Because | 0 | Because_of | Some
+            - | 0 | Because | Nothing
+        "##;
+        for [increments, index, finished, expected] in rows(table) {
+            let mut streamed = StreamedTexts::default();
+            let number = |word: &str| word.parse().ok();
+            for increment in increments.split(" ; ").filter(|words| !words.is_empty()) {
+                let (place, text) = increment.split_once(' ').expect(increment);
+                let (message, part) = place.split_once('.').expect(place);
+                streamed.push((number(message), number(part)), text);
+            }
+            let finished = finished.replace('␊', "\n");
+            let found = streamed.missing_of_message(number(index), &finished);
+            let case = format!("{increments} | {index} | {finished}");
+            assert_eq!(format!("{found:?}"), expected, "{case}");
+            let again = streamed.missing_of_message(number(index), &finished);
+            assert_eq!(again, Missing::Nothing, "{case}, once more");
+        }
+    }
+
+    #[test]
+    fn a_place_is_used_again_by_the_next_message() {
+        let mut streamed = StreamedTexts::default();
+        let place = (Some(0), Some(0));
+        streamed.push(place, "one");
+        assert_eq!(streamed.missing_of_text(place, "one!"), Missing::End("!"));
+        assert_eq!(
+            streamed.missing_of_message(Some(0), "one"),
+            Missing::Nothing
+        );
+        assert_eq!(streamed.missing_of_text(place, "one!"), Missing::Nothing);
+        streamed.push(place, "two");
+        assert_eq!(
+            streamed.missing_of_message(Some(0), "two!"),
+            Missing::End("!")
+        );
+    }
+
+    #[test]
+    fn texts_that_are_compared_are_bounded() {
+        let mut streamed = StreamedTexts::default();
+        let long = "x".repeat(MAX_KEPT / 4);
+        for _ in 0..9 {
+            streamed.push((None, None), &long);
+        }
+        for place in 0..9_999 {
+            streamed.push((Some(place), None), "x");
+        }
+        let kept: usize = streamed.texts.values().map(|text| text.text.len()).sum();
+        assert!(kept <= MAX_KEPT && streamed.texts.len() <= MAX_TEXTS);
+        assert_eq!(
+            streamed.missing_of_text((None, None), "y"),
+            Missing::Nothing
+        );
+    }
+}
