@@ -345,6 +345,7 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
 
 fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let mut is_repeated = false;
+    let mut is_message_of_stream = false;
     let part = match choice.delta.0 {
         Some(delta) if !is_whole || !choice.message.is_object() => {
             reply.has_deltas |= !delta.content.text.is_empty();
@@ -354,6 +355,7 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
         _ => {
             // At the end of a stream, some servers send all of the answer once more.
             is_repeated = reply.has_deltas;
+            is_message_of_stream = !is_whole;
             choice.message.object()?
         }
     };
@@ -364,7 +366,12 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
         reply.complete_text(&missing);
     } else {
         add_reasoning(&part, reply)?;
-        reply.add_text(&part.content.text);
+        if is_message_of_stream {
+            let new = reply.retold.next(&part.content.text);
+            reply.add_text(&new);
+        } else {
+            reply.add_text(&part.content.text);
+        }
         if part.content.text.is_empty() && !reply.has_deltas {
             reply.add_text(&choice.text);
         }

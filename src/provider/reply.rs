@@ -2,6 +2,7 @@
 
 mod answer;
 mod end;
+mod retold;
 mod streamed;
 mod turn;
 
@@ -11,6 +12,7 @@ use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
+use self::retold::RetoldText;
 use self::streamed::StreamedTexts;
 pub(super) use self::streamed::{Missing, TextPlace};
 use self::turn::ModelTurn;
@@ -67,6 +69,8 @@ pub struct Reply {
     pub(super) has_deltas: bool,
     /// The texts that have arrived as increments.
     pub(super) streamed: StreamedTexts,
+    /// The messages that have arrived in a stream without increments.
+    pub(super) retold: RetoldText,
     /// The indexes of all messages that have had increments.
     pub(super) indexes_of_deltas: HashSet<u64>,
     /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
@@ -207,6 +211,8 @@ impl Reply {
 
     /// Ends the reply: nothing more will come.
     pub fn close(&mut self) {
+        let held = self.retold.end();
+        self.add_text(&held);
         self.end.close();
         self.take_commentary_for_answer();
         self.answer.close();

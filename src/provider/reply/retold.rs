@@ -1,0 +1,111 @@
+//! Messages of a stream that have no increments: each may be a piece of the text, or all of the text so far (pure).
+
+/// How many characters must have come again before each message counts as all of the text so far. A piece may begin like the one
+/// before it by chance.
+const MIN_REPEATED: usize = 5;
+
+/// What each of the messages has.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum MessageForm {
+    /// It cannot be told yet.
+    #[default]
+    Unknown,
+    /// A piece of the text.
+    Piece,
+    /// All of the text so far.
+    AllSoFar,
+}
+
+/// The messages of a stream, as far as their texts have come.
+#[derive(Debug, Default)]
+pub struct RetoldText {
+    form: MessageForm,
+    /// The last message, unless each is a piece.
+    last: String,
+    /// How many bytes of the text have been handed on.
+    taken: usize,
+    /// What would be the text if each message is a piece, from where it has been handed on.
+    held: String,
+    /// How many characters have come again.
+    repeated: usize,
+}
+
+impl RetoldText {
+    /// Takes the text of the next message, and returns what is new in it.
+    pub fn next(&mut self, message: &str) -> String {
+        if message.is_empty() || self.form == MessageForm::Piece {
+            return message.to_owned();
+        }
+        let Some(new) = message.strip_prefix(self.last.as_str()) else {
+            return self.next_of_other(message);
+        };
+        let is_first = self.last.is_empty();
+        if !new.is_empty() {
+            self.repeated += self.last.chars().count();
+        }
+        message.clone_into(&mut self.last);
+        if self.repeated >= MIN_REPEATED {
+            self.form = MessageForm::AllSoFar;
+            self.held.clear();
+        } else if !is_first {
+            self.held.push_str(message);
+            return String::new();
+        }
+        let new = message.get(self.taken..).unwrap_or_default().to_owned();
+        self.taken = message.len();
+        new
+    }
+
+    /// Takes a message that does not begin like the one before it.
+    fn next_of_other(&mut self, message: &str) -> String {
+        if self.form == MessageForm::Unknown {
+            self.form = MessageForm::Piece;
+            self.last = String::new();
+            return std::mem::take(&mut self.held) + message;
+        }
+        message.clone_into(&mut self.last);
+        self.taken = message.len();
+        message.to_owned()
+    }
+
+    /// Returns what was held back, because no more messages come.
+    pub fn end(&mut self) -> String {
+        self.form = MessageForm::Piece;
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn text_that_each_message_tells_again_is_taken_once() {
+        // The messages, and the text; a bar is a blank.
+        let table = r##"
+            Because_of ; Because_of_light ; Because_of_light. | Because_of_light.
+            B ; Because ; Because_of | Because_of
+            The ; The_sky ; The_sky_is | The_sky_is
+            Y ; Ye ; Yes ; Yes. | Yes.
+            Because ; Because ; Because_of | Because_of
+            Because ; _of ; _light | Because_of_light
+            4 ; 42 | 442
+            ha ; haha ; ! | hahaha!
+            ha ; ha ; ha | hahaha
+            a ; b ; ab | abab
+            Because_of ; Because_of_light ; _rays | Because_of_light_rays
+            Because | Because
+        "##;
+        for [messages, text] in rows(table) {
+            let mut retold = RetoldText::default();
+            let mut found = String::new();
+            for message in messages.split(" ; ") {
+                found += &retold.next("");
+                found += &retold.next(message);
+            }
+            found += &retold.end();
+            assert_eq!(found, text, "{messages}");
+        }
+    }
+}
