@@ -34,13 +34,16 @@ pub struct Calls {
     first: HashMap<String, usize>,
     /// How many calls of the question came in earlier replies.
     before: usize,
+    /// The names of the tools that were offered.
+    tools: Vec<String>,
 }
 
 impl Calls {
-    /// Returns an empty list, for a question with this many calls in earlier replies.
-    pub fn after(before: usize) -> Calls {
+    /// Returns an empty list, for a question with this many calls in earlier replies, and with these tools.
+    pub fn after(before: usize, tools: &[String]) -> Calls {
         Calls {
             before,
+            tools: tools.to_vec(),
             ..Calls::default()
         }
     }
@@ -82,10 +85,12 @@ impl Calls {
                 self.by_id.insert((index, fragment.id.clone()), position);
                 call.id = fragment.id;
             }
+            let progress = &mut self.progress[position];
+            progress.add_name(&call.name, &fragment.name);
             if call.name.is_empty() {
                 call.name = fragment.name;
             }
-            self.progress[position].append(&mut call.arguments, &fragment.arguments);
+            progress.append(&mut call.arguments, &fragment.arguments);
             return position;
         }
         let position = self.calls.len();
@@ -137,6 +142,11 @@ impl Calls {
         let assembled = std::mem::take(&mut self.progress);
         for (position, (mut call, progress)) in calls.into_iter().zip(assembled).enumerate() {
             if !call.name.is_empty() {
+                let is_offered =
+                    |name: &str| self.tools.iter().any(|tool| tool == plain_name(name));
+                if !is_offered(&call.name) && is_offered(&progress.joined_name) {
+                    call.name.clone_from(&progress.joined_name);
+                }
                 call.arguments = progress.once(call.arguments);
                 self.calls.push(normalized(call, self.before + position));
                 self.progress.push(Assembly::default());
@@ -152,10 +162,23 @@ struct Assembly {
     last: usize,
     /// Whether some fragment does not begin with all of the one before it.
     goes_on: bool,
+    /// The names of all fragments, joined, if there are several. Some servers split a name, and others repeat it.
+    joined_name: String,
     scan: JsonScan,
 }
 
 impl Assembly {
+    /// Adds the name that a further fragment has. `first` is the name so far.
+    fn add_name(&mut self, first: &str, next: &str) {
+        if self.joined_name.is_empty() {
+            first.clone_into(&mut self.joined_name);
+        }
+        // No tool has a longer one.
+        if self.joined_name.len() < MAX_NAME {
+            self.joined_name.push_str(next);
+        }
+    }
+
     fn append(&mut self, arguments: &mut String, fragment: &str) {
         if !fragment.trim().is_empty() {
             self.goes_on = self.goes_on || !fragment.starts_with(&arguments[self.last..]);
@@ -410,10 +433,18 @@ mod tests {
             the same with its space | 0 x functions.a<|channel|>json {} | x a {}
             a name as Kimi writes it | 0 functions.a:0 functions.a:0 {} ; 1 functions.a2:1 functions.a2:1 {} | functions.a:0 a {} ; functions.a2:1 a2 {}
             a name that ends in a number | 0 x functions.a2 {} ; 1 y a2 {} | x a2 {} ; y a2 {}
+            a name in two fragments | 0 x get_ - ; 0 - time { ; 0 - - } | x get_time {}
+            a name in three, with an id each | 0 x ge - ; 0 x t_ - ; 0 x time {} | x get_time {}
+            a name in two fragments, which comes late | 0 x - - ; 0 - get_ - ; 0 - time {} | x get_time {}
+            a name in two fragments, as Kimi writes it | 0 x functions.get_ - ; 0 - time:0 {} | x get_time {}
+            two names in fragments, by turns | 0 x get_ - ; 1 y get_ - ; 0 - time {} ; 1 - times {} | x get_time {} ; y get_times {}
+            the name of a tool and a part of another | 0 x get_time - ; 0 - s {} | x get_time {}
+            the name of a tool, repeated | 0 x get_time { ; 0 - get_time } | x get_time {}
+            fragments of no tool's name | 0 x get_ - ; 0 - none {} | x get_ {}
             a name of nothing else | 0 x <|channel|> {} | x <|channel|> {}
         "##;
         for [case, fragments, expected] in rows(table) {
-            let mut calls = Calls::default();
+            let mut calls = Calls::after(0, &["get_time", "get_times"].map(str::to_owned));
             for fragment in fragments.replace('␊', "\n").split(" ; ") {
                 let columns = fragment
                     .splitn(4, ' ')
@@ -495,7 +526,7 @@ mod tests {
 
     #[test]
     fn ids_that_q_makes_up_number_the_calls_of_a_question() {
-        let mut calls = Calls::after(7);
+        let mut calls = Calls::after(7, &[]);
         calls.add(Some(0), call("", "a", "{}"));
         calls.add(Some(1), call("", "", "{}"));
         calls.add(Some(2), call("x", "a", "{}"));

@@ -38,7 +38,7 @@ impl ModelTurn {
 
     /// Follows the turns in a request.
     pub fn follow(&mut self, request: &Request) {
-        self.calls = Calls::after(request.calls_before);
+        self.calls = Calls::after(request.calls_before, &request.tools);
         self.budget = request.budget;
     }
 
