@@ -640,7 +640,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_answer_in_an_odd_place_is_read_or_an_error() {
+    fn an_answer_in_an_odd_place_of_the_json_is_read_or_reported_as_an_error() {
         // The text, or nothing if it is an error.
         let table = r##"
             openai | a | {"choices":{"message":{"content":"a"}}}

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_do_not_print() {
+    fn the_debug_output_of_a_list_of_secrets_is_redacted() {
         let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
         assert_eq!(format!("{secrets:?}"), "[redacted]");
     }

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_does_not_print() {
+    fn the_debug_output_of_a_secret_is_redacted() {
         assert_eq!(format!("{:?}", Secret::new("sk-12345678")), "[redacted]");
     }
 

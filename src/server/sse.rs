@@ -314,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_not_fields_are_kept_apart() {
+    fn lines_of_a_stream_that_are_not_fields_are_kept_apart() {
         let stream = ": comment\nevent: x\ndata: a\n\n{\n  \"error\": {\n\"b\": 1}\n}\nevent: y\n";
         assert_eq!(fed(stream).stray(), "{\n  \"error\": {\n\"b\": 1}\n}\n");
         assert_eq!(fed("event: x\nid: 1\n:c\ntext\n").stray(), "text\n");
     }
 
     #[test]
-    fn lines_that_are_not_fields_are_kept_up_to_a_limit() {
+    fn lines_of_a_stream_that_are_not_fields_are_kept_up_to_a_limit() {
         let line = format!("idle {}\n", " ".repeat(MAX_STRAY / 2));
         assert_eq!(fed(&line).stray(), line);
         assert_eq!(fed(&line.repeat(3)).stray().len(), MAX_STRAY + 1);

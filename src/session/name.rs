@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_elsewhere_has_backups_with_ids_that_no_other_has() {
+    fn a_file_elsewhere_has_backups_with_ids_of_its_own() {
         let path = Path::new("/home/talk.json");
         let digits = digits_of(path);
         assert_eq!(digits.len(), DIGITS_OF_FILE);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_that_is_shown_takes_one_or_two_columns() {
+    fn every_character_of_a_shown_call_takes_one_or_two_columns() {
         let every = String::from_iter('\0'..=char::MAX);
         let all = escape_all(&every, Charset::Unicode);
         for character in all.chars().filter(|character| !character.is_ascii()) {

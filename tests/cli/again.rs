@@ -63,7 +63,7 @@ fn an_answer_to_a_question_that_is_no_longer_the_last_is_saved_on_its_own() {
 }
 
 #[test]
-fn an_answer_reaches_its_conversation_though_another_is_current_by_then() {
+fn a_new_answer_is_saved_in_its_conversation_though_another_is_current_by_then() {
     let (server, gate) = first_held_back();
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&stored(&["zero", "0", "one", "two"]));
@@ -78,7 +78,7 @@ fn an_answer_reaches_its_conversation_though_another_is_current_by_then() {
 }
 
 #[test]
-fn a_conversation_does_not_grow_too_large_by_another_question() {
+fn asking_again_keeps_a_conversation_below_the_limit_and_a_backup_has_the_rest() {
     let (_server, sandbox) = numbered();
     sandbox.write_session(
         "work.json",

@@ -348,7 +348,7 @@ fn a_signal_ends_the_wait_for_a_lock_that_is_never_answered() {
 }
 
 #[test]
-fn a_lock_that_fails_says_why_and_one_that_is_interrupted_is_tried_again() {
+fn a_failed_lock_is_noted_with_its_reason_and_an_interrupted_one_is_retried() {
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }

@@ -150,7 +150,7 @@ fn a_word_is_printed_when_it_has_ended_and_half_a_word_after_a_pause() {
 }
 
 #[test]
-fn held_text_is_saved_when_a_signal_comes() {
+fn a_word_held_back_for_wrapping_is_saved_when_a_signal_comes() {
     let server = Server::always(Reply::sse([word("one two three\nfour fi")]).hang());
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(12);
@@ -162,7 +162,7 @@ fn held_text_is_saved_when_a_signal_comes() {
 }
 
 #[test]
-fn held_text_is_shown_and_saved_when_the_connection_breaks() {
+fn a_word_held_back_for_wrapping_is_shown_and_saved_if_the_connection_breaks() {
     let server = Server::always(Reply::sse([word("one two thr")]).cut());
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(80);
