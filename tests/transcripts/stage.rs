@@ -359,7 +359,10 @@ impl Stage {
             "list" => self.script().list = reply(directive, Split::Whole),
             "proxy" => self.script().tunnel = reply(directive, Split::Whole),
             "words" => self.words = value.replace("\\n", "\n"),
-            "config" => self.config = format!("{value}\n{}", directive.text()),
+            "config" => {
+                let lines = value.replace("\\n", "\n");
+                self.config = format!("{lines}\n{}", directive.text());
+            }
             "tools" => self.tools = Some((value.to_owned(), directive.text())),
             "provider" => self.ask_provider(value),
             "env" => self.env.push(pair('=')),
