@@ -27,6 +27,8 @@ pub struct SseParser {
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
     data: Vec<u8>,
+    /// Whether these lines are more than one.
+    has_several_lines: bool,
     /// Whether the event is named `error`.
     is_error: bool,
     /// Lines that are not fields: some servers report errors like this, or send a page.
@@ -49,6 +51,7 @@ impl SseParser {
         SseParser {
             line: Vec::new(),
             data: Vec::new(),
+            has_several_lines: false,
             is_error: false,
             stray: String::new(),
             after_carriage_return: false,
@@ -152,7 +155,11 @@ impl SseParser {
             return Ok(());
         }
         let data = lossy(&self.data, self.limit)?;
-        let (first, glued) = split_glued(&data);
+        let (first, glued) = if mem::take(&mut self.has_several_lines) {
+            split_glued(&data)
+        } else {
+            (&*data, "")
+        };
         if is_error {
             event(&as_error(first));
         } else {
@@ -171,6 +178,7 @@ impl SseParser {
         }
         if !self.data.is_empty() {
             self.data.push(b'\n');
+            self.has_several_lines = true;
         }
         self.data.extend_from_slice(value);
         Ok(())
