@@ -302,9 +302,12 @@ impl<'de, T: Deserialize<'de>> Lenient<'de> for Entries<T> {
 
     fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Entries<T>, A::Error> {
         let mut entries = Entries::default();
-        while let Some(ListEntry(mut element)) = list.next_element()? {
-            entries.list.append(&mut element.list);
-            entries.lacks_some |= element.lacks_some;
+        while let Some(entry) = list.next_element()? {
+            match entry {
+                ListEntry::Object(fields) => entries.list.push(fields),
+                ListEntry::Nothing => {}
+                ListEntry::Other => entries.lacks_some = true,
+            }
             check_count(&entries.list)?;
         }
         Ok(entries)
@@ -326,29 +329,35 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
 }
 
 /// An element of a list of [`Entries`].
-struct ListEntry<T>(Entries<T>);
-
-impl<T> Default for ListEntry<T> {
-    fn default() -> ListEntry<T> {
-        ListEntry(Entries::default())
-    }
+#[derive(Default)]
+enum ListEntry<T> {
+    Object(T),
+    /// Null, a number, or what is empty.
+    #[default]
+    Nothing,
+    /// A text or a list.
+    Other,
 }
 
 impl<'de, T: Deserialize<'de>> Lenient<'de> for ListEntry<T> {
     fn from_text(text: Cow<'de, str>) -> ListEntry<T> {
-        ListEntry(Entries::from_text(text))
+        if text.is_empty() {
+            ListEntry::Nothing
+        } else {
+            ListEntry::Other
+        }
     }
 
     fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<ListEntry<T>, A::Error> {
-        let mut entry = ListEntry::default();
+        let mut entry = ListEntry::Nothing;
         while list.next_element::<IgnoredAny>()?.is_some() {
-            entry.0.lacks_some = true;
+            entry = ListEntry::Other;
         }
         Ok(entry)
     }
 
     fn from_object<A: MapAccess<'de>>(object: A) -> Result<ListEntry<T>, A::Error> {
-        Entries::from_object(object).map(ListEntry)
+        T::deserialize(MapAccessDeserializer::new(object)).map(ListEntry::Object)
     }
 }
 
@@ -383,14 +392,17 @@ pub struct Index(pub Option<u64>);
 
 impl<'de> Deserialize<'de> for Index {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Index, D::Error> {
-        let json = <&RawValue>::deserialize(value)?;
-        let digits = json.get().trim_matches('"');
-        let mut index = digits.parse::<u32>();
-        // Some servers write 1.0, which is 1 in Rust's words.
-        if index.is_err()
-            && let Ok(number) = digits.parse::<f64>()
-        {
-            index = number.to_string().parse();
+        let json = <&RawValue>::deserialize(value)?.get();
+        let mut index = json.parse::<u32>();
+        if index.is_err() {
+            let digits = json.trim_matches('"');
+            index = digits.parse();
+            // Some servers write 1.0, which is 1 in Rust's words.
+            if index.is_err()
+                && let Ok(number) = digits.parse::<f64>()
+            {
+                index = number.to_string().parse();
+            }
         }
         Ok(Index(index.ok().map(u64::from)))
     }
