@@ -331,7 +331,7 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     }
     // The sources of the text come first, as they do in a stream. These are Perplexity's.
     for pages in [chunk.citations, chunk.search_results] {
-        reply.answer.add_sources(pages.sources());
+        add_sources(pages, reply);
     }
     // Few events have it.
     if !chunk.usage.is_null() {
@@ -379,9 +379,16 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
             reply.refuse(&part.refusal.content()?.text);
         }
     }
-    reply.answer.add_sources(part.annotations.sources());
+    add_sources(part.annotations, reply);
     reply.end.read(&choice.finish_reason);
     Ok(())
+}
+
+/// Adds sources. Few events have any.
+fn add_sources(pages: Json, reply: &mut Reply) {
+    if !pages.is_null() {
+        reply.answer.add_sources(pages.sources());
+    }
 }
 
 /// Adds calls, or parts of calls.
