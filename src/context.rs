@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{DisplayOptions, Notes, Styling};
-use crate::session::directory::StateDirectory;
+use crate::session::directory::{NO_HOME, StateDirectory};
 use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::title::title_of;
@@ -19,9 +19,6 @@ use crate::text::one_line::beginning;
 
 /// How many characters of a question a note shows.
 const MAX_TITLE: usize = 60;
-
-/// Why there is no place for q's files.
-pub const NO_HOME: &str = "there is no home directory";
 
 /// The values that stay the same for the entire run.
 pub struct Context {
@@ -96,9 +93,8 @@ impl Context {
 
     /// Finds this run's conversation.
     pub fn find(&self, purpose: Purpose) -> Result<Handle, Error> {
-        let which = self.which()?;
-        let handle = store::find(self.directory()?, which, purpose)?;
-        if let ConversationRef::Number(number) = which
+        let handle = self.find_for(purpose)?;
+        if let ConversationRef::Number(number) = self.which()?
             && io::stdout().is_terminal()
         {
             self.notes.note(&said_of_number(*number, &handle));
@@ -108,7 +104,16 @@ impl Context {
 
     /// Finds this run's conversation without a note, to look at it.
     pub fn find_unnoted(&self) -> Result<Handle, Error> {
-        store::find(self.directory()?, self.which()?, Purpose::Look)
+        self.find_for(Purpose::Look)
+    }
+
+    fn find_for(&self, purpose: Purpose) -> Result<Handle, Error> {
+        let which = self.which()?;
+        let is_elsewhere = matches!(which, ConversationRef::File(_));
+        if self.directory.is_none() && is_elsewhere {
+            return store::find(&StateDirectory::nowhere(), which, purpose);
+        }
+        store::find(self.directory()?, which, purpose)
     }
 
     /// Opens this run's conversation, which must exist.

@@ -4,13 +4,14 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::answers::CacheSize;
-use crate::context::{Context, NO_HOME};
+use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{DisplayOptions, print, print_texts};
 use crate::server::discover;
 use crate::server::whom::Claim;
 use crate::session::Conversation;
+use crate::session::directory::NO_HOME;
 use crate::session::store::{Handle, Purpose};
 use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables};
 use crate::text::one_line::without_breaks;

@@ -15,6 +15,12 @@ use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, is_missing, make_directory
 
 pub(super) const ENDING: &str = ".json";
 
+/// Why there is no place for q's files.
+pub const NO_HOME: &str = "there is no home directory";
+
+/// The root of a directory that is nowhere. Nothing can ever be made there, because it is below a device.
+const NOWHERE: &str = "/dev/null/q";
+
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
@@ -55,11 +61,23 @@ impl StateDirectory {
         if !home.is_absolute() {
             return None;
         }
-        let root = home.join("q");
-        Some(StateDirectory {
+        Some(StateDirectory::with_root(home.join("q")))
+    }
+
+    /// Returns a directory that has nothing and takes nothing, for a conversation whose file is elsewhere.
+    pub fn nowhere() -> StateDirectory {
+        StateDirectory::with_root(NOWHERE.into())
+    }
+
+    fn with_root(root: PathBuf) -> StateDirectory {
+        StateDirectory {
             sessions: root.join("sessions"),
             root,
-        })
+        }
+    }
+
+    fn is_nowhere(&self) -> bool {
+        self.root == Path::new(NOWHERE)
     }
 
     /// Returns the path of the conversation with this name or id, which need not exist.
@@ -184,6 +202,9 @@ impl StateDirectory {
 
     /// Returns what is in the directory; nothing if there is no directory.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
+        if self.is_nowhere() {
+            return Ok(Vec::new());
+        }
         let entries = match fs::read_dir(&self.sessions) {
             Err(error) if error.kind() == NotFound => return Ok(Vec::new()),
             entries => entries.or_cannot("list", &self.sessions)?,
@@ -236,6 +257,10 @@ impl StateDirectory {
     /// Refuses directories of another user, who could read the conversations or add some, and links to a disk that is not
     /// mounted. Missing directories are accepted.
     pub fn check(&self) -> io::Result<()> {
+        if self.is_nowhere() {
+            let reason = format!("{NO_HOME}; set HOME or XDG_STATE_HOME");
+            return Err(io::Error::other(reason));
+        }
         let directories = Vec::from_iter(self.sessions.ancestors());
         for directory in directories.into_iter().rev() {
             let metadata = metadata(directory)?;

@@ -1,31 +1,78 @@
 //! Trouble with the disk, the reader or the connection: the answer is never lost, and what was kept before stays.
 
+use std::fs;
 use std::os::unix::fs::chown;
 
 use crate::dialect::{openai_stream, word};
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, layer, numbered, skip, snapshot,
-    texts,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, layer, numbered, set_mode, skip,
+    snapshot, texts,
 };
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
+
+/// Runs a command of q as a user that the system does not know; only root can become one.
+fn without_home(sandbox: &Sandbox, command: &str) -> Outcome {
+    const STRANGER: &str = "cd /; exec setpriv --reuid 1999999 --regid 1999999 --clear-groups";
+    let variables = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+    let q = sandbox.shell(&format!("{STRANGER} {command}"));
+    variables
+        .into_iter()
+        .fold(q, |q, name| q.env_remove(name))
+        .run()
+}
+
+/// Whether no stranger can run q here, which skips a test.
+fn lacks_strangers(sandbox: &Sandbox) -> bool {
+    let lacks = !without_home(sandbox, "q --version").status.success();
+    if lacks {
+        skip("another user cannot run q here");
+    }
+    lacks
+}
+
+#[test]
+fn a_file_of_ones_own_needs_no_home() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    if lacks_strangers(&sandbox) {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    set_mode(place.path(), 0o777);
+    let file = place.path().join("talk.json");
+    let file = file.display();
+    let reason = "there is no home directory; set HOME or XDG_STATE_HOME";
+    let not_saved = format!("q: this exchange was not saved: {reason}\n");
+    let not_undone = format!("q: undo failed: {reason}\n");
+    let not_copied = format!("q: {reason}\n");
+    for (options, words, status, stdout, stderr) in [
+        ("", "one", 0, "answer\n", ""),
+        ("-f", "two", 0, "answer\n", ""),
+        ("--last", "", 0, "answer\n", ""),
+        // A backup has no place.
+        ("--again", "three", 0, "answer\n", &*not_saved),
+        ("--undo", "", 1, "", &*not_undone),
+        ("--copy other", "", 1, "", &*not_copied),
+    ] {
+        let _case = case(options);
+        let outcome = without_home(&sandbox, &format!("q -s {file} {options} {words}"));
+        outcome.exit(status).stdout(stdout).stderr(stderr);
+    }
+    let history = without_home(&sandbox, &format!("q -s {file} --history -j")).stdout_json();
+    assert_eq!(texts(&history), ["one", "answer", "two", "answer"]);
+    let outcome = without_home(&sandbox, &format!("q -s {file} --clear"));
+    outcome.success().stdout("Conversation cleared\n");
+    assert_eq!(fs::read_dir(place.path()).expect("entries").count(), 0);
+}
 
 #[test]
 fn without_a_home_directory_the_answer_is_printed_with_a_note() {
-    // A user that the system does not know; only root can become one.
-    const STRANGER: &str = "cd /; exec setpriv --reuid 1999999 --regid 1999999 --clear-groups";
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    let homeless = |command: &str| {
-        let variables = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
-        let q = sandbox.shell(&format!("{STRANGER} {command}"));
-        variables
-            .into_iter()
-            .fold(q, |q, name| q.env_remove(name))
-            .run()
-    };
-    if !homeless("q --version").status.success() {
-        return skip("another user cannot run q here");
+    let homeless = |command: &str| without_home(&sandbox, command);
+    if lacks_strangers(&sandbox) {
+        return;
     }
     let advice = "q: set HOME or XDG_STATE_HOME to have conversations\n";
     for command in ["q one", "q -f one"] {
