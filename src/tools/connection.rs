@@ -13,7 +13,7 @@ use super::commands::Commands;
 use super::events::{Arrival, EventReceiver, EventSender, event_queue};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Input, Process, ProcessGroups, Program, ReportLine};
+use super::process::{Input, MAX_LINE, Process, ProcessGroups, Program, ReportLine, WrittenLine};
 use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent};
 use crate::settings::ToolServer;
 use crate::text::size::in_units;
@@ -168,7 +168,7 @@ impl Connection {
         let transport = match callee {
             Callee::Local(program) => {
                 let mut reader = LineReader::new(Arc::clone(&protocol), sender);
-                let read = move |input: &Input, line: &[u8]| reader.take(input, line);
+                let read = move |input: &Input, line: &WrittenLine| reader.take(input, line);
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {
                     let command = program.command.join(" ");
@@ -423,7 +423,7 @@ impl LineReader {
     }
 
     /// Takes a line, and answers it if it asks. Returns false after the last line that is worth reading.
-    fn take(&mut self, input: &Input, line: &[u8]) -> bool {
+    fn take(&mut self, input: &Input, line: &WrittenLine) -> bool {
         let taken = self.receive(input, line);
         let goes_on = taken.is_ok();
         if let Err(failure) = taken {
@@ -432,9 +432,18 @@ impl LineReader {
         goes_on
     }
 
-    fn receive(&mut self, input: &Input, line: &[u8]) -> Result<(), Failure> {
-        let Some(event) = lock(&self.protocol).receive(line) else {
-            self.ignored += line.len() + LINE;
+    fn receive(&mut self, input: &Input, line: &WrittenLine) -> Result<(), Failure> {
+        if line.is_endless {
+            let most = in_units(MAX_LINE);
+            return Err(Failure {
+                has_ended_server: true,
+                ..Failure::new(format!(
+                    "writes a line of more than {most}, so it was ended"
+                ))
+            });
+        }
+        let Some(event) = lock(&self.protocol).receive(&line.bytes) else {
+            self.ignored += line.bytes.len() + LINE;
             if self.ignored > MAX_IGNORED {
                 return Err(Failure::noise());
             }

@@ -74,7 +74,18 @@ fn first_signal(steps: EndSteps) -> Signal {
 }
 
 /// How much of a line is passed over after what is read of it.
-const MAX_SKIPPED: u64 = 100_000_000;
+const MAX_SKIPPED: usize = 100_000_000;
+
+/// The most bytes of a line of a server.
+pub const MAX_LINE: usize = MAX_MESSAGE + MAX_SKIPPED;
+
+/// A line that a program has written.
+pub struct WrittenLine {
+    /// Its first bytes, without its end.
+    pub bytes: Vec<u8>,
+    /// Whether it goes on beyond what is passed over.
+    pub is_endless: bool,
+}
 
 /// How often q looks whether a process has ended: first and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -294,7 +305,7 @@ impl Process {
     pub fn start(
         program: &Program,
         groups: &ProcessGroups,
-        mut read: impl FnMut(&Input, &[u8]) -> bool + Send + 'static,
+        mut read: impl FnMut(&Input, &WrittenLine) -> bool + Send + 'static,
         report: ReportLine,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
@@ -473,7 +484,7 @@ impl Drop for Process {
 fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &ReportLine) {
     let mut stderr = BufReader::new(stderr);
     while let Some(line) = read_line(&mut stderr, MAX_KEPT_LINE) {
-        let text = String::from_utf8_lossy(&line);
+        let text = String::from_utf8_lossy(&line.bytes);
         // Where the line is cut within a character, its end would not look like the beginning of a secret.
         let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let text = text.trim_end();
@@ -489,20 +500,21 @@ fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &ReportLi
     }
 }
 
-/// Returns the next line without its end, or `None` after the last one. At most `limit` bytes of it are kept.
-fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
-    let mut line = Vec::new();
+/// Returns the next line, or `None` after the last one. At most `limit` bytes of it are kept. What follows a line that is endless
+/// is the rest of it.
+fn read_line(from: &mut impl BufRead, limit: usize) -> Option<WrittenLine> {
+    let mut line = WrittenLine {
+        bytes: Vec::new(),
+        is_endless: false,
+    };
     let mut limited = from.by_ref().take(limit as u64);
-    let count = limited.read_until(b'\n', &mut line).ok()?;
-    if line.ends_with(b"\n") {
-        line.pop();
+    let count = limited.read_until(b'\n', &mut line.bytes).ok()?;
+    if line.bytes.ends_with(b"\n") {
+        line.bytes.pop();
     } else if count == limit {
-        let mut rest = from.take(MAX_SKIPPED);
+        let mut rest = from.take(MAX_SKIPPED as u64);
         rest.skip_until(b'\n').ok()?;
-        // A line without an end is the last one.
-        if rest.limit() == 0 {
-            return None;
-        }
+        line.is_endless = rest.limit() == 0;
     }
     (count > 0).then_some(line)
 }
@@ -542,8 +554,8 @@ mod tests {
             confined: None,
         };
         let (sender, lines) = mpsc::channel();
-        let read = move |_: &Input, line: &[u8]| {
-            let line = String::from_utf8_lossy(line).into_owned();
+        let read = move |_: &Input, line: &WrittenLine| {
+            let line = String::from_utf8_lossy(&line.bytes).into_owned();
             sender.send(line).is_ok()
         };
         (
@@ -589,7 +601,7 @@ mod tests {
                 let mut from = BufReader::with_capacity(capacity, written.as_bytes());
                 let mut read = Vec::new();
                 while let Some(line) = read_line(&mut from, 4) {
-                    read.push(String::from_utf8(line).expect("text"));
+                    read.push(String::from_utf8(line.bytes).expect("text"));
                 }
                 assert_eq!(read, lines, "{written:?}");
             }
@@ -599,7 +611,9 @@ mod tests {
     #[test]
     fn a_line_without_an_end_is_not_read_forever() {
         let mut from = BufReader::with_capacity(1 << 20, io::repeat(b'x'));
-        assert_eq!(read_line(&mut from, 4), None);
+        let line = read_line(&mut from, 4).expect("a line");
+        assert!(line.is_endless);
+        assert_eq!(line.bytes, b"xxxx");
     }
 
     #[test]
@@ -709,12 +723,12 @@ mod tests {
             confined: None,
         };
         let (sender, lines) = mpsc::channel();
-        let read = move |input: &Input, line: &[u8]| {
-            if line == b"ready" {
+        let read = move |input: &Input, line: &WrittenLine| {
+            if line.bytes == b"ready" {
                 assert!((0..1000).all(|_| input.send("x".repeat(999) + "\n")));
                 input.close();
             }
-            let line = String::from_utf8_lossy(line).into_owned();
+            let line = String::from_utf8_lossy(&line.bytes).into_owned();
             sender.send(line).is_ok()
         };
         let process = Process::start(
@@ -756,6 +770,17 @@ mod tests {
         let expected = "21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
         assert_eq!(numbers.join(" "), expected);
         assert!(kept.iter().all(|line| line.len() == MAX_KEPT_LINE));
+    }
+
+    #[test]
+    fn standard_error_is_read_however_long_its_lines_are() {
+        let script = "head -c 250000000 /dev/zero | tr '\\0' x >&2 && echo >&2 && echo the end >&2 && echo done";
+        let (mut process, lines) = shell(script, &ProcessGroups::default());
+        assert_eq!(lines.recv().expect("a line"), "done");
+        process.end();
+        let kept = process.lines();
+        assert_eq!(kept.last().map(String::as_str), Some("the end"), "{kept:?}");
+        assert!(kept.len() <= 4, "{kept:?}");
     }
 
     #[test]

@@ -221,6 +221,8 @@ mod tests {
             speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | read -r line; echo '{"id":1,"result":{"protocolVersion":"2027-07-28"}}'; read -r end
             keeps writing what answers nothing, so it was ended | yes "$(printf '%0999d' 0)"
             keeps writing what answers nothing, so it was ended | yes ''
+            writes a line of more than 110 MB, so it was ended | head -c 120000000 /dev/zero; exec sleep 1000
+            writes a line of more than 110 MB, so it was ended | yes | tr -d '\n'
             offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r end
             refused to list its tools: no (-1) | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-1,"message":"no"}}'; read -r end"#;
         for [expected, script] in rows(table) {
