@@ -337,7 +337,10 @@ fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>)
 fn key_summary(key: &Key, environment: &Environment) -> String {
     match key {
         Key::None => "none needed".to_owned(),
-        Key::Command(command) => format!("by {}", command[0]),
+        Key::Command(command) => match faults::missing_key_program(key, environment) {
+            Some(program) => format!("by {program} (there is no such program)"),
+            None => format!("by {}", command[0]),
+        },
         Key::Variables(names) => match key.find(environment) {
             Some((name, _)) => format!("{name} is set"),
             None => format!("{} is not set", names.join(" or ")),

@@ -4,14 +4,14 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::bounds::Bounds;
 use super::{kernel, names};
 use crate::error::Error;
 use crate::settings::{
-    Command, Environment, LocalProgram, READS, ServerKind, ToolServer, expand_home,
+    Command, Environment, Key, LocalProgram, READS, ServerKind, ToolServer, expand_home,
 };
 use crate::text::runners::runner;
 
@@ -29,23 +29,77 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
                 continue;
             }
             ServerKind::Local(local) => {
-                faults.extend(without_program(&section.name, local, own));
-                faults.extend(bounds(&section.name, local, own).err());
+                faults.extend(of_program(&section.name, local, own));
                 continue;
             }
-            ServerKind::Remote(_) => continue,
+            ServerKind::Remote(remote) => {
+                faults.extend(without_key_program(&section.name, &remote.key, own));
+                continue;
+            }
         };
+        if let Some(about) = &section.about {
+            faults.extend(of_program(&about_place(&section.name), about, own));
+        }
         for command in commands {
             if section.offers(&command.name) {
                 let name = format!("{}.{}", section.name, command.name);
-                faults.extend(without_program(&name, &command.program, own));
+                faults.extend(of_program(&name, &command.program, own));
                 faults.extend(find_fault(section, command, own));
-                faults.extend(bounds(&name, &command.program, own).err());
                 faults.extend(without_files(&name, command));
             }
         }
     }
     faults
+}
+
+/// Returns how messages name the program that tells about the commands of a section.
+pub fn about_place(section: &str) -> String {
+    format!("{section}.about_run")
+}
+
+/// Returns why a program cannot be started as its section says: the program, its bounds and its directory.
+fn of_program(name: &str, local: &LocalProgram, own: &Environment) -> Vec<Error> {
+    let held = bounds(name, local, own).map(|_| ());
+    let place = held.and_then(|()| directory(name, local, own).map(|_| ()));
+    let mut faults = Vec::from_iter(without_program(name, local, own));
+    faults.extend(place.err());
+    faults
+}
+
+/// Returns the directory that a program starts in.
+pub fn directory(name: &str, local: &LocalProgram, own: &Environment) -> Result<PathBuf, Error> {
+    let cwd = local.cwd.as_deref().unwrap_or("~");
+    let directory = expand_home(cwd, own)
+        .map_err(|reason| Error::settings(format!("tools.{name}: {reason}; set HOME or cwd")))?;
+    // The model reads its name if a path leads out of it.
+    let directory = path::absolute(directory).ok();
+    directory
+        .filter(|directory| directory.is_dir())
+        .ok_or_else(|| {
+            Error::settings(format!(
+                "tools.{name}: {cwd} is not a directory, so nothing can start there"
+            ))
+        })
+}
+
+/// Returns the error for a key that no program can print.
+fn without_key_program(section: &str, key: &Key, own: &Environment) -> Option<Error> {
+    let program = missing_key_program(key, own)?;
+    let missing = format!("tools.{section}: key_cmd: there is no program {program}");
+    Some(Error::settings(missing).advise(advice_for_missing(section, program)))
+}
+
+/// Returns the program that should print a key, if it is not there.
+pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k str> {
+    let Key::Command(command) = key else {
+        return None;
+    };
+    let program = command.first()?;
+    let path = expand_home(program, own).ok()?;
+    let own_path = own.get("PATH");
+    let variables = own_path.map(|path| ("PATH".to_owned(), path.into()));
+    let variables = Vec::from_iter(variables);
+    look_up(&path, &variables).is_none().then_some(program)
 }
 
 /// Returns the error for a command that can never get a file: its argument would be one in the temporary directory, which is
@@ -180,14 +234,18 @@ pub fn find_program(
     variables: &[(String, OsString)],
 ) -> Result<PathBuf, Error> {
     look_up(name, variables).ok_or_else(|| {
-        let advice = if name.contains('/') {
-            format!("correct its path in [tools.{section}]")
-        } else {
-            "install it\nor write its absolute path".to_owned()
-        };
         let missing = format!("tools.{section}: there is no program {name}");
-        Error::settings(missing).advise(advice)
+        Error::settings(missing).advise(advice_for_missing(section, name))
     })
+}
+
+/// Returns what to do about a program that is not there.
+fn advice_for_missing(section: &str, name: &str) -> String {
+    if name.contains('/') {
+        format!("correct its path in [tools.{section}]")
+    } else {
+        "install it\nor write its absolute path".to_owned()
+    }
 }
 
 /// Returns the error for a program that is not there.

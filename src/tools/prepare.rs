@@ -1,7 +1,7 @@
 //! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
 //! programs, directories and keys.
 
-use std::path::{self, Path};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::commands::Commands;
@@ -79,7 +79,7 @@ impl Preparation<'_> {
                 // A list of tools says nothing of it, and must not depend on it.
                 let asks = self.settings.arguments.mode == Mode::Ask;
                 if let Some(local) = section.about.as_ref().filter(|_| asks) {
-                    about = Some(self.program(&format!("{name}.about_run"), local)?);
+                    about = Some(self.program(&faults::about_place(name), local)?);
                 }
                 Callee::Commands(Commands { runnable, about })
             }
@@ -132,17 +132,7 @@ impl Preparation<'_> {
             .map_err(|reason| Error::settings(format!("tools.{name}: {reason}")))?;
         let file = faults::find_program(name, &command[0], &environment)?;
         let bounds = faults::bounds(name, local, own)?;
-        let cwd = local.cwd.as_deref().unwrap_or("~");
-        let directory = expand_home(cwd, own).map_err(|reason| {
-            Error::settings(format!("tools.{name}: {reason}; set HOME or cwd"))
-        })?;
-        // The model reads its name if a path leads out of it.
-        let directory = path::absolute(directory).ok();
-        let Some(directory) = directory.filter(|directory| directory.is_dir()) else {
-            return Err(Error::settings(format!(
-                "tools.{name}: {cwd} is not a directory, so nothing can start there"
-            )));
-        };
+        let directory = faults::directory(name, local, own)?;
         let mut confined = None;
         if let Some(bounds) = bounds {
             keep_variables(&mut environment, &local.env);
