@@ -41,7 +41,7 @@ impl Key {
             return None;
         };
         names.iter().find_map(|name| {
-            let value = environment.get(name)?;
+            let value = environment.get_lossy(name)?;
             Some((name.clone(), Secret::new(value)))
         })
     }

@@ -1,5 +1,6 @@
 //! The variables of the environment, and where the values of settings come from (pure).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,9 +12,20 @@ use crate::error::Error;
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// Returns the value of a variable, if it is set to text.
+    /// Returns the value of a variable, if it is set to text. What is not text counts as unset, so this is for what matters little.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.to_str()
+    }
+
+    /// Returns the value of a variable that has to be text, if it is set, or why it is none.
+    pub(super) fn text(&self, name: &str) -> Option<Result<&str, String>> {
+        let text = self.0.get(name)?.to_str();
+        Some(text.ok_or_else(|| "is not UTF-8".to_owned()))
+    }
+
+    /// Returns the value of a variable, if it is set, with U+FFFD for bytes that are not UTF-8.
+    pub fn get_lossy(&self, name: &str) -> Option<Cow<'_, str>> {
+        Some(self.0.get(name)?.to_string_lossy())
     }
 
     /// Checks that all settings are text.

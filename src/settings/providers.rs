@@ -112,19 +112,21 @@ fn moved(
     row: &ProviderRow,
     environment: &Environment,
 ) -> Option<Result<ServerUrl, String>> {
-    let variable = table::base_url_variable(name);
-    if let Some(text) = environment.get(&variable) {
-        return Some(ServerUrl::parse(text).map_err(|reason| format!("{variable} {reason}")));
+    let in_variable = |variable: &str, parse: fn(&str) -> Result<ServerUrl, String>| {
+        let address = environment.text(variable)?.and_then(parse);
+        Some(address.map_err(|reason| format!("{variable} {reason}")))
+    };
+    let moved = in_variable(&table::base_url_variable(name), ServerUrl::parse);
+    if moved.is_some() {
+        return moved;
     }
-    let (moved, old) = table::OLD_BASE_URL;
-    if name == moved
-        && let Some(text) = environment.get(old)
+    let (provider, old) = table::OLD_BASE_URL;
+    if name == provider
+        && let Some(moved) = in_variable(old, ServerUrl::parse)
     {
-        return Some(ServerUrl::parse(text).map_err(|reason| format!("{old} {reason}")));
+        return Some(moved);
     }
-    let host_variable = row.host_variable?;
-    let text = environment.get(host_variable)?;
-    Some(ollama_host(text).map_err(|reason| format!("{host_variable} {reason}")))
+    in_variable(row.host_variable?, ollama_host)
 }
 
 /// Returns the headers with their variables: `${NAME}` and `${NAME:-default}`.

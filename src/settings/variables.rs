@@ -30,7 +30,8 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
         };
         // VS Code and Cursor call it so.
         let own_name = if name == "userHome" { "HOME" } else { name };
-        if let Some(value) = environment.get(own_name) {
+        if let Some(value) = environment.text(own_name) {
+            let value = value.map_err(|reason| format!("the variable {name} {reason}"))?;
             filled.values.push(Secret::new(value));
             filled.text.push_str(value);
         } else if let Some(default) = default {

@@ -66,7 +66,7 @@ fn first_set<const N: usize>(
     environment: &Environment,
 ) -> Option<(&'static str, String)> {
     let mut names = names.into_iter();
-    names.find_map(|name| Some((name, environment.get(name)?.to_owned())))
+    names.find_map(|name| Some((name, environment.get_lossy(name)?.into_owned())))
 }
 
 /// Whether `NO_PROXY` names the host, one of its domains, or its network.
