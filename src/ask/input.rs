@@ -91,6 +91,9 @@ impl InputReader {
             empty: Vec::new(),
         };
         for name in names {
+            if name.is_empty() {
+                return Err(Error::usage("--attach: it is empty"));
+            }
             if let Some(named) = pattern::named_files(name, notes)? {
                 reader.read_named(name, named)?;
             } else if stdin::is_named(name) {
