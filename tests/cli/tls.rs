@@ -437,6 +437,74 @@ fn a_server_without_tls_is_reached_through_socks5() {
 }
 
 #[test]
+fn a_failure_of_a_socks_proxy_is_reported_with_its_reason_and_not_as_one_of_tls() {
+    let without_it = "if the server can be reached without the proxy, name its host in NO_PROXY";
+    let as_http = "if it is an HTTP proxy, begin its URL with http://";
+    let login = "socks5h://user:password@proxy.example:1080";
+    for (greeting, answer, said, advice) in [
+        ("HTTP/1.1 400 Bad", "", "does not speak SOCKS", as_http),
+        ("\u{5}\0", "\u{4}\0", "does not speak SOCKS", as_http),
+        (
+            "\u{5}\0",
+            "\u{5}\0\u{1}\u{1}",
+            "does not speak SOCKS",
+            as_http,
+        ),
+        ("\u{5}\0", "\u{5}\0\0\u{7}", "does not speak SOCKS", as_http),
+        ("\u{5}\u{2}", "", "another user name or password", login),
+        (
+            "\u{5}\u{2}",
+            "\u{1}\u{1}",
+            "another user name or password",
+            login,
+        ),
+        (
+            "\u{5}\0",
+            "\u{5}\u{1}",
+            "(general SOCKS server failure)",
+            without_it,
+        ),
+        (
+            "\u{5}\0",
+            "\u{5}\u{2}",
+            "(connection not allowed by ruleset)",
+            without_it,
+        ),
+        ("\u{5}\0", "\u{5}\u{4}", "(host unreachable)", without_it),
+        ("\u{5}\0", "\u{5}\u{5}", "(connection refused)", without_it),
+    ] {
+        let _case = case((greeting, answer));
+        let address = listen(move |mut client: TcpStream| {
+            let mut buffer = [0; 512];
+            let _ = client.read(&mut buffer)?;
+            client.write_all(greeting.as_bytes())?;
+            if !answer.is_empty() {
+                let _ = client.read(&mut buffer)?;
+                client.write_all(answer.as_bytes())?;
+            }
+            // The bytes must arrive before the connection ends.
+            while client.read(&mut buffer)? > 0 {}
+            Ok(())
+        });
+        let login = if answer.starts_with('\u{1}') {
+            "me:secret@"
+        } else {
+            ""
+        };
+        let sandbox = Sandbox::new();
+        let q = q(&sandbox, format!("http://{FAR}/v1"), &["-q", "hi"]);
+        let outcome = q
+            .env("ALL_PROXY", format!("socks5h://{login}{address}"))
+            .run();
+        outcome
+            .exit(1)
+            .stderr_contains(said)
+            .stderr_contains(advice)
+            .stderr_lacks("TLS");
+    }
+}
+
+#[test]
 fn a_host_that_q_cannot_resolve_for_a_socks5_proxy_is_reported() {
     let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let sandbox = Sandbox::new();

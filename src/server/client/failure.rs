@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use ureq::Timeout;
 
 use super::connections::CONNECT_TIMEOUT;
-use super::proxy::NamedProxy;
+use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
 use super::tls;
 use crate::provider::failure::{self, ServerError};
@@ -23,6 +23,39 @@ const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
 /// What to do about a response that is compressed although the request asks for none that is.
 const DO_NOT_COMPRESS: &str = "the server, or a proxy or gateway before it, must not compress where “Accept-Encoding: identity” is sent";
+
+/// What to do about a proxy that does not lead to the server.
+const LEAVE_OUT_THE_PROXY: &str =
+    "if the server can be reached without the proxy, name its host in NO_PROXY";
+
+/// The library's words for an answer that is not as SOCKS has it.
+const NO_SOCKS: [&str; 4] = [
+    "invalid response version",
+    "invalid response code",
+    "invalid reserved byte",
+    "unsupported address type",
+];
+
+/// Its words for a SOCKS proxy that does not let this user in.
+const SOCKS_LOGIN: [&str; 3] = [
+    "no acceptable auth methods",
+    "unknown auth method",
+    "password authentication failed",
+];
+
+/// Its words for a SOCKS proxy that does not connect to the server.
+const SOCKS_REFUSALS: [&str; 10] = [
+    "general SOCKS server failure",
+    "connection not allowed by ruleset",
+    "network unreachable",
+    "host unreachable",
+    "connection refused",
+    "TTL expired",
+    "command not supported",
+    "address kind not supported",
+    "unknown error",
+    "request rejected or failed",
+];
 
 /// A reason why there is no response, or only a part of it.
 #[derive(Debug, Default)]
@@ -99,12 +132,14 @@ impl TransportError {
         let Some(named) = proxy else {
             return describe(error);
         };
-        let mut failure = match error {
-            ureq::Error::ConnectProxyFailed(reason) => refused_by_proxy(&reason),
-            other => describe(other),
+        let mut failure = match (error, named.protocol) {
+            (ureq::Error::ConnectProxyFailed(reason), _) => refused_by_proxy(&reason),
+            (ureq::Error::Io(error), ProxyProtocol::Socks) => failure_of_socks(&error),
+            (other, _) => describe(other),
         };
         let variable = named.variable;
-        if named.is_https && failure.error.message.contains(tls::NO_TLS) {
+        let is_encrypted = named.protocol == ProxyProtocol::Https;
+        if is_encrypted && failure.error.message.contains(tls::NO_TLS) {
             // The connection to the proxy comes first. The server's own URL must not lose its TLS.
             let advice =
                 format!("if the proxy has no TLS, begin its URL in {variable} with http://");
@@ -139,10 +174,31 @@ fn refused_by_proxy(reason: &str) -> TransportError {
         "" => format!("the proxy does not connect to the server ({reason})"),
         status => format!("the proxy refuses to connect to the server ({status})"),
     };
-    TransportError::advised(
-        cause,
-        "if the server can be reached without the proxy, name its host in NO_PROXY",
-    )
+    TransportError::advised(cause, LEAVE_OUT_THE_PROXY)
+}
+
+/// Describes a failure on the way through a SOCKS proxy, whose errors are known by the library's words alone.
+fn failure_of_socks(error: &io::Error) -> TransportError {
+    let reason = &*error.to_string();
+    if NO_SOCKS.contains(&reason) {
+        return TransportError::advised(
+            format!("the proxy does not speak SOCKS ({reason})"),
+            "if it is an HTTP proxy, begin its URL with http://",
+        );
+    }
+    if SOCKS_LOGIN.contains(&reason) {
+        return TransportError::advised(
+            format!("the proxy requires another user name or password ({reason})"),
+            "put them before the host in the variable: socks5h://user:password@proxy.example:1080",
+        );
+    }
+    if SOCKS_REFUSALS.contains(&reason) {
+        return TransportError::advised(
+            format!("the proxy does not connect to the server ({reason})"),
+            LEAVE_OUT_THE_PROXY,
+        );
+    }
+    io_failure(error)
 }
 
 fn describe(error: ureq::Error) -> TransportError {

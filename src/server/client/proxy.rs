@@ -9,13 +9,35 @@ use crate::secret::{self, Secret};
 use crate::server_url::ServerUrl;
 use crate::settings::Environment;
 
+/// What a proxy speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyProtocol {
+    Http,
+    /// HTTP, and the connection to the proxy itself is encrypted.
+    Https,
+    Socks,
+}
+
+impl ProxyProtocol {
+    /// Returns what the URL of a proxy says; it may lack its scheme.
+    fn of(url: &str) -> ProxyProtocol {
+        let url = url.to_ascii_lowercase();
+        if url.starts_with("socks") && url.contains("://") {
+            ProxyProtocol::Socks
+        } else if url.starts_with("https:") {
+            ProxyProtocol::Https
+        } else {
+            ProxyProtocol::Http
+        }
+    }
+}
+
 /// A proxy from the environment.
 pub struct NamedProxy {
     /// The variable that names it.
     pub variable: &'static str,
     pub proxy: Proxy,
-    /// Whether the connection to the proxy itself is encrypted.
-    pub is_https: bool,
+    pub protocol: ProxyProtocol,
     /// Its user and password, which must not be shown.
     pub secrets: Vec<Secret>,
 }
@@ -43,7 +65,7 @@ impl NamedProxy {
             Ok(proxy) if has_valid_port(value) => Ok(Some(NamedProxy {
                 variable,
                 proxy,
-                is_https: value.to_ascii_lowercase().starts_with("https:"),
+                protocol: ProxyProtocol::of(value),
                 secrets: secret::of_proxy(value),
             })),
             _ => Err(
