@@ -420,9 +420,7 @@ fn similar_file(missing: &str) -> Option<String> {
     };
     let entries = fs::read_dir(directory).ok()?.take(MAX_COMPARED).flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    // A link that leads to no file has the name itself.
-    let others = names.filter(|name| name != typed);
-    let similar = misspelt(typed, others)?;
+    let similar = misspelt(typed, names)?;
     Some(parent.join(similar).to_str()?.to_owned())
 }
 
@@ -446,6 +444,9 @@ impl InputSource {
         if name.contains("://") {
             let address = quoted(name);
             error = error.advise(format!("-a takes files only: curl -s {address} | q -a -"));
+        } else if is_missing && let Ok(target) = fs::read_link(name) {
+            let target = on_one_line(&target.to_string_lossy());
+            error = error.advise(format!("check the link: it leads to {target}"));
         } else if is_missing && let Some(similar) = similar_file(name) {
             error = error.advise(format!("did you mean -a {}?", quoted(&similar)));
         }

@@ -39,7 +39,8 @@ pub fn before_pdf(bytes: &[u8]) -> Option<usize> {
     let mark = before.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(before);
     let end = &bytes[bytes.len().saturating_sub(MAX_BEFORE_PDF)..];
     let is_whole = || memchr::memmem::find(end, b"%%EOF").is_some();
-    let is_pdf = mark.trim_ascii().is_empty() || is_whole() || std::str::from_utf8(bytes).is_err();
+    let is_text = || !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
+    let is_pdf = mark.trim_ascii().is_empty() || is_whole() || !is_text();
     is_pdf.then_some(start)
 }
 
@@ -74,6 +75,7 @@ mod tests {
             (&too_far, None),
             (b"HTTP/1.1 200 OK\n\n%PDF-1.7\n%%EOF\n", Some(17)),
             (b"HTTP/1.1 200 OK\n\n%PDF-1.7\n\xC4\xE5\xF2", Some(17)),
+            (b"HTTP/1.1 200 OK\n\n%PDF-1.7\n\0", Some(17)),
             (b"a PDF begins with %PDF-1.7", None),
             (b"", None),
         ] {
