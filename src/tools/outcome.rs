@@ -72,16 +72,19 @@ impl Outcome {
             Ok(result) => result,
             Err(refusal) => return Outcome::failed(refusal),
         };
-        let mut read = CallResult::default();
-        if result.starts_with('{') {
-            match serde_json::from_str(&result) {
-                Ok(result) => read = result,
-                Err(error) => return Outcome::without_result(protocol::unparsable(&error)),
-            }
+        if !result.starts_with('{') {
+            // Whether the tool has run, nobody knows.
+            return Outcome::without_result(format!(
+                "the server's result is not an object: {result}"
+            ));
         }
+        let read: CallResult<'_> = match serde_json::from_str(&result) {
+            Ok(read) => read,
+            Err(error) => return Outcome::without_result(protocol::unparsable(&error)),
+        };
         let kind = read.kind.map_or("null", RawValue::get);
         let is_complete = ["null", "\"complete\""].contains(&kind);
-        if !result.starts_with('{') || !is_complete {
+        if !is_complete {
             return Outcome::without_result(format!(
                 "the tool did not finish: its resultType is {kind}"
             ));
@@ -406,7 +409,7 @@ mod tests {
             (
                 "no object",
                 Ok("\"done\"".to_owned()),
-                "the tool did not finish: its resultType is null",
+                "the server's result is not an object: \"done\"",
                 true,
             ),
         ] {
