@@ -13,7 +13,7 @@ use crate::server::whom::Claim;
 use crate::session::Conversation;
 use crate::session::directory::NO_HOME;
 use crate::session::store::{Handle, Purpose};
-use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables};
+use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables, not_set};
 use crate::text::one_line::without_breaks;
 use crate::tools::faults;
 
@@ -343,7 +343,7 @@ fn key_summary(key: &Key, environment: &Environment) -> String {
         },
         Key::Variables(names) => match key.find(environment) {
             Some((name, _)) => format!("{name} is set"),
-            None => format!("{} is not set", names.join(" or ")),
+            None => not_set(names),
         },
         Key::Optional(_) => match key.find(environment) {
             Some((name, _)) => format!("{name} is set"),

@@ -25,7 +25,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(answers) = context.answers(&self.settings.values) else {
-            let error = format!("{NO_HOME}, so there are no cached answers");
+            let error = format!("{NO_HOME} for cached answers");
             return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
         let provider = self.target.provider();

@@ -21,6 +21,15 @@ pub enum Key {
     Command(Vec<String>),
 }
 
+/// Says that none of these variables is set.
+pub fn not_set(names: &[String]) -> String {
+    match names {
+        [name] => format!("{name} is not set"),
+        [first, second] => format!("neither {first} nor {second} is set"),
+        _ => format!("none of {} is set", names.join(", ")),
+    }
+}
+
 impl Key {
     /// Reads `key_env` or `key_cmd`.
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
@@ -52,8 +61,8 @@ impl Key {
             let Key::Variables(names) = self else {
                 return Ok(None);
             };
-            let all = names.join(" or ");
-            let error = Error::settings(format!("there is no key for {whose}: {all} is not set"));
+            let reason = not_set(names);
+            let error = Error::settings(format!("there is no key for {whose}: {reason}"));
             return Err(error.advise(format!("export {}=your-key", names[0])));
         };
         check_key(&key, &name)?;
@@ -101,4 +110,21 @@ pub fn check_key(key: &Secret, source: &str) -> Result<(), Error> {
         "the key in {source} contains whitespace or another character that is not allowed in a key"
     ));
     Err(error.advise("it must be the key alone, without “Bearer” before it or anything after it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_variable_that_is_not_set_is_named() {
+        for (names, expected) in [
+            (&["A"][..], "A is not set"),
+            (&["A", "B"], "neither A nor B is set"),
+            (&["A", "B", "C"], "none of A, B, C is set"),
+        ] {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(not_set(&names), expected);
+        }
+    }
 }

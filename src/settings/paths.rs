@@ -2,6 +2,9 @@
 
 use super::origin::Environment;
 
+/// Advice where a path is in a home directory that nothing names.
+const SET_HOME: &str = "set it, or write an absolute path";
+
 /// Refuses a relative path.
 pub fn check_path(path: &str) -> Result<(), String> {
     if path.starts_with('/') || path.starts_with("~/") {
@@ -38,7 +41,10 @@ pub fn expand_home(path: &str, environment: &Environment) -> Result<String, Stri
     };
     match environment.get("HOME") {
         Some(home) if home.starts_with('/') => Ok(format!("{home}{below}")),
-        _ => Err(format!("{path} needs HOME, which names no directory")),
+        Some(home) => Err(format!(
+            "{path} needs HOME, but “{home}” is not an absolute path; {SET_HOME}"
+        )),
+        None => Err(format!("{path} needs HOME, which is not set; {SET_HOME}")),
     }
 }
 
@@ -74,9 +80,16 @@ mod tests {
             let found = expand_home(path, &environment);
             assert_eq!(found.as_deref(), Ok(expected), "{path}");
         }
-        for variables in [&[][..], &[("HOME", "me")]] {
+        for (variables, reason) in [
+            (&[][..], "~/a needs HOME, which is not set"),
+            (
+                &[("HOME", "me")],
+                "~/a needs HOME, but “me” is not an absolute path",
+            ),
+        ] {
             let environment = Environment::new(variables);
-            assert!(expand_home("~/a", &environment).is_err());
+            let expected = Err(format!("{reason}; set it, or write an absolute path"));
+            assert_eq!(expand_home("~/a", &environment), expected);
         }
     }
 }

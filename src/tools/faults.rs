@@ -70,7 +70,7 @@ fn of_program(name: &str, local: &LocalProgram, own: &Environment) -> Vec<Error>
 pub fn directory(name: &str, local: &LocalProgram, own: &Environment) -> Result<PathBuf, Error> {
     let cwd = local.cwd.as_deref().unwrap_or("~");
     let directory = expand_home(cwd, own)
-        .map_err(|reason| Error::settings(format!("tools.{name}: {reason}; set HOME or cwd")))?;
+        .map_err(|reason| Error::settings(format!("tools.{name}: cwd: {reason}")))?;
     // The model reads its name if a path leads out of it.
     let directory = path::absolute(directory).ok();
     directory

@@ -13,6 +13,7 @@ use super::names::{self, Selection};
 use super::process::{ProcessGroups, Program};
 use super::secrets::ToolSecrets;
 use super::server::Server;
+use crate::context::NO_HOME;
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
@@ -137,9 +138,8 @@ impl Preparation<'_> {
         if let Some(bounds) = bounds {
             keep_variables(&mut environment, &local.env);
             let Some(cache) = self.cache else {
-                return Err(Error::settings(format!(
-                    "tools.{name}: there is no home directory, so there is no place for its temporary directory"
-                )));
+                let error = format!("tools.{name}: {NO_HOME} for its temporary directory");
+                return Err(Error::settings(error).advise("set HOME or XDG_CACHE_HOME"));
             };
             confined = Some(Confined {
                 bounds,
