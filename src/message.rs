@@ -15,10 +15,11 @@ use serde_json::{Map, Value};
 use self::echo::Echo;
 use crate::secret::{self, Secrets};
 use crate::text::one_line::on_one_line;
+use crate::text::size::in_bytes;
 use crate::text::{fence, json};
 
 /// Fields of a conversation's file that q does not know. It keeps them.
-pub type Unknown = Map<String, Value>;
+pub type UnknownValues = Map<String, Value>;
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ pub struct Attachment {
     )]
     pub data: Arc<String>,
     #[serde(flatten)]
-    pub unknown: Unknown,
+    pub unknown_fields: UnknownValues,
 }
 
 fn is_empty(data: &Arc<String>) -> bool {
@@ -291,7 +292,7 @@ pub struct ToolCall {
     /// The arguments as the model wrote them: perhaps not an object, or not even JSON.
     pub arguments: String,
     /// What the API has sent with it, such as a signature, and wants back with it; null if that is nothing.
-    pub extra: Value,
+    pub api_data: Value,
 }
 
 /// A call that is over, with its result.
@@ -332,14 +333,14 @@ pub struct ToolRun {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub no_result: bool,
-    /// See [`ToolCall::extra`]. It is not stored.
+    /// See [`ToolCall::api_data`]. It is not stored.
     #[serde(skip)]
-    pub extra: Value,
+    pub api_data: Value,
     /// The images in the result. Its text names them. They are not stored.
     #[serde(skip)]
     pub images: Vec<Attachment>,
     #[serde(flatten)]
-    pub unknown: Unknown,
+    pub unknown_fields: UnknownValues,
 }
 
 impl ToolRun {
@@ -348,7 +349,7 @@ impl ToolRun {
             id: call.id.clone(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
-            extra: call.extra.clone(),
+            api_data: call.api_data.clone(),
             result: result.into(),
             is_error,
             ..ToolRun::default()
@@ -397,12 +398,8 @@ fn cut(text: &str, limit: usize) -> String {
     while !text.is_char_boundary(tail) {
         tail += 1;
     }
-    let missing = tail - head;
-    format!(
-        "{}\n[{missing} bytes left out]\n{}",
-        &text[..head],
-        &text[tail..]
-    )
+    let missing = in_bytes(tail - head);
+    format!("{}\n[{missing} left out]\n{}", &text[..head], &text[tail..])
 }
 
 /// One round on the way to an answer: what the model said, and the calls that it made.
@@ -420,7 +417,7 @@ pub struct Step {
     #[serde(skip)]
     pub echo: Echo,
     #[serde(flatten)]
-    pub unknown: Unknown,
+    pub unknown_fields: UnknownValues,
 }
 
 /// Returns a field that may also be null, as other tools write it.
@@ -527,7 +524,7 @@ pub mod tests {
     #[test]
     fn a_long_text_is_cut_in_its_middle() {
         for (text, limit, expected) in [
-            ("123456789", 8, "123456\n[1 bytes left out]\n89"),
+            ("123456789", 8, "123456\n[1 byte left out]\n89"),
             ("ääääää", 8, "äää\n[4 bytes left out]\nä"),
             ("ääääää", 7, "äää\n[6 bytes left out]\n"),
             ("12", 0, "\n[2 bytes left out]\n"),
@@ -542,13 +539,14 @@ pub mod tests {
             if text.len() > limit {
                 let short = cut(&text, limit);
                 let (head, rest) = short.rsplit_once("\n[").expect("a mark");
-                let (left_out, tail) = rest.split_once(" bytes left out]\n").expect("a mark");
-                let left_out: usize = left_out.parse().expect("a number");
+                let (missing, tail) = rest.split_once(" left out]\n").expect("a mark");
+                let (missing, _) = missing.split_once(" byte").expect("a size");
+                let missing: usize = missing.parse().expect("a number");
                 prop_assert!(text.starts_with(head) && text.ends_with(tail));
                 prop_assert!(head.len() + tail.len() <= limit);
                 // A character has at most four bytes, so at most three are lost at either end.
                 prop_assert!(head.len() + tail.len() + 6 >= limit);
-                prop_assert_eq!(head.len() + left_out + tail.len(), text.len());
+                prop_assert_eq!(head.len() + missing + tail.len(), text.len());
             }
         }
     }

@@ -349,9 +349,9 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
         }
         before += 1;
     }
-    let left_out = before.saturating_sub(BEFORE_MATCH);
-    let begin = text.char_indices().nth(left_out).map_or(0, |(at, _)| at);
-    let mark = if left_out > 0 { "…" } else { "" };
+    let skipped = before.saturating_sub(BEFORE_MATCH);
+    let begin = text.char_indices().nth(skipped).map_or(0, |(at, _)| at);
+    let mark = if skipped > 0 { "…" } else { "" };
     Some(format!("{mark}{}", shortened(&text[begin..])))
 }
 

@@ -16,7 +16,7 @@ pub struct Dialogue {
     /// The tools that the model may call, and the servers that run them.
     pub toolbox: Option<Toolbox>,
     /// Parts of a request that the provider has refused; further requests do without it.
-    pub left_out: Vec<OptionalField>,
+    pub rejected_fields: Vec<OptionalField>,
     /// Whether the model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
     pub paused: Paused,
@@ -55,7 +55,7 @@ impl Dialogue {
             model,
             window,
             toolbox,
-            left_out: Vec::new(),
+            rejected_fields: Vec::new(),
             has_next_model: false,
             paused: Paused::default(),
             room_for_arguments: MAX_ARGUMENTS,

@@ -60,7 +60,7 @@ impl Run<'_> {
             lines.extend(sources);
             self.notes.note_lines(lines);
         }
-        dialogue.window.report_left_out(self.notes);
+        dialogue.window.report_messages_left_out(self.notes);
         let rounds = self.settings.values.rounds;
         if dialogue.must_answer(steps, rounds) {
             self.notes.note(&format!(
@@ -238,8 +238,8 @@ impl Run<'_> {
             "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
             "messages_sent": dialogue.window.messages.len(),
         });
-        if dialogue.window.left_out() > 0 {
-            object["messages_left_out"] = dialogue.window.left_out().into();
+        if dialogue.window.messages_left_out() > 0 {
+            object["messages_left_out"] = dialogue.window.messages_left_out().into();
         }
         if dialogue.cached_from.is_some() {
             object["cached"] = true.into();

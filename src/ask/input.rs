@@ -112,7 +112,7 @@ impl InputReader {
     /// are left out, with a note.
     fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
         let count_before = self.files.len();
-        let (mut left_out, mut unreadable) = (Vec::new(), Vec::new());
+        let (mut binary, mut unreadable) = (Vec::new(), Vec::new());
         for path in &named.files {
             if let Err(error) = File::open(path) {
                 let path = on_one_line(&path.to_string_lossy());
@@ -121,12 +121,12 @@ impl InputReader {
             }
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(content),
-                Err(error) if error.kind == ErrorKind::Binary => left_out.push(error.message),
+                Err(error) if error.kind == ErrorKind::Binary => binary.push(error.message),
                 Err(error) => return Err(error),
             }
         }
         self.note_unreadable(&unreadable);
-        self.note_binary(&left_out);
+        self.note_binary(&binary);
         self.note_empty();
         if self.files.len() == count_before {
             return Err(nothing_named(name, named.ignored, named.files.is_empty()));

@@ -32,7 +32,7 @@ impl Run<'_> {
                 format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
             question.text = fence::join([&*question.text, &order]).into();
         }
-        let sends = |extra| !dialogue.left_out.contains(&extra);
+        let sends = |field| !dialogue.rejected_fields.contains(&field);
         let mut effort = None;
         if sends(OptionalField::Effort) {
             effort = self.effort();
@@ -54,7 +54,7 @@ impl Run<'_> {
             lasting: dialogue.window.kept,
             max_tokens: values.max_tokens,
             effort,
-            left_out: &dialogue.left_out,
+            rejected_fields: &dialogue.rejected_fields,
             stream: self.output.streams,
             tools: dialogue.tools(),
             web: self.settings.arguments.web,
@@ -81,9 +81,9 @@ impl Run<'_> {
             Some(shape) if is_alone && api.can_enforce(shape) => shape,
             _ => return AnswerForm::Any,
         };
-        let left_out = dialogue.left_out.iter();
-        match left_out
-            .filter(|extra| **extra == OptionalField::Form)
+        let rejected = dialogue.rejected_fields.iter();
+        match rejected
+            .filter(|field| **field == OptionalField::Form)
             .count()
         {
             0 => AnswerForm::Shaped(shape),
@@ -124,7 +124,7 @@ impl Run<'_> {
             }
             ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
-            ErrorClass::Rejects(extra) => self.leave_out(extra, failed, dialogue),
+            ErrorClass::Rejects(field) => self.retry_without(field, failed, dialogue),
             ErrorClass::RejectsTool(place) => {
                 let toolbox = dialogue.toolbox.as_ref();
                 failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
@@ -135,16 +135,16 @@ impl Run<'_> {
     }
 
     /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
-    fn leave_out(
+    fn retry_without(
         &self,
-        extra: OptionalField,
+        field: OptionalField,
         failed: &mut ApiError,
         dialogue: &mut Dialogue,
     ) -> bool {
         let notes = self.notes;
         let provider = &self.target.provider().name;
         let error = &mut failed.error;
-        match extra {
+        match field {
             OptionalField::Effort => {
                 let effort = self.effort().unwrap_or_default();
                 let mut levels = failure::levels_in(&error.message, effort);
@@ -164,7 +164,7 @@ impl Run<'_> {
             )),
             OptionalField::Attachments if !self.record.leave_out_images() => return false,
             // Its other name is refused, too.
-            OptionalField::Limit if dialogue.left_out.contains(&extra) => return false,
+            OptionalField::Limit if dialogue.rejected_fields.contains(&field) => return false,
             OptionalField::Attachments
             | OptionalField::Cache
             | OptionalField::Usage
@@ -175,7 +175,7 @@ impl Run<'_> {
             | OptionalField::Form => {}
         }
         notes.detail(|| format!("{error}; retrying without what it rejects"));
-        dialogue.left_out.push(extra);
+        dialogue.rejected_fields.push(field);
         true
     }
 

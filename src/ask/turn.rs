@@ -13,6 +13,7 @@ use crate::provider::reply::Reply;
 use crate::provider::text_calls;
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
+use crate::text::size::in_bytes;
 use crate::tools::{MAX_CALLS, Toolbox};
 
 /// A reply, and how it ended.
@@ -56,7 +57,7 @@ impl Run<'_> {
         file: Option<&CacheEntry>,
     ) -> Result<(), Error> {
         self.report_request(dialogue);
-        dialogue.window.report_left_out(self.notes);
+        dialogue.window.report_messages_left_out(self.notes);
         if let Some(file) = file {
             let path = file.path.display();
             let detail = || format!("looking for a cached answer: {path}");
@@ -239,8 +240,8 @@ impl Run<'_> {
         let messages = dialogue.window.messages.iter().chain([&self.question]);
         for (number, message) in (1..).zip(messages) {
             let role = message.role;
-            let length = message.text.len();
-            notes.detail(|| format!("message {number}: {role}, {length} bytes"));
+            let size = in_bytes(message.text.len());
+            notes.detail(|| format!("message {number}: {role}, {size}"));
         }
     }
 

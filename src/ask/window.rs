@@ -167,12 +167,12 @@ impl Window {
     }
 
     /// Returns how many messages of the conversation are not sent.
-    pub fn left_out(&self) -> usize {
+    pub fn messages_left_out(&self) -> usize {
         self.total - self.messages.len()
     }
 
     /// Notes how many messages are left out, where the user may not expect it.
-    pub fn report_left_out(&self, notes: &Notes) {
+    pub fn report_messages_left_out(&self, notes: &Notes) {
         if let Some(most) = self.slides_at {
             let last = match most {
                 1 => "message is".to_owned(),
@@ -329,13 +329,13 @@ mod tests {
             }
         }
         assert_eq!(
-            window.left_out() + window.messages.len(),
+            window.messages_left_out() + window.messages.len(),
             conversation.exchanges.len() * 2
         );
         (
             names.join(" "),
             window.kept,
-            window.left_out(),
+            window.messages_left_out(),
             window.slides_at,
         )
     }
@@ -360,15 +360,11 @@ mod tests {
                     history,
                     ..Values::default()
                 };
-                let (found, found_kept, found_left_out, _) = sent(questions, &values, is_exact);
+                let (found, found_kept, found_count, _) = sent(questions, &values, is_exact);
                 let case = format!("{questions} {most} {is_exact} {history:?}");
                 assert_eq!((found.as_str(), found_kept), (names, kept), "{case}");
                 let answer_alone = most == 1 && history == History::Messages;
-                assert_eq!(
-                    found_left_out,
-                    left_out + usize::from(answer_alone),
-                    "{case}"
-                );
+                assert_eq!(found_count, left_out + usize::from(answer_alone), "{case}");
             }
         }
     }

@@ -28,7 +28,7 @@ pub static DIALECT: Dialect = Dialect {
     event: read_event,
     whole: read_whole,
     ends_with_done: false,
-    extras: &[
+    optional_fields: &[
         (OptionalField::Effort, "/output_config/effort"),
         (OptionalField::Form, "/output_config/format"),
         (OptionalField::Cache, "/cache_control"),
@@ -524,7 +524,7 @@ fn read_calls(reply: &mut Reply) {
             id: text_field(block, "id").to_owned(),
             name: text_field(block, "name").to_owned(),
             arguments: input.clone(),
-            extra: Value::Null,
+            api_data: Value::Null,
         };
         if block["type"] == TOOL_USE
             && let Some(place) = reply.add_call(None, asked)

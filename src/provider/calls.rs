@@ -114,9 +114,9 @@ impl Calls {
     }
 
     /// Sets what has arrived with the call at this place. A later value replaces an earlier one.
-    pub fn set_extra(&mut self, place: usize, extra: Value) {
+    pub fn set_api_data(&mut self, place: usize, data: Value) {
         if let Some(call) = self.calls.get_mut(place) {
-            call.extra = extra;
+            call.api_data = data;
         }
     }
 
@@ -336,20 +336,20 @@ pub fn object(arguments: &str) -> Value {
 /// Empties the arguments in a turn of the model as the API wants it back, for the calls with these places and ids.
 pub fn empty_arguments<'a>(
     turn: impl Iterator<Item = &'a mut Value>,
-    left_out: &[(usize, String)],
+    too_long: &[(usize, String)],
 ) {
     let mut place = 0;
     for element in turn {
         // Gemini's calls may have no id, but none of them is another kind of call.
         if let Some(call) = element.get_mut("functionCall") {
-            if left_out.iter().any(|(other, _)| *other == place) {
+            if too_long.iter().any(|(other, _)| *other == place) {
                 call["args"] = Value::Object(Map::new());
             }
             place += 1;
             continue;
         }
         let id = element.get("call_id").or_else(|| element.get("id"));
-        if !left_out
+        if !too_long
             .iter()
             .any(|(_, other)| id == Some(&Value::from(other.as_str())))
         {

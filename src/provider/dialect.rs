@@ -44,7 +44,7 @@ pub struct Dialect {
     /// Whether a stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
-    pub(super) extras: &'static [(OptionalField, &'static str)],
+    pub(super) optional_fields: &'static [(OptionalField, &'static str)],
     /// Whether the API can enforce JSON objects without fixed names for their fields, within a shape or as a whole answer.
     pub enforces_maps: bool,
     /// Whether the provider can search the web for an answer.
@@ -56,7 +56,7 @@ pub struct Dialect {
 type ReadFn = fn(&str, &mut Reply) -> ReplyResult;
 
 impl Dialect {
-    /// Returns the request for a prompt, with the fields that the user has set. These are not among the request's extras, so they
+    /// Returns the request for a prompt, with the fields that the user has set. These are not among its optional fields, so they
     /// are never left out.
     pub fn request(
         &self,
@@ -66,17 +66,17 @@ impl Dialect {
         key: Option<&Secret>,
     ) -> Request {
         let (path, mut body) = (self.chat)(prompt, quirks);
-        let mut extras = Vec::new();
-        for &(extra, pointer) in self.extras {
+        let mut optional_fields = Vec::new();
+        for &(optional, pointer) in self.optional_fields {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
             // All messages are in one field.
-            let is_there = extra != OptionalField::System || !prompt.system.is_empty();
+            let is_there = optional != OptionalField::System || !prompt.system.is_empty();
             if is_there && body.pointer(pointer).is_some() && !is_set_by_user {
-                extras.push(extra);
+                optional_fields.push(optional);
             }
         }
         if prompt.has_attachments() {
-            extras.push(OptionalField::Attachments);
+            optional_fields.push(OptionalField::Attachments);
         }
         for field in fields {
             field.set(&mut body);
@@ -96,7 +96,7 @@ impl Dialect {
             body: Some(body.to_string()),
             offers_tools,
             tools: tools.collect(),
-            extras,
+            optional_fields,
             calls_before,
             budget: prompt.budget_left(),
         }
@@ -225,7 +225,7 @@ pub(super) mod tests {
             lasting: 0,
             max_tokens: None,
             effort: None,
-            left_out: &[OptionalField::Store],
+            rejected_fields: &[OptionalField::Store],
             stream: true,
             tools: &[],
             web: false,

@@ -27,7 +27,7 @@ pub static DIALECT: Dialect = Dialect {
     event: read_response,
     whole: read_response,
     ends_with_done: false,
-    extras: &[
+    optional_fields: &[
         (OptionalField::Effort, "/generationConfig/thinkingConfig"),
         (OptionalField::Form, "/generationConfig/responseMimeType"),
         (OptionalField::Store, "/store"),
@@ -349,7 +349,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
             id: call.id.to_string(),
             name: call.name.to_string(),
             arguments: call.args.as_text(),
-            extra: Value::Null,
+            api_data: Value::Null,
         };
         reply.add_call(None, call);
     }

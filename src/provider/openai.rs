@@ -29,7 +29,7 @@ pub static DIALECT: Dialect = Dialect {
     event: |data, reply| read_chunk(data, false, reply),
     whole: |body, reply| read_chunk(body, true, reply),
     ends_with_done: true,
-    extras: &[
+    optional_fields: &[
         (OptionalField::Effort, "/reasoning_effort"),
         (OptionalField::Form, "/response_format"),
         (OptionalField::Usage, "/stream_options"),
@@ -50,7 +50,7 @@ const REASONING: &str = "reasoning_content";
 const PLAIN_REASONING: &str = "reasoning";
 
 /// The field of a call in which Google sends a signature, and wants it back.
-const EXTRA: &str = "extra_content";
+const EXTRA_CONTENT: &str = "extra_content";
 
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
@@ -227,7 +227,7 @@ fn call_of(run: &ToolRun) -> Value {
         "id": run.id,
         "type": "function",
         "function": function,
-        (EXTRA): run.extra,
+        (EXTRA_CONTENT): run.api_data,
     }))
 }
 
@@ -290,7 +290,7 @@ struct CallFragment<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     function: Object<CalledFunction<'a>>,
-    /// See [`EXTRA`].
+    /// See [`EXTRA_CONTENT`].
     extra_content: Json<'a>,
 }
 
@@ -402,11 +402,11 @@ fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
             id: fragment.id.to_string(),
             name: function.name.to_string(),
             arguments: function.arguments.as_text(),
-            extra: Value::Null,
+            api_data: Value::Null,
         };
         let place = reply.add_call(Some(index), call);
         if let Some(place) = place {
-            reply.turn.add_extra(place, fragment.extra_content);
+            reply.turn.add_api_data(place, fragment.extra_content);
         }
     }
     Ok(())
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn the_token_limit_is_sent_under_its_other_name_once_the_usual_one_is_rejected() {
-        for (knows_new_name, left_out, name) in [
+        for (knows_new_name, rejected_fields, name) in [
             (false, &[][..], "max_tokens"),
             (true, &[], "max_completion_tokens"),
             (false, &[OptionalField::Limit], "max_completion_tokens"),
@@ -502,13 +502,17 @@ mod tests {
             };
             let prompt = Prompt {
                 max_tokens: Some(9),
-                left_out,
+                rejected_fields,
                 ..prompt()
             };
             let body = json(&prompt, quirks);
             let names = ["max_tokens", "max_completion_tokens"];
             let found = names.map(|name| body.get(name).is_some());
-            assert_eq!(found, names.map(|other| other == name), "{left_out:?}");
+            assert_eq!(
+                found,
+                names.map(|other| other == name),
+                "{rejected_fields:?}"
+            );
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Prompt<'a> {
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
     pub effort: Option<&'a str>,
     /// What the server has rejected in an earlier request.
-    pub left_out: &'a [OptionalField],
+    pub rejected_fields: &'a [OptionalField],
     pub stream: bool,
     /// The tools offered, sorted by name. If there are none, the request has no field about tools.
     pub tools: &'a [Tool],
@@ -47,8 +47,8 @@ impl Prompt<'_> {
             budget.spend(kept::weight(&part));
         }
         let runs = self.steps.iter().flat_map(|step| &step.calls);
-        for run in runs.filter(|run| !run.extra.is_null()) {
-            budget.spend(kept::weight(&run.extra.to_string()));
+        for run in runs.filter(|run| !run.api_data.is_null()) {
+            budget.spend(kept::weight(&run.api_data.to_string()));
         }
         budget
     }
@@ -59,8 +59,8 @@ impl Prompt<'_> {
     }
 
     /// Whether the request has this, if the dialect has it at all.
-    pub(super) fn sends(&self, extra: OptionalField) -> bool {
-        !self.left_out.contains(&extra)
+    pub(super) fn sends(&self, field: OptionalField) -> bool {
+        !self.rejected_fields.contains(&field)
     }
 
     /// Whether images or PDFs go with it, from the user or from tools.
@@ -234,7 +234,7 @@ pub struct Request {
     /// Whether the reply may call tools. Calls in any other reply cannot run.
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
-    pub extras: Vec<OptionalField>,
+    pub optional_fields: Vec<OptionalField>,
     /// The names of the tools in it, in their order.
     pub tools: Vec<String>,
     /// How many calls of the question came before it.

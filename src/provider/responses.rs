@@ -20,7 +20,7 @@ pub static DIALECT: Dialect = Dialect {
     event: read_event,
     whole: read_whole,
     ends_with_done: false,
-    extras: &[
+    optional_fields: &[
         (OptionalField::Effort, "/reasoning/effort"),
         (OptionalField::Form, "/text/format"),
         (OptionalField::Store, "/store"),
@@ -448,7 +448,7 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
         id: id.to_owned(),
         name: text_field(item, "name").to_owned(),
         arguments: lenient::arguments(&item["arguments"]),
-        extra: Value::Null,
+        api_data: Value::Null,
     };
     if let Some(place) = reply.add_call(None, call) {
         item["call_id"] = reply.turn.calls()[place].id.as_str().into();

@@ -48,7 +48,7 @@ pub struct Rejection<'a> {
     /// The status; `None` if the error came inside a reply.
     pub status: Option<u16>,
     /// What the request had besides its question.
-    pub extras: &'a [OptionalField],
+    pub optional_fields: &'a [OptionalField],
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
 }
@@ -86,7 +86,7 @@ impl Rejection<'_> {
             ErrorClass::Rejects(OptionalField::Attachments)
             | ErrorClass::TooLarge
             | ErrorClass::TooLong
-                if self.extras.contains(&OptionalField::Attachments) =>
+                if self.optional_fields.contains(&OptionalField::Attachments) =>
             {
                 OTHER_FILES.to_owned()
             }
@@ -188,17 +188,17 @@ mod tests {
             let status: Option<u16> = status.parse().ok();
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
                 let attachments = [OptionalField::Attachments];
-                let extras = if has_attachments {
+                let optional_fields = if has_attachments {
                     &attachments[..]
                 } else {
                     &[]
                 };
                 let error = failure::read_redacted(message, &Secrets::default());
-                let meaning = failure::judge(&error, status, extras, &[]);
+                let meaning = failure::judge(&error, status, optional_fields, &[]);
                 let rejection = Rejection {
                     meaning,
                     status,
-                    extras,
+                    optional_fields,
                     retry_after: None,
                 };
                 let advice = rejection.advice("p", Some("check the key"));

@@ -227,12 +227,16 @@ impl ApiClient<'_> {
 
     /// Returns an error that the server reported, as a status or inside a reply, with advice.
     fn rejected(&self, error: ServerError, status: Option<u16>, request: &Request) -> ApiError {
-        let Request { extras, tools, .. } = request;
-        let meaning = failure::judge(&error, status, extras, tools);
+        let Request {
+            optional_fields,
+            tools,
+            ..
+        } = request;
+        let meaning = failure::judge(&error, status, optional_fields, tools);
         let rejection = Rejection {
             meaning,
             status,
-            extras,
+            optional_fields,
             retry_after: error.retry_after,
         };
         let advice = rejection.advice(self.provider, self.key_advice.as_deref());

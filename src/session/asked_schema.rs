@@ -13,7 +13,9 @@ struct AskedSchema {
 
 /// Adds the schema that the answer must fit to a question that is in no file yet.
 pub fn add_schema(question: &mut Entry, schema: &Value) {
-    question.unknown.add("\"schema\"", &schema.to_string());
+    question
+        .unknown_fields
+        .add("\"schema\"", &schema.to_string());
 }
 
 /// Returns the schema that the answer to a question had to fit. What another program may have written there is none unless it is
@@ -43,7 +45,7 @@ mod tests {
             add_schema(&mut question, &schema);
             let stored = StoredEntry::new(&question).expect("JSON");
             assert_eq!(schema_of_answer(&stored), Some(schema));
-            assert_eq!(stored.entry().unknown, question.unknown);
+            assert_eq!(stored.entry().unknown_fields, question.unknown_fields);
         }
     }
 
@@ -51,7 +53,7 @@ mod tests {
     fn a_saved_schema_that_is_not_an_object_is_ignored() {
         for value in ["null", "\"a\"", "[{}]", "true", "3"] {
             let mut question = Entry::new(Message::text(Role::User, "why"), moment(0));
-            question.unknown.add("\"schema\"", value);
+            question.unknown_fields.add("\"schema\"", value);
             let stored = StoredEntry::new(&question).expect("JSON");
             assert_eq!(schema_of_answer(&stored), None, "{value}");
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::message::{Role, Unknown};
+use crate::message::{Role, UnknownValues};
 use crate::text::{fence, json, surrogates};
 
 /// The fields of a message in its file.
@@ -246,7 +246,7 @@ struct CheckedAttachment {
     #[serde(rename = "data")]
     _data: Option<UndecodedText>,
     #[serde(flatten)]
-    _unknown: Unknown,
+    _unknown_fields: UnknownValues,
 }
 
 /// The fields of a step.
@@ -258,7 +258,7 @@ struct CheckedStep {
     #[serde(rename = "calls")]
     _calls: Vec<CheckedRun>,
     #[serde(flatten)]
-    _unknown: Unknown,
+    _unknown_fields: UnknownValues,
 }
 
 /// The fields of a [`ToolRun`](crate::message::ToolRun).
@@ -280,7 +280,7 @@ struct CheckedRun {
     #[serde(rename = "no_result")]
     _no_result: Option<bool>,
     #[serde(flatten)]
-    _unknown: Unknown,
+    _unknown_fields: UnknownValues,
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub struct Conversation {
     #[serde(skip)]
     pub exchanges: Vec<Exchange>,
     #[serde(skip)]
-    pub unknown: UnknownFields,
+    pub unknown_fields: UnknownFields,
     /// The text of the file that it was read from, whatever has changed in it since; `None` if it was not read.
     #[serde(skip)]
     pub source: Option<Arc<String>>,
@@ -100,7 +100,7 @@ impl Conversation {
             tools: Vec::new(),
             pinned: false,
             exchanges: Vec::new(),
-            unknown: UnknownFields::default(),
+            unknown_fields: UnknownFields::default(),
             source: None,
         }
     }

@@ -79,7 +79,7 @@ pub struct Entry {
     )]
     pub steps: Vec<Step>,
     #[serde(skip)]
-    pub unknown: UnknownFields,
+    pub unknown_fields: UnknownFields,
 }
 
 impl Entry {
@@ -204,7 +204,7 @@ impl StoredEntry {
         serde_json::to_writer(&mut json, entry)?;
         // In place of the last brace.
         json.0.pop();
-        let rest = format!("{}}}", entry.unknown.members());
+        let rest = format!("{}}}", entry.unknown_fields.members());
         json.write_all(rest.as_bytes()).map_err(Error::custom)?;
         let json = String::from_utf8(json.0).map_err(Error::custom)?;
         let json = Arc::new(json);
@@ -251,7 +251,7 @@ impl StoredEntry {
             interrupted: self.interrupted,
             ..Entry::default()
         });
-        entry.unknown = serde_json::from_str(self.json()).unwrap_or_default();
+        entry.unknown_fields = serde_json::from_str(self.json()).unwrap_or_default();
         entry
     }
 
@@ -433,7 +433,7 @@ mod tests {
             }
             let json = format!("{{{}}}", members.join(","));
             let whole = surrogates::lossy::<Entry>(&json).map(|whole| Entry {
-                unknown: serde_json::from_str(&json).expect("an object"),
+                unknown_fields: serde_json::from_str(&json).expect("an object"),
                 ..whole
             });
             let stored = read(&format!("{space}{json}{space}"));

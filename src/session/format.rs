@@ -59,7 +59,7 @@ struct Versioned {
 struct CheckedFile<'a> {
     fields: FileFields,
     messages: Vec<CheckedEntry<'a>>,
-    unknown: UnknownFields,
+    unknown_fields: UnknownFields,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for CheckedFile<'a> {
@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for FileVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = String::new();
         let mut messages = None;
-        let mut unknown = UnknownFields::default();
+        let mut unknown_fields = UnknownFields::default();
         while let Some(name) = map.next_key::<&RawValue>()? {
             let decoded = decoded_name(name.get()).map_err(A::Error::custom)?;
             if decoded == MESSAGES {
@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for FileVisitor {
                 let comma = if fields.is_empty() { "" } else { "," };
                 fields += &format!("{comma}{name}:{value}");
             } else {
-                unknown.add(name.get(), value);
+                unknown_fields.add(name.get(), value);
             }
         }
         let fields = format!("{{{fields}}}");
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for FileVisitor {
         Ok(CheckedFile {
             fields,
             messages,
-            unknown,
+            unknown_fields,
         })
     }
 }
@@ -172,7 +172,7 @@ fn parse_file(text: &Arc<String>) -> Result<Conversation, String> {
         tools: fields.tools,
         pinned: fields.pinned,
         exchanges: grouped(entries),
-        unknown: file.unknown,
+        unknown_fields: file.unknown_fields,
         source: None,
     })
 }
@@ -205,7 +205,7 @@ fn before_message(index: usize) -> &'static str {
 fn head(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut head = serde_json::to_vec(conversation)?;
     head.pop();
-    head.extend_from_slice(conversation.unknown.members().as_bytes());
+    head.extend_from_slice(conversation.unknown_fields.members().as_bytes());
     Ok(head)
 }
 

@@ -3,14 +3,22 @@
 const KILO: u64 = 1_000;
 const MEGA: u64 = 1_000_000;
 
+/// Returns a number of bytes in words: `1 byte`, `2 bytes`.
+pub fn in_bytes(count: impl TryInto<u64>) -> String {
+    match count.try_into().unwrap_or(u64::MAX) {
+        1 => "1 byte".to_owned(),
+        count => format!("{count} bytes"),
+    }
+}
+
 /// Returns a size in the largest unit in which it is a whole number: `10 MB`, `50 kB`, `1234 bytes`.
 pub fn in_units(bytes: impl TryInto<u64>) -> String {
     let bytes = bytes.try_into().unwrap_or(u64::MAX);
     match bytes {
-        0 => "0 bytes".to_owned(),
+        0 => in_bytes(bytes),
         _ if bytes.is_multiple_of(MEGA) => format!("{} MB", bytes / MEGA),
         _ if bytes.is_multiple_of(KILO) => format!("{} kB", bytes / KILO),
-        _ => format!("{bytes} bytes"),
+        _ => in_bytes(bytes),
     }
 }
 
@@ -22,7 +30,8 @@ mod tests {
     fn a_size_is_shown_in_the_largest_unit_that_leaves_no_fraction() {
         for (bytes, words) in [
             (0_u64, "0 bytes"),
-            (1, "1 bytes"),
+            (1, "1 byte"),
+            (2, "2 bytes"),
             (999, "999 bytes"),
             (1_000, "1 kB"),
             (1_500, "1500 bytes"),

@@ -17,7 +17,7 @@ use crate::message::{LEFT_OUT, ToolCall, ToolRun};
 use crate::output::Notes;
 use crate::text::json;
 use crate::text::one_line::{beginning, on_one_line};
-use crate::text::size::in_units;
+use crate::text::size::{in_bytes, in_units};
 use crate::threads::lock;
 
 /// The most calls of one reply that run.
@@ -116,10 +116,10 @@ impl Toolbox {
         } else {
             "a result"
         };
-        let bytes = text.len();
+        let size = in_bytes(text.len());
         let seconds = outcome.took.as_secs_f64();
         let name = &call.name;
-        notes.detail(|| format!("{name}: {what} of {bytes} bytes after {seconds:.3} s"));
+        notes.detail(|| format!("{name}: {what} of {size} after {seconds:.3} s"));
         self.room.run_of(call, outcome, &text)
     }
 

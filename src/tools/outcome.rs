@@ -15,6 +15,7 @@ use crate::message::{
     shortened,
 };
 use crate::text::media::{PDF, media_type};
+use crate::text::size::in_bytes;
 use crate::text::{json, surrogates};
 
 /// The most bytes of one complete result, and of those of a question together.
@@ -337,7 +338,8 @@ fn describe(content: &Value) -> String {
         return format!("[{words}]");
     };
     let digits = data.trim_end_matches('=').len();
-    format!("[{words}, {} bytes]", digits * 3 / 4)
+    let size = in_bytes(digits * 3 / 4);
+    format!("[{words}, {size}]")
 }
 
 #[cfg(test)]
@@ -362,7 +364,7 @@ mod tests {
             inside | {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}}]}
             [resource_link file:///a a.txt] | {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a.txt"}]}
             [image image/png, 6 bytes] | {"content": [{"type": "image", "mimeType": "image/png", "data": "aGVsbG8h"}]}
-            [audio audio/wav, 1 bytes] | {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "YQ=="}]}
+            [audio audio/wav, 1 byte] | {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "YQ=="}]}
             [resource a/b, 5 bytes] | {"content": [{"type": "resource", "resource": {"mimeType": "a/b", "blob": "aGVsbG8="}}]}
             [scent] | {"content": [{"type": "scent"}]}
             [content] | {"content": [7]}

@@ -181,8 +181,8 @@ impl Case<'_> {
 
     /// Whether the error has this clue to this meaning. What was not in the request cannot be rejected.
     fn has(&self, clue: Clue, meaning: ErrorClass) -> bool {
-        if let ErrorClass::Rejects(extra) = meaning
-            && !self.asked.contains(&extra)
+        if let ErrorClass::Rejects(field) = meaning
+            && !self.asked.contains(&field)
         {
             return false;
         }
@@ -208,7 +208,7 @@ impl Case<'_> {
             ErrorClass::Rejects(OptionalField::Effort) => self.rejects_effort(),
             ErrorClass::Rejects(OptionalField::Form) => self.rejects_form(),
             ErrorClass::Rejects(OptionalField::Attachments) => self.may_be_about_attachments(),
-            ErrorClass::Rejects(extra) => self.names(extra),
+            ErrorClass::Rejects(field) => self.names(field),
             _ => false,
         }
     }
@@ -219,8 +219,8 @@ impl Case<'_> {
     }
 
     /// Whether the server rejects this by its name.
-    fn names(&self, extra: OptionalField) -> bool {
-        rejected::rejects(extra, &self.words, self.error, self.status)
+    fn names(&self, field: OptionalField) -> bool {
+        rejected::rejects(field, &self.words, self.error, self.status)
     }
 
     /// Whether the words say of one of the names for tools that it is not supported, or of a field with the tools.

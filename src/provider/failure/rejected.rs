@@ -6,7 +6,7 @@ use crate::provider::request::OptionalField;
 /// A row of the table: how servers name something that they reject.
 #[derive(Clone, Copy)]
 struct RejectionRow {
-    extra: OptionalField,
+    field: OptionalField,
     /// Names of the field and of its parts that are no words of English.
     names: &'static [&'static str],
     /// Names that are words, too. They count only where the error names a field: in quotation marks, on a path, next to the
@@ -22,28 +22,28 @@ const BAD_REQUEST: &[u16] = &[400, 422];
 
 const ROWS: &[RejectionRow] = &[
     RejectionRow {
-        extra: OptionalField::Store,
+        field: OptionalField::Store,
         names: &[],
         words: &["store"],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        extra: OptionalField::Cache,
+        field: OptionalField::Cache,
         names: &["cache_control"],
         words: &[],
         phrases: &[],
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        extra: OptionalField::Usage,
+        field: OptionalField::Usage,
         names: &["stream_options", "streamoptions", "include_usage"],
         words: &[],
         phrases: &["stream options"],
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        extra: OptionalField::Encrypted,
+        field: OptionalField::Encrypted,
         names: &["reasoning.encrypted_content"],
         words: &["include"],
         // OpenAI, of models that do not reason.
@@ -51,7 +51,7 @@ const ROWS: &[RejectionRow] = &[
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        extra: OptionalField::Choice,
+        field: OptionalField::Choice,
         names: &[
             "tool_choice",
             "functioncallingconfig",
@@ -62,7 +62,7 @@ const ROWS: &[RejectionRow] = &[
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        extra: OptionalField::System,
+        field: OptionalField::System,
         names: &[
             "systeminstruction",
             "system_instruction",
@@ -94,7 +94,7 @@ const ROWS: &[RejectionRow] = &[
         statuses: &[400, 422, 500],
     },
     RejectionRow {
-        extra: OptionalField::Effort,
+        field: OptionalField::Effort,
         names: &[
             "reasoning_effort",
             "reasoningeffort",
@@ -126,7 +126,7 @@ const ROWS: &[RejectionRow] = &[
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        extra: OptionalField::Form,
+        field: OptionalField::Form,
         names: &[
             "response_format",
             "json_object",
@@ -210,32 +210,32 @@ const BEFORE_COLON: &[&str] = &[
 
 /// Whether an error rejects this, by what it says, in lower case, and by its status. The message comes first in `words`.
 pub(super) fn rejects(
-    extra: OptionalField,
+    field: OptionalField,
     words: &str,
     error: &ServerError,
     status: Option<u16>,
 ) -> bool {
-    if extra == OptionalField::Limit {
+    if field == OptionalField::Limit {
         let is_bad = status.is_some_and(|status| BAD_REQUEST.contains(&status));
         return is_bad && asks_for_other_limit(words);
     }
-    let Some(row) = ROWS.iter().find(|row| row.extra == extra) else {
+    let Some(row) = ROWS.iter().find(|row| row.field == field) else {
         return false;
     };
     // A server that does without an earlier response obeys the field.
     let plain = words.replace(['"', '\'', '`'], "");
-    if extra == OptionalField::Store && OBEYED.iter().any(|phrase| plain.contains(phrase)) {
+    if field == OptionalField::Store && OBEYED.iter().any(|phrase| plain.contains(phrase)) {
         return false;
     }
     let has_status = status.is_some_and(|status| row.statuses.contains(&status));
-    let field = error.field.to_lowercase();
+    let named_field = error.field.to_lowercase();
     has_status
         && (row.phrases.iter().any(|phrase| words.contains(phrase))
             || row.names.iter().any(|name| has_name(words, name))
             || row
                 .words
                 .iter()
-                .any(|word| names_field(words, &field, word)))
+                .any(|word| names_field(words, &named_field, word)))
 }
 
 /// Whether an error wants the other name of the limit. One that only finds the number too large does not.

@@ -64,9 +64,9 @@ impl ModelTurn {
     }
 
     /// Adds what has arrived with the call at this place, if there is room for it.
-    pub fn add_extra(&mut self, place: usize, extra: Json) {
-        if !extra.is_null() && self.has_room_for(extra.get()) {
-            self.calls.set_extra(place, extra.value());
+    pub fn add_api_data(&mut self, place: usize, data: Json) {
+        if !data.is_null() && self.has_room_for(data.get()) {
+            self.calls.set_api_data(place, data.value());
         }
     }
 
@@ -119,9 +119,9 @@ impl ModelTurn {
 
     /// Leaves out the arguments of calls that need more bytes than there is `room`, also in what the API wants back.
     pub fn leave_out_arguments(&mut self, room: &mut usize) {
-        let left_out = self.calls.leave_out_arguments(room);
-        if !left_out.is_empty() {
-            calls::empty_arguments(self.items.values_mut(), &left_out);
+        let too_long = self.calls.leave_out_arguments(room);
+        if !too_long.is_empty() {
+            calls::empty_arguments(self.items.values_mut(), &too_long);
         }
     }
 
