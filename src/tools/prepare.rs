@@ -13,13 +13,13 @@ use super::names::{self, Selection};
 use super::process::{ProcessGroups, Program};
 use super::secrets::ToolSecrets;
 use super::server::Server;
-use crate::context::NO_HOME;
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
 use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
+use crate::session::directory::NO_HOME;
 use crate::settings::{
     Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, adds_tools,
     expand_home, short_name,
