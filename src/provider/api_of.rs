@@ -28,7 +28,7 @@ const ANTHROPIC_EVENTS: &[&str] = &[
 /// Returns the name of the dialect in which an event or a complete answer is, if its fields say so.
 pub fn api_of(json: &str) -> Option<&'static str> {
     let fields: ReplyFields = serde_json::from_str(json).ok()?;
-    let is_list = |json: Json| json.get().starts_with('[');
+    let is_list = |field: Json| field.get().starts_with('[');
     let kind = &*fields.kind;
     if is_list(fields.choices) {
         Some("openai")

@@ -140,7 +140,9 @@ fn name_of_bare_call(text: &str) -> Option<String> {
             .collect::<serde_json::Result<_>>()
             .ok()?,
     };
-    let has_arguments = |call: &JsonCall| call.arguments.get().starts_with('{');
+    // Some models write them as the text of an object.
+    let is_object = |json: &str| json.starts_with('{') || json.starts_with("\"{");
+    let has_arguments = |call: &JsonCall| is_object(call.arguments.get());
     let first = calls.iter().all(has_arguments).then(|| calls.first())??;
     Some(first.name.clone())
 }
@@ -190,6 +192,7 @@ mod tests {
             "<|start|>assistant<|channel|>commentary to=functions.db__get <|constrain|>json<|message|>{}<|call|>",
             "<|channel|>commentary to=functions.db__get <|constrain|>json<|message|>{\"n\": 1}",
             r#"{"name": "db__get", "parameters": {"n": "1"}}"#,
+            r#"{"name": "db__get", "arguments": "{\"n\": 1}"}"#,
             r#"{"type": "function", "name": "db__get", "parameters": {}}"#,
             r#"[{"name": "db__get", "arguments": {}}, {"name": "db__get_all", "arguments": {}}]"#,
             "{\"name\": \"db__get\", \"arguments\": {}}\n{\"name\": \"db__get\", \"arguments\": {}}",

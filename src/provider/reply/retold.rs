@@ -36,11 +36,11 @@ impl RetoldText {
         if message.is_empty() || self.form == MessageForm::Piece {
             return message.to_owned();
         }
-        let Some(new) = message.strip_prefix(self.last.as_str()) else {
+        let Some(rest) = message.strip_prefix(self.last.as_str()) else {
             return self.next_of_other(message);
         };
         let is_first = self.last.is_empty();
-        if !new.is_empty() {
+        if !rest.is_empty() {
             self.repeated += self.last.chars().count();
         }
         message.clone_into(&mut self.last);
