@@ -36,6 +36,9 @@ pub enum Version {
 /// The parameters of a query that hold a key.
 const KEY_PARAMETERS: [&str; 6] = ["key", "api-key", "api_key", "token", "access_token", "sig"];
 
+/// Schemes of URLs in which no host follows: an `@` is a part of an address there.
+const SCHEMES_WITHOUT_HOST: [&str; 5] = ["mailto", "sip", "sips", "xmpp", "acct"];
+
 /// An `http` or `https` URL with a host. Paths are added to it, and its query is added to each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUrl {
@@ -178,6 +181,11 @@ impl ServerUrl {
 
     /// Returns where a redirect from this address leads, without what may be secret: user info, query and fragment.
     pub fn redirect_target(&self, location: &str) -> String {
+        let beginning = location.split(':').next().unwrap_or_default();
+        if SCHEMES_WITHOUT_HOST.contains(&&*beginning.to_ascii_lowercase()) {
+            let end = location.find(['?', '#']).unwrap_or(location.len());
+            return location[..end].to_owned();
+        }
         let is_path = location.starts_with('/') && !location.starts_with("//");
         let (before, rest) = match location.split_once("//") {
             _ if is_path => (self.origin(), location),
@@ -353,6 +361,10 @@ mod tests {
             http://h/x | //me:secret@h/x
             x/y@z | x/y@z
             h/x | me:secret@h/x
+            mailto:a@b | mailto:a@b
+            MAILTO:a@b | MAILTO:a@b?subject=secret
+            xmpp:a@b/x | xmpp:a@b/x#secret
+            h/x | mailtome:secret@h/x
         "##;
         let address = ServerUrl::parse("http://me:pass@box:1/v1?key=1").expect("an address");
         for [target, location] in rows(table) {
