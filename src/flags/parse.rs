@@ -154,7 +154,12 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
         if flag.mode().is_none() && !flag.is_for(mode) {
             let action = name_of(mode);
             let name = flag.name();
-            return Err(Error::usage(format!("{action} does not accept {name}")));
+            let mut error = Error::usage(format!("{action} does not accept {name}"));
+            // To ask whether there is such a model.
+            if mode == Mode::Models && name == "--model" {
+                error = error.advise("leave it out: --models lists all models of the provider");
+            }
+            return Err(error);
         }
     }
     refuse_forms(arguments)?;

@@ -42,6 +42,20 @@ const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many
 /// Advice where the request is too large.
 const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
 
+/// Advice where a server fails again and again.
+const SERVER_FAILS: &str =
+    "try again later, or ask another model with -m or another provider with -p";
+
+/// The same where the server runs on this machine.
+const LOCAL_SERVER_FAILS: &str =
+    "look into the log of the server for the cause, or ask another model with -m";
+
+/// The same where the server does not say which models it has.
+const LIST_FAILS: &str = "try again later, or ask a model by its name with -m";
+
+/// Statuses after which another try may succeed, and which are about the client.
+const CLIENT_STATUSES: &[u16] = &[408, 409, 429];
+
 /// An error that a provider reported, as far as the advice depends on it.
 pub struct Rejection<'a> {
     pub meaning: ErrorClass,
@@ -51,6 +65,10 @@ pub struct Rejection<'a> {
     pub optional_fields: &'a [OptionalField],
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
+    /// Whether the server runs on this machine.
+    pub is_local: bool,
+    /// Whether the request asks for the list of models.
+    pub is_for_list: bool,
 }
 
 impl Rejection<'_> {
@@ -95,9 +113,27 @@ impl Rejection<'_> {
                 let check = check_base_url(provider);
                 format!("{check}\ncheck the model: {list} lists the models")
             }
-            _ => return try_again_in(self.retry_after),
+            _ => return try_again_in(self.retry_after).or_else(|| self.advice_on_failure()),
         };
         Some(advice)
+    }
+
+    /// Says what to do where the server itself fails, and may do better later.
+    fn advice_on_failure(&self) -> Option<String> {
+        let is_about_client = self
+            .status
+            .is_some_and(|status| CLIENT_STATUSES.contains(&status));
+        if self.meaning != ErrorClass::Transient || is_about_client {
+            return None;
+        }
+        let advice = if self.is_for_list {
+            LIST_FAILS
+        } else if self.is_local {
+            LOCAL_SERVER_FAILS
+        } else {
+            SERVER_FAILS
+        };
+        Some(advice.to_owned())
     }
 }
 
@@ -153,6 +189,7 @@ mod tests {
             "less" => (Some(LESS_INPUT), false),
             "address" => (Some(wrong_address), false),
             "again" => (None, true),
+            "later" => (Some(SERVER_FAILS), true),
             _ => (None, false),
         };
         let table = r##"
@@ -171,13 +208,16 @@ mod tests {
             401 | key | key | no images
             403 | page | page | <html><title>Just a moment...</title></html>
             401 | key | key | <html><title>401 Authorization Required</title></html>
-            503 | again | again | <html><title>Just a moment...</title></html>
+            503 | later | later | <html><title>Just a moment...</title></html>
             400 | tools | tools | m does not support tools
             404 | address | address | no
             404 | hint | address | no image input
             429 | again | again | too many images
-            500 | hint | again | image input is not supported - hint: you may need to provide the mmproj
-            500 | again | again | no
+            500 | hint | later | image input is not supported - hint: you may need to provide the mmproj
+            500 | later | later | no
+            529 | later | later | Overloaded
+            - | later | later | {"error":{"type":"overloaded_error","message":"Overloaded"}}
+            501 | - | - | no
             - | hint | - | image input is not supported - hint: you may need to provide the mmproj
             - | model | model | invalid model
             - | key | key | invalid API key
@@ -200,11 +240,21 @@ mod tests {
                     status,
                     optional_fields,
                     retry_after: None,
+                    is_local: false,
+                    is_for_list: false,
                 };
                 let advice = rejection.advice("p", Some("check the key"));
                 let found = (advice.as_deref(), meaning == ErrorClass::Transient);
                 let wanted = meant(expected);
                 assert_eq!(found, wanted, "{status:?} {message} {has_attachments}");
+                if expected == "later" {
+                    let local = Rejection {
+                        is_local: true,
+                        ..rejection
+                    };
+                    let advice = local.advice("p", None);
+                    assert_eq!(advice.as_deref(), Some(LOCAL_SERVER_FAILS), "{message}");
+                }
             }
         }
     }

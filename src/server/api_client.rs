@@ -238,6 +238,8 @@ impl ApiClient<'_> {
             status,
             optional_fields,
             retry_after: error.retry_after,
+            is_local: self.client.address.is_loopback(),
+            is_for_list: request.body.is_none(),
         };
         let advice = rejection.advice(self.provider, self.key_advice.as_deref());
         self.reported(&error, status, meaning).advise(advice)

@@ -339,7 +339,9 @@ impl Target {
         };
         let is_missing = matches!(status, Some(404 | 405 | 501));
         let check = advice::check_base_url(&self.provider().name);
-        is_missing.then(|| format!("not every server has a list: name a model with -m\n{check}"))
+        is_missing.then(|| {
+            format!("not every server has a list: ask a model by its name with -m\n{check}")
+        })
     }
 
     /// Returns advice if the server rejects the key, or wants one; `None` if the user has given another proof of identity.
