@@ -163,6 +163,8 @@ fn ollama_host(text: &str) -> Result<ServerUrl, String> {
     let (name, port) = name_and_port(server);
     let port = if port.is_empty() { default_port } else { port };
     let host = match name {
+        // A colon alone names neither.
+        "" if port == ":" => String::new(),
         "" | "0.0.0.0" => "127.0.0.1".to_owned(),
         "[::]" | "::" => "[::1]".to_owned(),
         name if is_bare_ipv6(name) => format!("[{name}]"),
@@ -328,6 +330,11 @@ mod tests {
             ftp://box | OLLAMA_HOST is not a URL: it must begin with http:// or https://
             box:80:90 | OLLAMA_HOST is not a URL
             bo x | OLLAMA_HOST is not a URL
+            : | OLLAMA_HOST is not a URL: it names no host
+            me:secret@:/ | OLLAMA_HOST is not a URL: it names no host
+            https://:/ | OLLAMA_HOST is not a URL: it names no host
+            box: | OLLAMA_HOST has a port that is not a number up to 65535
+            :x | OLLAMA_HOST has a port that is not a number up to 65535
         "##;
         for [text, address] in rows(table) {
             let found = address_of("ollama", &[("OLLAMA_HOST", text)]);
