@@ -235,9 +235,9 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", Conversations, Raw(|a| &mut a.session)),
         ),
         help: "use the conversation NAME, or create it",
-        doc: "Continue the conversation NAME, or start it. A name has at most 100 of the characters A-Z a-z 0-9 . _ - and \
-              does not begin with a dot, a hyphen, current or session_; a new one is not just one to three digits. NAME can \
-              also be an id, %N, a backup or a file: see CONVERSATIONS.",
+        doc: "Continue the conversation `NAME`, or start it. A name has at most 100 of the characters A-Z a-z 0-9 . _ - and \
+              does not begin with a dot, a hyphen, current or session_; a new one is not just one to three digits. `NAME` can \
+              also be an id, `%N`, a backup or a file: see CONVERSATIONS.",
     },
     Flag {
         names: "-p, --provider",
@@ -264,7 +264,7 @@ pub const FLAGS: &[Flag] = &[
             value("NAME", NamesOf("roles"), Text(|a| &mut a.role)),
         ),
         help: "apply a role: a named set of options",
-        doc: "Apply the options of the role NAME, as if they were given before the others: see Roles under CONFIGURATION.",
+        doc: "Apply the options of the role `NAME`, as if they were given before the others: see Roles under CONFIGURATION.",
     },
     Flag {
         names: "-w, --web",
@@ -293,15 +293,15 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Model,
         effect: Takes(SET, value("KEY=VALUE", Nothing, Texts(|a| &mut a.options))),
         help: "set a field of the API request (temperature=0)",
-        doc: "Set a field of the API request, such as `temperature=0`; repeatable, not saved. Dots in KEY address nested \
-              fields. VALUE is JSON if it parses as JSON, otherwise a string; null removes the field.",
+        doc: "Set a field of the API request, such as `temperature=0`; repeatable, not saved. Dots in `KEY` address nested \
+              fields. `VALUE` is JSON if it parses as JSON, otherwise a string; null removes the field.",
     },
     Flag {
         names: "-S, --system",
         group: OptionGroup::Model,
         effect: Takes(SET, value("TEXT", Nothing, Raw(|a| &mut a.system))),
         help: "set the system prompt",
-        doc: "Send TEXT as the system prompt; if it is empty, send none.",
+        doc: "Send `TEXT` as the system prompt; if it is empty, send none.",
     },
     Flag {
         names: "-a, --attach",
@@ -316,7 +316,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Output,
         effect: Takes(&[Ask], value("SPEC", Files, Text(|a| &mut a.schema))),
         help: "require JSON that matches a schema",
-        doc: "Require JSON that matches SPEC, which is a JSON Schema, its file, or a list of fields: see STRUCTURED OUTPUT.",
+        doc: "Require JSON that matches `SPEC`, which is a JSON Schema, its file, or a list of fields: see STRUCTURED OUTPUT.",
     },
     Flag {
         names: "--lines",
@@ -355,7 +355,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Conversation,
         effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
         help: "send only the last N messages (default: 10)",
-        doc: "Send exactly the last N messages with a follow-up; 0 sends none.",
+        doc: "Send exactly the last `N` messages with a follow-up; 0 sends none.",
     },
     Flag {
         names: "-n, --no-stdin",
@@ -483,7 +483,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: ActionWith(Copy, value("NAME", Nothing, Raw(|a| &mut a.copy))),
         help: "copy the conversation to a new name",
-        doc: "Copy the conversation to NAME, which must be new.",
+        doc: "Copy the conversation to `NAME`, which must be new.",
     },
     Flag {
         names: "--clear",
