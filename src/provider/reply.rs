@@ -6,7 +6,7 @@ mod retold;
 mod streamed;
 mod turn;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
@@ -72,7 +72,7 @@ pub struct Reply {
     /// The messages that have arrived in a stream without increments.
     pub(super) retold: RetoldText,
     /// The indexes of all messages that have had increments.
-    pub(super) indexes_of_deltas: HashSet<u64>,
+    pub(super) indexes_of_deltas: BTreeSet<u64>,
     /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
     pub(super) other_api: Option<&'static str>,
     /// How many parts of the reply have been looked at for it.
