@@ -48,6 +48,7 @@ use crate::tools::ProcessGroups;
 fn main() -> ExitCode {
     unix::close_on_exec();
     unix::reset_signals();
+    unix::unmask_owner();
     interrupt::ignore_sigxfsz();
     // rustls-native-certs reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat};
+use rustix::fs::{
+    AtFlags, CWD, Mode, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat,
+};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::sockopt;
 use rustix::process::{self, Pid, WaitId, WaitIdOptions, WaitOptions};
@@ -93,6 +95,14 @@ pub fn reset_signals() {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
+}
+
+/// Takes the owner's rights out of the mask of new files, so that this user can use what q makes. The rights of others stay
+/// masked. Only for the beginning of the program.
+pub fn unmask_owner() {
+    // The mask can only be read by setting it.
+    let mask = process::umask(Mode::empty());
+    process::umask(mask.difference(Mode::RWXU));
 }
 
 /// Whether a signal is ignored, as in programs that `nohup` or a shell's `&` starts.
