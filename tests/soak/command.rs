@@ -60,6 +60,8 @@ pub enum With {
     Tool,
     /// The model calls a command first.
     Call,
+    /// The model calls a confined command first.
+    ConfinedCall,
     /// The provider searches the web.
     Search,
     /// A system prompt and a model.
@@ -74,6 +76,7 @@ impl With {
             With::Nothing => &[],
             With::Tool => &["-t", toolserver::NAME],
             With::Call => &["-t", toolserver::COMMANDS],
+            With::ConfinedCall => &["-t", toolserver::CONFINED],
             With::Search => &["-w"],
             With::Role => &["-r", role::NAME],
             With::Image => &["-a", image],
@@ -85,7 +88,7 @@ impl With {
     pub fn end(self) -> &'static str {
         match self {
             With::Nothing => "",
-            With::Tool | With::Call => WITH_CALL,
+            With::Tool | With::Call | With::ConfinedCall => WITH_CALL,
             With::Search => WITH_SOURCES,
             With::Role => IN_ROLE,
             With::Image => WITH_IMAGE,

@@ -105,6 +105,10 @@ fn soak(options: &Options) -> io::Result<bool> {
     if old.is_none() && version_count > 0 {
         eprintln!("soak: Q_OLD names no older q: versions are skipped");
     }
+    let confines = process_count > 0 && processes::can_confine(&soak)?;
+    if !confines && process_count > 0 {
+        eprintln!("soak: this kernel cannot confine programs: confined commands are skipped");
+    }
     let mut seed = options.seed;
     loop {
         drive(&soak, options, seed, kill_count, &kills::batch)?;
@@ -114,7 +118,8 @@ fn soak(options: &Options) -> io::Result<bool> {
             let batch = |soak: &Soak, seed, rounds| faults.batch(soak, seed, rounds);
             drive(&soak, options, seed, fault_count, &batch)?;
         }
-        drive(&soak, options, seed, process_count, &processes::batch)?;
+        let batch = |soak: &Soak, seed, rounds| processes::batch(soak, seed, rounds, confines);
+        drive(&soak, options, seed, process_count, &batch)?;
         for (under, rounds) in [(&layer, layer_count), (&old, version_count)] {
             if let Some(under) = under {
                 let batch = |soak: &Soak, seed, rounds| under.batch(soak, seed, rounds);

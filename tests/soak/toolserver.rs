@@ -17,13 +17,17 @@ const COMMAND: &str = "--tool-command";
 /// Makes this program a process that does nothing for a while, and ignores SIGTERM if its number is odd.
 pub const IDLER: &str = "--idler";
 
-/// While a file of this name is in its home directory, a tool leaves an idler running, and takes its time.
-pub const LINGERS: &str = "soak-lingers";
+/// With this variable, a tool leaves an idler running, and takes its time.
+pub const LINGERS: &str = "SOAK_LINGERS";
 
-/// The names of the server and of the section with the command, and of their tools towards models.
+/// Passes the variable on, where it is set.
+const WITH_LINGERS: &str = "env_from = [\"SOAK_*\"]";
+
+/// The names of the server, of the section with the command and of that with the confined one, and of their tools towards models.
 pub const NAME: &str = "look";
 pub const COMMANDS: &str = "note";
-const TOOLS: [&str; 2] = ["look__echo", "note__down"];
+pub const CONFINED: &str = "closed";
+const TOOLS: [&str; 3] = ["look__echo", "note__down", "closed__down"];
 
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
@@ -34,11 +38,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The sections of q's configuration file for them.
 pub fn sections() -> io::Result<String> {
     let program = std::env::current_exe()?;
-    let server =
-        harness::toolserver::section_with_log(NAME, "plain", "/dev/null", "only = [\"echo\"]");
+    let more = format!("only = [\"echo\"]\n{WITH_LINGERS}");
+    let server = harness::toolserver::section_with_log(NAME, "plain", "/dev/null", &more);
     let run = format!("run = [{program:?}, {COMMAND:?}, \"{{text}}\"]");
+    let command = format!("{run}\nreads = true\n{WITH_LINGERS}\n");
     Ok(format!(
-        "{server}[tools.{COMMANDS}.down]\n{run}\nreads = true\n"
+        "{server}[tools.{COMMANDS}.down]\n{command}[tools.{CONFINED}.down]\n{command}confine = {{}}\n"
     ))
 }
 
@@ -63,8 +68,7 @@ pub fn is_kept_whole(call: &Value, interrupted: bool) -> bool {
 pub fn run() -> bool {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let process = std::process::id();
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let lingers = Path::new(&home).join(LINGERS).exists();
+    let lingers = std::env::var_os(LINGERS).is_some();
     match &arguments[..] {
         [option] if option == IDLER => {
             if process % 2 == 1 {
@@ -75,7 +79,8 @@ pub fn run() -> bool {
             return true;
         }
         [_, ..] if lingers => {
-            let program = std::env::current_exe().expect("this program");
+            // A confined program reads nothing about its own process.
+            let program = std::env::args_os().next().expect("this program");
             let idler = Command::new(program).arg(IDLER).spawn();
             drop(idler.expect("an idler"));
         }
@@ -85,12 +90,23 @@ pub fn run() -> bool {
     match &arguments[..] {
         [option, what] if option == COMMAND => {
             let most = if lingers { 128 } else { 16 };
+            leave_files().expect("files in the temporary directory");
             thread::sleep(Duration::from_millis(u64::from(process % most)));
             print!("you said {what}");
             true
         }
         _ => false,
     }
+}
+
+/// Fills the temporary directory of a confined program. Others have none here.
+fn leave_files() -> io::Result<()> {
+    let Some(directory) = std::env::var_os("TMPDIR") else {
+        return Ok(());
+    };
+    let below = Path::new(&directory).join("a/b/c");
+    fs::create_dir_all(&below)?;
+    (0..10).try_for_each(|number| fs::write(below.join(number.to_string()), "it"))
 }
 
 /// The processes that are still there after a while with a home below this directory, though no q runs there any more.

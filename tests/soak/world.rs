@@ -77,6 +77,11 @@ impl World {
         self.home(home).join("state/q")
     }
 
+    /// Where the temporary directories of confined commands are.
+    pub fn temporary(&self, home: usize) -> PathBuf {
+        self.home(home).join(".cache/q/tmp")
+    }
+
     /// Where all that a run of q may write is.
     pub fn state_paths(&self) -> Vec<PathBuf> {
         let states = (0..HOMES).map(|home| self.state(home));
