@@ -193,10 +193,10 @@ fn wrong_in_files(
     let all = snapshot.files.iter().flat_map(|file| &file.exchanges);
     let saved: Vec<&Stored> = all.filter(|saved| saved.id == question.id).collect();
     let is_acknowledged = outcome.succeeded() && !outcome.not_saved();
+    // It is shown before it is saved, and a kill may come between.
+    let is_shown = !outcome.stdout.is_empty() && !outcome.killed();
     let what = match saved[..] {
-        [] if is_acknowledged || !outcome.stdout.is_empty() => {
-            Some((Kind::Lost, "it is not saved"))
-        }
+        [] if is_acknowledged || is_shown => Some((Kind::Lost, "it is not saved")),
         [saved] if saved.interrupted && signal.is_none() => {
             Some((Kind::Torn, "it is interrupted without a signal"))
         }
