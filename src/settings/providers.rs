@@ -116,15 +116,15 @@ fn moved(
         let address = environment.text(variable)?.and_then(parse);
         Some(address.map_err(|reason| format!("{variable} {reason}")))
     };
-    let moved = in_variable(&table::base_url_variable(name), ServerUrl::parse);
-    if moved.is_some() {
-        return moved;
+    let own = in_variable(&table::base_url_variable(name), ServerUrl::parse);
+    if own.is_some() {
+        return own;
     }
-    let (provider, old) = table::OLD_BASE_URL;
+    let (provider, old_variable) = table::OLD_BASE_URL;
     if name == provider
-        && let Some(moved) = in_variable(old, ServerUrl::parse)
+        && let Some(address) = in_variable(old_variable, ServerUrl::parse)
     {
-        return Some(moved);
+        return Some(address);
     }
     in_variable(row.host_variable?, ollama_host)
 }
