@@ -119,11 +119,20 @@ fn bare_text_fault(text: &str, at: usize) -> Option<String> {
     (!is_number && !is_bool).then(|| format!("the text after {key} = must be in quotes"))
 }
 
+/// Returns the parser's words for what is wrong with the text, which do not say which key is there twice.
+fn syntax_fault(error: &toml::de::Error, text: &str) -> String {
+    let place = error.span().and_then(|span| text.get(span));
+    match (error.message(), place) {
+        ("duplicate key", Some(key)) => format!("{key}: it is there twice"),
+        (message, _) => message.to_owned(),
+    }
+}
+
 fn read_entries(text: &str, lines: &Lines) -> Result<File, ConfigError> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map(|span| span.start);
         let bare = at.and_then(|at| bare_text_fault(text, at));
-        let message = bare.unwrap_or_else(|| error.message().to_owned());
+        let message = bare.unwrap_or_else(|| syntax_fault(&error, text));
         ConfigError::syntax(at, &message)
     })?;
     let table = DeValue::Table(table.into_inner());
@@ -435,7 +444,7 @@ mod tests {
             1 | keep: must be a string in quotes; did you mean keep = "0"? | keep = 0
             1 | save: must be true or false; did you mean save = false? | save = "false"
             1 | - | x = = 1
-            2 | duplicate | provider = "x"␊provider = "y"
+            2 | provider: it is there twice | provider = "x"␊provider = "y"
             3 | roles.r.system_file: there can be system or system_file, not both | [roles.r]␊system = "s"␊system_file = "f"
             2 | providers.work.base_url: is not a URL | [providers.work]␊base_url = "nope"
             2 | providers.work.api: “openapi” is not one of | [providers.work]␊api = "openapi"
