@@ -287,6 +287,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
+    // A directory of /proc is such a descriptor, too, also of a thread of q.
+    libc::SYS_pidfd_send_signal,
     libc::SYS_process_madvise,
     libc::SYS_process_mrelease,
     libc::SYS_migrate_pages,
@@ -383,9 +385,11 @@ const SYS_KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_KEXEC_FILE_LOAD: c_long = 294;
 
-// Constants of the kernel's headers (linux/ioprio.h, asm-generic/fcntl.h) that the crate libc does not name.
+// Constants of the kernel's headers (linux/ioprio.h, asm-generic/fcntl.h, asm-generic/sockios.h) that the crate libc does not name.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 const F_SETOWN_EX: libc::c_int = 15;
+const FIOSETOWN: libc::c_int = 0x8901;
+const SIOCSPGRP: libc::c_int = 0x8902;
 
 /// The bits of `clone` that make namespaces.
 const NAMESPACES: [libc::c_int; 7] = [
@@ -423,6 +427,12 @@ fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
     let new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_others = SeccompRule::new(vec![is_not(0, 0)?, new_limit])?;
     rules.push((libc::SYS_prlimit64, vec![of_others]));
+    // The owner of a socket gets its signals, and no filter can read which process that is.
+    let mut owners = Vec::new();
+    for request in [FIOSETOWN, SIOCSPGRP] {
+        owners.push(SeccompRule::new(vec![is(1, request)?])?);
+    }
+    rules.push((libc::SYS_ioctl, owners));
     rules.extend(of_other_processes()?);
     compile(rules)
 }

@@ -104,7 +104,7 @@ fn a_request_for_approval_shows_to_what_a_command_is_confined() {
 
 /// Tries system calls. Prints the number of the error of each, or 0.
 const CALLS: &str = r#"
-import ctypes, os, socket, sys
+import ctypes, fcntl, os, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *arguments):
     ctypes.set_errno(0)
@@ -117,6 +117,7 @@ def error(function, *arguments):
         return error.errno
 pair = lambda kind: error(socket.socketpair, socket.AF_UNIX, kind)
 x86 = os.uname().machine == "x86_64"
+own = lambda request: error(fcntl.ioctl, socket.socketpair()[0], request, struct.pack("i", os.getpid()))
 key, shm, getpid, io_uring, clone = (248, 29, 39, 425, 56) if x86 else (217, 194, 172, 425, 220)
 open("f", "w").close()
 file = os.open("f", os.O_RDWR)
@@ -146,6 +147,9 @@ found = {
     "attribute by path": error(os.setxattr, "f", "user.q", b"x"),
     "limit of its own": call(302 if x86 else 261, 0, 4, ctypes.create_string_buffer(16), 0),
     "limit of others": call(302 if x86 else 261, os.getppid(), 4, ctypes.create_string_buffer(16), 0),
+    "owner of a socket": own(0x8901),
+    "owner by another request": own(0x8902),
+    "signal by a descriptor": call(424, file, 0, 0, 0),
     "a thread": 0,
 }
 import threading
@@ -162,7 +166,7 @@ fn system_calls_around_the_confinement_are_refused() {
         return;
     }
     let refused = "packet,vsock,pair of datagrams,raw pair,pair with flags,keys,shared memory,io_uring,a namespace,x32,\
-                   x32 without a number,mode by path,times by path,attribute by path,limit of others";
+                   x32 without a number,mode by path,times by path,attribute by path,limit of others,owner of a socket,owner by another request,signal by a descriptor";
     let allowed = "pair of streams,pair of packets,mode of an open file,times of an open file,limit of its own,a thread";
     for (confine, expected) in [
         (

@@ -197,6 +197,39 @@ static int kill_threads(int parent) {
     return -1;
 }
 
+// The same, by making each of them the owner of a socket.
+static int own_threads(int parent) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0 || fcntl(ends[0], F_SETSIG, SIGKILL) < 0 ||
+        fcntl(ends[0], F_SETFL, O_ASYNC | O_NONBLOCK) < 0)
+        return -1;
+    int result = -1;
+    for (int round = 0; round < 400; round++)
+        for (int thread = parent + 1; thread < parent + 12; thread++) {
+            char byte;
+            if (thread == getpid() || ioctl(ends[0], FIOSETOWN, &thread) < 0)
+                continue;
+            result = write(ends[1], "x", 1) + read(ends[0], &byte, 1);
+        }
+    return result < 0 ? -1 : 0;
+}
+
+// The same, by the directories of /proc that stand for them.
+static int kill_by_directories(int parent) {
+    for (int round = 0; round < 300; round++)
+        for (int thread = parent + 1; thread < parent + 12; thread++) {
+            char path[30];
+            snprintf(path, sizeof path, "/proc/%d", thread);
+            int directory = thread == getpid() ? -1 : open(path, O_RDONLY | O_DIRECTORY);
+            if (directory < 0)
+                continue;
+            if (syscall(SYS_pidfd_send_signal, directory, SIGKILL, 0, 0) == 0)
+                return 0;
+            close(directory);
+        }
+    return -1;
+}
+
 static int watch(const char *path) {
     int descriptor = inotify_init1(0);
     return descriptor < 0 ? -1 : inotify_add_watch(descriptor, path, IN_ALL_EVENTS);
@@ -414,6 +447,8 @@ int main(int count, char **words) {
     WAY("kill-all") return tell(kill(-1, SIGKILL));
     WAY("kill-parent") return tell(kill(getppid(), SIGKILL));
     WAY("kill-threads") return tell(kill_threads(getppid()));
+    WAY("own-threads") return tell(own_threads(getppid()));
+    WAY("kill-by-directories") return tell(kill_by_directories(getppid()));
     WAY("signal-group") return tell(kill(-getpgid(pid), SIGWINCH));
     WAY("signal-task") return tell(syscall(SYS_tkill, pid, SIGUSR1));
     WAY("signal-thread") return tell(syscall(SYS_tgkill, pid, pid, SIGUSR1));

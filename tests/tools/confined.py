@@ -361,13 +361,19 @@ class Special:
 
     def kills(self):
         """Signals to q itself: by its number, and by those of its threads, one of which is confined for a moment."""
-        for way, rounds in (("kill-parent", 1), ("kill-threads", 200)):
+        sees_proc = self.held.replace("read = [", "read = ['/proc', ")
+        for way, rounds, held in (
+            ("kill-parent", 1, self.held),
+            ("kill-threads", 200, self.held),
+            ("own-threads", 50, self.held),
+            ("kill-by-directories", 50, sees_proc),
+        ):
             # That thread may end before a program has started that has to look for its libraries.
             program = [f"{self.home}/bin/static"]
             # The numbers of the threads are a guess, which is wrong where other processes start meanwhile.
             was_killed = any(one(self.trial, self.free, [way], program)[1] == -signal.SIGKILL for _ in range(20))
             self.check(f"unconfined: {way}", was_killed)
-            ended = [one(self.trial, self.held, [way], program)[1] for _ in range(rounds)]
+            ended = [one(self.trial, held, [way], program)[1] for _ in range(rounds)]
             self.check(f"confined: {way}, {rounds} times", not any(ended), [status for status in ended if status])
             self.count += 1
 
