@@ -385,11 +385,21 @@ const SYS_KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_KEXEC_FILE_LOAD: c_long = 294;
 
-// Constants of the kernel's headers (linux/ioprio.h, asm-generic/fcntl.h, asm-generic/sockios.h) that the crate libc does not name.
+// Constants of the kernel's headers (linux/ioprio.h, asm-generic/fcntl.h) that the crate libc does not name.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 const F_SETOWN_EX: libc::c_int = 15;
-const FIOSETOWN: libc::c_int = 0x8901;
-const SIOCSPGRP: libc::c_int = 0x8902;
+
+/// Requests of `ioctl` that are refused: two that set the owner of a socket, which gets its signals and may be any process, and two
+/// that need only read a file or an empty directory to make it one that nobody can write, or an encrypted one
+/// (asm-generic/sockios.h, linux/fsverity.h, linux/fscrypt.h).
+const REFUSED_REQUESTS: [u64; 4] = [0x8901, 0x8902, 0x4080_6685, 0x800C_6613];
+
+/// The requests of `ioctl` that begin with this byte are about subvolumes, which Btrfs makes and removes in any directory that can
+/// be read. Landlock does not see that.
+const OF_SUBVOLUMES: libc::c_int = 0x9400;
+
+/// Those of them that all file systems know: to copy a file, or a part of one, by sharing its blocks (linux/fs.h).
+const OF_SHARED_BLOCKS: [u64; 3] = [0x4004_9409, 0x4020_940D, 0xC018_9436];
 
 /// The bits of `clone` that make namespaces.
 const NAMESPACES: [libc::c_int; 7] = [
@@ -427,12 +437,7 @@ fn filter(network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
     let new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_others = SeccompRule::new(vec![is_not(0, 0)?, new_limit])?;
     rules.push((libc::SYS_prlimit64, vec![of_others]));
-    // The owner of a socket gets its signals, and no filter can read which process that is.
-    let mut owners = Vec::new();
-    for request in [FIOSETOWN, SIOCSPGRP] {
-        owners.push(SeccompRule::new(vec![is(1, request)?])?);
-    }
-    rules.push((libc::SYS_ioctl, owners));
+    rules.push((libc::SYS_ioctl, requests()?));
     rules.extend(of_other_processes()?);
     compile(rules)
 }
@@ -471,6 +476,23 @@ fn of_other_processes() -> Result<Vec<(c_long, Vec<SeccompRule>)>, seccompiler::
         rules.push((number, vec![no_process, another]));
     }
     Ok(rules)
+}
+
+/// Returns the requests that are refused of open files.
+fn requests() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let mut refused = Vec::new();
+    for request in REFUSED_REQUESTS {
+        let is_this = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?;
+        refused.push(SeccompRule::new(vec![is_this])?);
+    }
+    let mut of_subvolumes = vec![has_bits(1, 0xFF00, OF_SUBVOLUMES)?];
+    for request in OF_SHARED_BLOCKS {
+        let is_another =
+            SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, request)?;
+        of_subvolumes.push(is_another);
+    }
+    refused.push(SeccompRule::new(of_subvolumes)?);
+    Ok(refused)
 }
 
 /// Refuses signals to a thread of q. The thread that starts the program is held by the same rules until it has ended, so Landlock lets

@@ -150,6 +150,12 @@ found = {
     "owner of a socket": own(0x8901),
     "owner by another request": own(0x8902),
     "signal by a descriptor": call(424, file, 0, 0, 0),
+    "a file for ever": error(fcntl.ioctl, file, 0x40806685, bytearray(128)),
+    "an encrypted directory": error(fcntl.ioctl, file, 0x800c6613, bytearray(12)),
+    "a subvolume": error(fcntl.ioctl, file, 0x5000940e, bytearray(4096)),
+    "a snapshot": error(fcntl.ioctl, file, 0x50009417, bytearray(4096)),
+    "no subvolume": error(fcntl.ioctl, file, 0x5000940f, bytearray(4096)),
+    "shared blocks": 2 * (error(fcntl.ioctl, file, 0x40049409, file) in (1, 38)),
     "a thread": 0,
 }
 import threading
@@ -166,8 +172,10 @@ fn system_calls_around_the_confinement_are_refused() {
         return;
     }
     let refused = "packet,vsock,pair of datagrams,raw pair,pair with flags,keys,shared memory,io_uring,a namespace,x32,\
-                   x32 without a number,mode by path,times by path,attribute by path,limit of others,owner of a socket,owner by another request,signal by a descriptor";
-    let allowed = "pair of streams,pair of packets,mode of an open file,times of an open file,limit of its own,a thread";
+                   x32 without a number,mode by path,times by path,attribute by path,limit of others,owner of a socket,\
+                   owner by another request,signal by a descriptor,a file for ever,an encrypted directory,a subvolume,a snapshot,no subvolume";
+    let allowed = "pair of streams,pair of packets,mode of an open file,times of an open file,limit of its own,\
+                   shared blocks,a thread";
     for (confine, expected) in [
         (
             "{ read = [\"~/calls.py\"] }",
