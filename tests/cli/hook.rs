@@ -3,8 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::json;
-
 use crate::dialect::{failure, word};
 use crate::fixtures::{CLOSED, case, documents, lacks, shown_roles};
 use crate::sandbox::{Outcome, Sandbox};
@@ -12,13 +10,12 @@ use crate::server::{Reply, Server};
 
 const MESSAGE: &str = "Add a file that says hello";
 
-const PROPOSING: &str = ".git/hooks/prepare-commit-msg";
-const STOPPING: &str = ".git/hooks/pre-commit";
-
-/// The script that the manual shows for a hook.
-fn script_of(hook: &str) -> String {
+/// The script that the manual shows for `.git/hooks/prepare-commit-msg`.
+fn hook() -> String {
     let documents = documents();
-    let (_, rest) = documents.split_once(hook).expect("the recipe");
+    let (_, rest) = documents
+        .split_once("prepare-commit-msg")
+        .expect("the recipe");
     let lines = rest.lines().skip_while(|line| !line.starts_with("    #!"));
     lines
         .take_while(|line| line.starts_with("    "))
@@ -26,12 +23,8 @@ fn script_of(hook: &str) -> String {
         .collect()
 }
 
-/// A repository with the hook that proposes messages, one commit, and a staged change; none where git is missing.
+/// A repository with the hook, one commit, and a staged change; none where git is missing.
 fn repository(server: Option<&Server>) -> Option<Sandbox> {
-    repository_with(PROPOSING, server)
-}
-
-fn repository_with(hook: &str, server: Option<&Server>) -> Option<Sandbox> {
     let sandbox = Sandbox::new()
         .env("GIT_AUTHOR_NAME", "A U Thor")
         .env("GIT_AUTHOR_EMAIL", "author@example.com")
@@ -53,9 +46,9 @@ fn repository_with(hook: &str, server: Option<&Server>) -> Option<Sandbox> {
     let begun =
         "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file";
     git(&sandbox, begun);
-    let path = sandbox.home().join(hook);
+    let path = sandbox.home().join(".git/hooks/prepare-commit-msg");
     fs::create_dir_all(path.parent().expect("a directory")).expect("the hooks' directory");
-    fs::write(&path, script_of(hook)).expect("the hook");
+    fs::write(&path, hook()).expect("the hook");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a hook that can be run");
     Some(sandbox)
 }
@@ -136,39 +129,5 @@ fn without_an_answer_git_continues_as_it_would_without_the_hook() {
         let is_right = seen.starts_with("\n# ") && !seen.contains("half");
         assert!(is_right, "the editor was given:\n{seen}");
         git(&sandbox, "git log -1 --format=%B").stdout("typed\n\n");
-    }
-}
-
-#[test]
-fn a_commit_is_stopped_at_a_secret_and_where_it_cannot_be_checked_and_is_silent_otherwise() {
-    let judged = |verdict: &str| {
-        let answer = json!({"reason": "line 1 has it", "verdict": verdict});
-        Server::openai(&answer.to_string())
-    };
-    let stopped = "q: yes: line 1 has it\ncommit stopped: a secret?\n";
-    let unchecked = "not checked; git commit --no-verify skips this\n";
-    for (what, server, status, end) in [
-        ("no", judged("no"), 0, ""),
-        ("yes", judged("yes"), 1, stopped),
-        ("unknown", judged("unknown"), 1, unchecked),
-        (
-            "failing",
-            Server::always(failure(400, "down")),
-            1,
-            unchecked,
-        ),
-    ] {
-        let _case = case(what);
-        let Some(sandbox) = repository_with(STOPPING, Some(&server)) else {
-            return;
-        };
-        let outcome = sandbox.shell("git commit -q -m mine").run();
-        outcome.exit(status).stdout_is_empty();
-        let said = outcome.stderr_text();
-        if status == 0 || what == "yes" {
-            outcome.check(said == end, "only what is needed");
-        } else {
-            outcome.check(said.contains("q: ") && said.ends_with(end), "the reason");
-        }
     }
 }
