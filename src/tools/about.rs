@@ -116,7 +116,7 @@ fn names_hold(schema: &Value, keys: &Secrets) -> bool {
     match schema {
         Value::Object(fields) => fields.iter().any(|(name, value)| {
             let is_list_of_names = name == "required" && value.is_array();
-            let has_name = |value: &Value| is_in(keys, &string(value));
+            let has_name = |entry: &Value| is_in(keys, &string(entry));
             let mut listed = value.as_array().into_iter().flatten();
             is_in(keys, name)
                 || names_hold(value, keys)

@@ -95,11 +95,11 @@ pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k st
         return None;
     };
     let program = command.first()?;
-    let path = expand_home(program, own).ok()?;
+    let wanted = expand_home(program, own).ok()?;
     let own_path = own.get("PATH");
     let variables = own_path.map(|path| ("PATH".to_owned(), path.into()));
     let variables = Vec::from_iter(variables);
-    look_up(&path, &variables).is_none().then_some(program)
+    look_up(&wanted, &variables).is_none().then_some(program)
 }
 
 /// Returns the error for a command that can never get a file: its argument would be one in the temporary directory, which is
