@@ -52,9 +52,8 @@ impl ServerInfo {
         }
     }
 
-    /// Removes the keys that the server knows. Neither the model nor a file gets them. A tool with a key in a name is removed
-    /// itself, because a call needs the names as they are. Returns how many tools were removed.
-    pub fn redact(&mut self, keys: &Secrets) -> usize {
+    /// Removes the keys that the server knows. Neither the model nor a file gets them.
+    pub fn redact(&mut self, keys: &Secrets) {
         let ServerInfo {
             name,
             version,
@@ -65,13 +64,11 @@ impl ServerInfo {
         for text in [name, version, revision, instructions] {
             *text = secret::redact(text, keys);
         }
-        let count = tools.len();
-        tools.retain(|tool| !tool.is_named_by(keys));
-        for tool in &mut *tools {
+        for tool in tools {
+            // Its name and those of its arguments stay: a call needs them.
             tool.description = secret::redact(&tool.description, keys);
             redact_schema(Arc::make_mut(&mut tool.schema), keys);
         }
-        count - tools.len()
     }
 }
 
@@ -99,31 +96,6 @@ impl ListedTool {
             // By default, a tool may change anything.
             reads: entry["annotations"]["readOnlyHint"] == true,
         })
-    }
-
-    /// Whether a key is in its name, or in one of its schema.
-    fn is_named_by(&self, keys: &Secrets) -> bool {
-        is_in(keys, &self.name) || names_hold(&self.schema, keys)
-    }
-}
-
-fn is_in(keys: &Secrets, text: &str) -> bool {
-    secret::redact(text, keys) != text
-}
-
-/// Whether a key is in a name of a schema: that of a property or another field, or one in the list of those that are required.
-fn names_hold(schema: &Value, keys: &Secrets) -> bool {
-    match schema {
-        Value::Object(fields) => fields.iter().any(|(name, value)| {
-            let is_list_of_names = name == "required" && value.is_array();
-            let has_name = |entry: &Value| is_in(keys, &string(entry));
-            let mut listed = value.as_array().into_iter().flatten();
-            is_in(keys, name)
-                || names_hold(value, keys)
-                || (is_list_of_names && listed.any(has_name))
-        }),
-        Value::Array(values) => values.iter().any(|value| names_hold(value, keys)),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

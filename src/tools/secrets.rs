@@ -58,10 +58,9 @@ impl ToolSecrets {
         secret::redact(text, &lock(&self.0).keys)
     }
 
-    /// Removes keys from what a server says of itself, before the model and a file get it. Returns how many tools are removed
-    /// because of a key in a name.
-    pub fn redact_about(&self, about: &mut ServerInfo) -> usize {
-        about.redact(&lock(&self.0).keys)
+    /// Removes keys from what a server says of itself, before the model and a file get it.
+    pub fn redact_about(&self, about: &mut ServerInfo) {
+        about.redact(&lock(&self.0).keys);
     }
 
     /// Returns the text as the user sees it.

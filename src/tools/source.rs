@@ -113,13 +113,7 @@ impl ToolSource {
         }
         self.state = match arrived {
             Some(Ok(mut server)) => {
-                let left_out = secrets.redact_about(&mut server.about);
-                if left_out > 0 {
-                    let name = &self.section.name;
-                    notes.note(&format!(
-                        "{name}: tools left out because they, or their arguments, have a key in their names: {left_out}"
-                    ));
-                }
+                secrets.redact_about(&mut server.about);
                 if server.is_connected() {
                     notes.detail(|| secrets.redact_for_user(&introduction(&server)));
                 }
