@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::provider::kept::MAX_KEPT;
 use crate::provider::reasoning;
+
+/// How many bytes of text are kept for the comparison. Longer texts are not compared, because a second copy takes memory.
+const MAX_COMPARED: usize = 1_000_000;
 
 /// The most texts that are told apart.
 const MAX_TEXTS: usize = 1_000;
@@ -44,7 +46,10 @@ impl StreamedTexts {
     pub fn push(&mut self, place: TextPlace, increment: &str) {
         let has_room = self.texts.len() < MAX_TEXTS || self.texts.contains_key(&place);
         self.size = self.size.saturating_add(increment.len());
-        if increment.is_empty() || !has_room || self.size > MAX_KEPT {
+        if self.size > MAX_COMPARED {
+            self.texts = BTreeMap::new();
+        }
+        if increment.is_empty() || !has_room || self.size > MAX_COMPARED {
             return;
         }
         let streamed = self.texts.entry(place).or_default();
@@ -96,7 +101,7 @@ impl StreamedTexts {
     }
 
     fn missing<'t>(&self, streamed: &str, finished: &'t str, is_last: bool) -> Missing<'t> {
-        if streamed.is_empty() || self.size > MAX_KEPT {
+        if streamed.is_empty() || self.size > MAX_COMPARED {
             return Missing::Nothing;
         }
         let Some(end) = finished.strip_prefix(streamed) else {
@@ -193,7 +198,7 @@ mod tests {
     #[test]
     fn texts_that_are_compared_are_bounded() {
         let mut streamed = StreamedTexts::default();
-        let long = "x".repeat(MAX_KEPT / 4);
+        let long = "x".repeat(MAX_COMPARED / 4);
         for _ in 0..9 {
             streamed.push((None, None), &long);
         }
@@ -201,7 +206,7 @@ mod tests {
             streamed.push((Some(place), None), "x");
         }
         let kept: usize = streamed.texts.values().map(|text| text.text.len()).sum();
-        assert!(kept <= MAX_KEPT && streamed.texts.len() <= MAX_TEXTS);
+        assert_eq!(kept, 0);
         assert_eq!(
             streamed.missing_of_text((None, None), "y"),
             Missing::Nothing
