@@ -17,7 +17,6 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::message::Message;
 use crate::output::Notes;
-use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::rules::{AnsweredBy, Intent};
 use crate::session::timestamp::Timestamp;
@@ -49,7 +48,7 @@ impl<'a> Run<'a> {
     ) -> Result<(Run<'a>, Dialogue), Error> {
         let notes = &context.notes;
         let settings = plan.settings;
-        let model = choose_model(&target, settings, notes)?;
+        let model = target.choose_model(settings, notes)?;
         let provider = &target.provider().name;
         let window = Window::new(place.intent.earlier(), settings);
         if let Some(to) = handed_to(place, provider, &model) {
@@ -79,20 +78,6 @@ impl<'a> Run<'a> {
         };
         Ok((run, Dialogue::new(model, window, toolbox)))
     }
-}
-
-/// Returns the model to ask. For a dry run, only a server on this machine is asked for its list.
-fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<String, Error> {
-    if let Some(model) = target.choice.model.name() {
-        return Ok(model.to_owned());
-    }
-    if settings.cached == Cached::Only {
-        return Err(discover::unknown_without_asking("model", "-m or Q_MODEL"));
-    }
-    if settings.arguments.dry_run {
-        return target.first_model_without_key(notes);
-    }
-    target.first_model(notes)
 }
 
 /// Returns the provider, perhaps with its model, that continues the current conversation after another one.

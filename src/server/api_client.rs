@@ -7,6 +7,7 @@ use super::advice::{self, Rejection};
 pub use super::api_error::ApiError;
 use super::body::{self, ReadError};
 use super::client::{self, Client, Response, TransportError};
+use super::credentials::Credentials;
 use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
@@ -14,9 +15,9 @@ use crate::provider::failure::{self, ErrorClass, ServerError};
 use crate::provider::finish::{Finish, FinishKind};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{self, Reply};
-use crate::provider::request::Request;
-use crate::provider::{Dialect, ReplyError};
-use crate::secret::{Redaction, Secrets};
+use crate::provider::request::{ListedModel, Request};
+use crate::provider::{Dialect, ReplyError, read_models};
+use crate::secret::{self, Redaction, Secrets};
 use crate::text::parts::parts;
 use crate::text::size::in_units;
 
@@ -29,20 +30,82 @@ const ONLY_REASONING: &str = "see the reasoning with -v\n\
 
 /// A client of the API of one server, with what a request needs besides its content.
 pub struct ApiClient<'a> {
-    pub client: &'a Client,
-    pub provider: &'a str,
-    pub api: &'static Dialect,
+    client: &'a Client,
+    credentials: Credentials<'a>,
     /// Values that must not be shown.
     pub secrets: Secrets,
-    /// Advice for a key that is wrong or missing.
-    pub key_advice: Option<String>,
-    pub retry_limits: RetryLimits,
+    retry_limits: RetryLimits,
     pub notes: &'a Notes,
 }
 
-impl ApiClient<'_> {
+impl<'a> ApiClient<'a> {
+    pub fn new(
+        client: &'a Client,
+        credentials: Credentials<'a>,
+        retry_limits: RetryLimits,
+        notes: &'a Notes,
+    ) -> ApiClient<'a> {
+        let mut secrets = credentials.secrets();
+        secrets.extend(client.proxy_secrets());
+        ApiClient {
+            client,
+            credentials,
+            secrets,
+            retry_limits,
+            notes,
+        }
+    }
+
+    /// Returns the name of the provider.
+    fn name(&self) -> &'a str {
+        &self.credentials.provider.name
+    }
+
+    pub(super) fn api(&self) -> &'static Dialect {
+        self.credentials.provider.api
+    }
+
+    /// Returns the models that the server lists, in its order. It is an error if there are none.
+    pub fn list_models(&self) -> Result<Vec<ListedModel>, ApiError> {
+        let request = self.api().list_models(self.credentials.key);
+        let request = self.credentials.add_to(request);
+        let fetched = self.fetch(&request);
+        let body = fetched.map_err(|failed| {
+            let advice = self.advice_without_list(&failed);
+            failed.advise(advice)
+        })?;
+        let listed = match read_models(&body) {
+            Ok(mut models) if !models.is_empty() => {
+                for model in &mut models {
+                    model.id = secret::redact(&model.id, &self.secrets);
+                }
+                return Ok(models);
+            }
+            listed => listed,
+        };
+        let checked = failure::check(&body).map_err(ReplyError::from);
+        let failed = match checked.and(listed) {
+            Ok(_) => self.failed("the provider lists no models"),
+            Err(error) => self.explain_reply(error, &request),
+        };
+        let advice = "load a model there, name one with -m, or check base_url";
+        Err(failed.advise(Some(advice.to_owned())))
+    }
+
+    /// Returns advice where the server does not know the address of its list: the list is what other errors refer to.
+    fn advice_without_list(&self, failed: &ApiError) -> Option<String> {
+        let ErrorKind::Provider { status } = failed.error.kind else {
+            return None;
+        };
+        let is_missing = matches!(status, Some(404 | 405 | 501));
+        let check = advice::check_base_url(self.name());
+        is_missing.then(|| {
+            format!("not every server has a list: ask a model by its name with -m\n{check}")
+        })
+    }
+
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
-    pub fn fetch(&self, request: &Request) -> Result<String, ApiError> {
+    fn fetch(&self, request: &Request) -> Result<String, ApiError> {
         let mut attempts = Attempts::default();
         loop {
             match self.fetch_once(request) {
@@ -67,7 +130,7 @@ impl ApiClient<'_> {
 
     /// Returns the spinner's words while q waits.
     pub(super) fn waiting(&self) -> String {
-        format!("waiting for {}", self.provider)
+        format!("waiting for {}", self.name())
     }
 
     /// Waits until the request may be sent again after a failure. Returns whether it should be.
@@ -82,7 +145,7 @@ impl ApiClient<'_> {
 
     /// Waits a moment for a model that the server has been loading since then.
     fn wait_while_loading(&self, since: Instant, is_first: bool) {
-        let what = format!("{} is loading the model", self.provider);
+        let what = format!("{} is loading the model", self.name());
         let spinner = self.notes.spinner();
         spinner.wait_since(&what, since);
         if is_first && !spinner.is_active() {
@@ -182,7 +245,7 @@ impl ApiClient<'_> {
             ReadError::Broken(why) => self.failed(why),
             ReadError::NotFromApi(why) => self
                 .failed(why)
-                .advise(Some(advice::check_base_url(self.provider))),
+                .advise(Some(advice::check_base_url(self.name()))),
         }
     }
 
@@ -192,12 +255,12 @@ impl ApiClient<'_> {
             ReplyError::Server(error) => self.rejected(error, None, request),
             ReplyError::TooLong => self.too_long(),
             ReplyError::OtherApi(other) => {
-                let asked = self.api.name;
+                let asked = self.api().name;
                 let message = format!(
                     "the response is in the form of the {other} API, but the {asked} API was asked for"
                 );
                 self.failed(message)
-                    .advise(Some(advice::set_api(self.provider, other)))
+                    .advise(Some(advice::set_api(self.name(), other)))
             }
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
@@ -214,7 +277,7 @@ impl ApiClient<'_> {
     /// Returns a failure with the name of the provider and its URL.
     fn reported(&self, error: &ServerError, status: Option<u16>, meaning: ErrorClass) -> ApiError {
         let says = client::with_status(status, &error.words());
-        let message = format!("{}: {says} ({})", self.provider, self.client.address);
+        let message = format!("{}: {says} ({})", self.name(), self.client.address);
         let kind = ErrorKind::Provider { status };
         let mut shown = Error::new(kind, message);
         shown.redact(&self.secrets);
@@ -241,7 +304,7 @@ impl ApiClient<'_> {
             is_local: self.client.address.is_loopback(),
             is_for_list: request.body.is_none(),
         };
-        let advice = rejection.advice(self.provider, self.key_advice.as_deref());
+        let advice = rejection.advice(self.name(), self.credentials.advice().as_deref());
         self.reported(&error, status, meaning).advise(advice)
     }
 
@@ -256,7 +319,7 @@ impl ApiClient<'_> {
         };
         let rejected = self.rejected(failure.error, Some(status), request);
         let redirect = failure.location.map(|target| {
-            let check = advice::check_base_url(self.provider);
+            let check = advice::check_base_url(self.name());
             format!("q does not follow the redirect to {target}\n{check}")
         });
         rejected.advise(redirect)
@@ -266,36 +329,35 @@ impl ApiClient<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::table::OPENAI_LIKE;
-    use crate::server_url::ServerUrl;
-    use crate::settings::Environment;
+    use crate::settings::{Environment, Provider, Settings};
 
     /// The values that a client borrows.
     struct Fixture {
         client: Client,
+        provider: Provider,
+        environment: Environment,
         notes: Notes,
     }
 
     impl Fixture {
         fn new() -> Fixture {
-            let address = ServerUrl::parse("http://127.0.0.1:1").expect("an address");
-            let client = Client::new(&address, None, &Environment::new(&[])).expect("a client");
+            let environment = Environment::new(&[("OPENAI_BASE_URL", "http://127.0.0.1:1")]);
+            let settings = Settings::defaults(&environment).expect("settings");
+            let provider = settings.provider_named("openai").expect("a provider");
+            let address = provider.address().expect("an address");
             Fixture {
-                client,
+                client: Client::new(address, None, &environment).expect("a client"),
+                provider: Provider::clone(provider),
+                environment,
                 notes: Notes::default(),
             }
         }
 
         fn client(&self) -> ApiClient<'_> {
-            ApiClient {
-                client: &self.client,
-                provider: "p",
-                api: OPENAI_LIKE.api,
-                retry_limits: RetryLimits::default(),
-                secrets: Secrets::default(),
-                key_advice: Some("check the key".to_owned()),
-                notes: &self.notes,
-            }
+            let credentials = Credentials::new(&self.provider, None, &self.environment);
+            let credentials = credentials.expect("an address");
+            let limits = RetryLimits::default();
+            ApiClient::new(&self.client, credentials, limits, &self.notes)
         }
     }
 
@@ -330,12 +392,12 @@ mod tests {
             let body =
                 format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
             let mut reply = Reply::new(true);
-            client.api.read_whole(&body, &mut reply).expect(&body);
+            client.api().read_whole(&body, &mut reply).expect(&body);
             let error = client
                 .check(&reply)
                 .err()
                 .map(|failed| failed.error.message);
-            let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
+            let expected = words.map(|words| format!("openai: {words} (http://127.0.0.1:1/v1)"));
             assert_eq!((error, reply.turn.calls().len()), (expected, 1), "{word}");
         }
     }

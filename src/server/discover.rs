@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
-use super::target::{PROBE_TIMEOUT, Probe, Target};
+use super::probe::{self, PROBE_TIMEOUT, Probe};
+use super::target::Target;
 use super::whom::{self, Answerer, Choice, Claim, Model};
 use crate::error::Error;
 use crate::output::Notes;
@@ -67,15 +68,12 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Probe
         if !provider.key.is_optional() {
             continue;
         }
-        let choice = Choice {
-            provider: Arc::clone(provider),
-            model: Model::First,
-        };
         let (send, answer) = mpsc::channel();
-        let target = Target::unchecked(choice, Some(PROBE_TIMEOUT), 0, &settings.environment);
+        let server = Arc::clone(provider);
+        let environment = settings.environment.clone();
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
-            let _ = send.send(target.probe());
+            let _ = send.send(probe::probe(&server, &environment));
         });
         asked.push((provider, answer));
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
-use crate::settings::{Environment, Key, check_key, expand_home};
+use crate::settings::{Environment, Key, Provider, check_key, expand_home};
 use crate::text::size::in_units;
 use crate::unix;
 
@@ -29,6 +29,18 @@ const READ_SIZE: usize = 4 << 10;
 
 /// How often q looks whether a command has ended while its output is open.
 const POLL: Duration = Duration::from_millis(10);
+
+/// Fetches the key of a provider; `None` if its server needs none, or must not get it.
+pub fn fetch_for(
+    provider: &Provider,
+    environment: &Environment,
+    notes: &Notes,
+) -> Result<Option<Secret>, Error> {
+    if provider.withholds_key() {
+        return Ok(None);
+    }
+    fetch(&provider.key, &provider.name, environment, notes)
+}
 
 /// Fetches the key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard
 /// error passes through.

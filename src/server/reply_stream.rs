@@ -69,7 +69,7 @@ impl<'a> ReplyStream<'a> {
         let client = self.client;
         let reader = match &mut self.reader {
             Some(reader) => reader,
-            none => none.insert(ReplyReader::new(client.api, client.send(self.request)?)),
+            none => none.insert(ReplyReader::new(client.api(), client.send(self.request)?)),
         };
         let read = reader.next(&mut self.reply);
         let read = read.map_err(|error| client.explain_reading(error, self.request));

@@ -241,6 +241,11 @@ impl Provider {
         Some([usual, other])
     }
 
+    /// Whether its key is not sent: that of a local server stays on this machine, unless it is encrypted.
+    pub fn withholds_key(&self) -> bool {
+        matches!(self.key, Key::Optional(_)) && self.address().is_ok_and(ServerUrl::is_exposed)
+    }
+
     /// Whether a key is set that it needs, or a command that prints it.
     pub(super) fn has_key(&self, environment: &Environment) -> bool {
         match &self.key {
