@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use super::dialogue::Dialogue;
 use super::run::Run;
 use crate::error::Error;
+use crate::message::Message;
 use crate::provider::failure::{self, ErrorClass};
 use crate::provider::request::{AnswerForm, OptionalField, Prompt, Request};
 use crate::server::api_client::ApiError;
@@ -21,30 +22,19 @@ impl Run<'_> {
     /// Returns the next request.
     pub fn request(&self, dialogue: &Dialogue) -> Result<Request, Error> {
         let values = &self.settings.values;
+        let rejects = |field| dialogue.rejected_fields.contains(&field);
         let form = self.form(dialogue);
-        // A copy shares the text.
-        let mut question = self.question.clone();
-        if let Some(shape) = self.output.shape()
-            && !matches!(form, AnswerForm::Shaped(_))
-        {
-            let schema = &shape.schema;
-            let order =
-                format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
-            question.text = fence::join([&*question.text, &order]).into();
-        }
-        let sends = |field| !dialogue.rejected_fields.contains(&field);
-        let mut effort = None;
-        if sends(OptionalField::Effort) {
-            effort = self.effort();
-        }
+        let mut messages = dialogue.window.with(self.question_for(&form));
         let mut system = self.system.as_str();
-        let mut messages = dialogue.window.with(question);
-        if !sends(OptionalField::System)
+        if rejects(OptionalField::System)
             && let Some(last) = messages.last_mut()
         {
-            last.text = fence::join([system, &*last.text]).into();
-            last.part_ends.clear();
+            put_before(last, system);
             system = "";
+        }
+        let mut effort = None;
+        if !rejects(OptionalField::Effort) {
+            effort = self.effort();
         }
         let answer = &self.record.lock().answer;
         let prompt = Prompt {
@@ -64,6 +54,21 @@ impl Run<'_> {
             form,
         };
         self.target.request(&prompt, &self.settings.options)
+    }
+
+    /// Returns the question, which asks for the shape itself where the API is not told to enforce it.
+    fn question_for(&self, form: &AnswerForm) -> Message {
+        // A copy shares the text.
+        let mut question = self.question.clone();
+        if let Some(shape) = self.output.shape()
+            && !matches!(form, AnswerForm::Shaped(_))
+        {
+            let schema = &shape.schema;
+            let order =
+                format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
+            question.text = fence::join([&*question.text, &order]).into();
+        }
+        question
     }
 
     /// Returns the effort that is asked for.
@@ -163,7 +168,7 @@ impl Run<'_> {
                 "{provider} does not accept store = false, so it may keep this request"
             )),
             OptionalField::Attachments if !self.record.leave_out_images() => return false,
-            // Its other name is refused, too.
+            // The limit has two names: the usual one was rejected before, and now the other one.
             OptionalField::Limit if dialogue.rejected_fields.contains(&field) => return false,
             OptionalField::Attachments
             | OptionalField::Cache
@@ -216,4 +221,10 @@ impl Run<'_> {
         dialogue.model = newest;
         true
     }
+}
+
+/// Puts the system prompt before the text of a message.
+fn put_before(message: &mut Message, system: &str) {
+    message.text = fence::join([system, &*message.text]).into();
+    message.part_ends.clear();
 }
