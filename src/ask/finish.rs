@@ -34,6 +34,15 @@ struct Excerpt {
     verdict: Option<Verdict>,
 }
 
+/// An answer after its end, and how it came about.
+struct EndedAnswer<'a> {
+    answer: &'a Answer,
+    /// The last reply.
+    reply: &'a Reply,
+    dialogue: &'a Dialogue,
+    saved: &'a SaveOutcome,
+}
+
 impl Run<'_> {
     /// Prints the rest of the answer and saves it. The notes about it come after its last line.
     pub fn conclude(
@@ -142,7 +151,12 @@ impl Run<'_> {
         }
         // A signal must not wait until the excerpt is made.
         let answer = self.record.take_answer();
-        let excerpt = self.excerpt(&answer, reply, dialogue, saved);
+        let excerpt = self.excerpt(&EndedAnswer {
+            answer: &answer,
+            reply,
+            dialogue,
+            saved,
+        });
         self.record.put_back(answer);
         let Excerpt { text, verdict } = excerpt?;
         let printed = self.printer.screen.print(&text);
@@ -178,23 +192,18 @@ impl Run<'_> {
     }
 
     /// Returns the text that is printed of an answer that has been saved.
-    fn excerpt(
-        &self,
-        answer: &Answer,
-        reply: &Reply,
-        dialogue: &Dialogue,
-        saved: &SaveOutcome,
-    ) -> Result<Excerpt, Error> {
+    fn excerpt(&self, ended: &EndedAnswer) -> Result<Excerpt, Error> {
         let recipient = Recipient {
             audience: Audience::of_stdout(self.printer.screen.is_terminal),
             terminal: self.notes.terminal(),
-            saved,
+            saved: ended.saved,
         };
-        let last_part = reply.answer.last_part(&answer.text);
-        let excerpt = self.output.excerpt(&answer.text, last_part, &recipient)?;
+        let text = &ended.answer.text;
+        let last_part = ended.reply.answer.last_part(text);
+        let excerpt = self.output.excerpt(text, last_part, &recipient)?;
         let verdict = self.output.verdict(&excerpt);
         let text = if self.output.json {
-            let mut object = self.as_json(&excerpt, answer, reply, dialogue, saved);
+            let mut object = self.as_json(&excerpt, ended);
             if let Some(verdict) = &verdict {
                 object["is"] = verdict.is_true.into();
                 object["reason"] = verdict.reason.as_str().into();
@@ -203,7 +212,7 @@ impl Run<'_> {
         } else if verdict.is_some() {
             String::new()
         } else if let Some(items) = self.printer.remaining_items(&excerpt) {
-            items.map_err(|fault| misshapen(&fault, saved))?
+            items.map_err(|fault| misshapen(&fault, ended.saved))?
         } else {
             excerpt.into_owned()
         };
@@ -219,14 +228,13 @@ impl Run<'_> {
     }
 
     /// Returns the JSON output: the part of the answer that is printed, and how it came about.
-    fn as_json(
-        &self,
-        excerpt: &str,
-        answer: &Answer,
-        reply: &Reply,
-        dialogue: &Dialogue,
-        saved: &SaveOutcome,
-    ) -> Value {
+    fn as_json(&self, excerpt: &str, ended: &EndedAnswer) -> Value {
+        let EndedAnswer {
+            answer,
+            reply,
+            dialogue,
+            saved,
+        } = ended;
         let sources = &answer.sources.list;
         let mut object = json!({
             "answer": excerpt,
