@@ -7,9 +7,10 @@ use super::place::Place;
 use super::plan::Plan;
 use crate::context::Context;
 use crate::session::name::ConversationRef;
-use crate::session::rules::{self, AnsweredBy, Circumstances, Intent};
+use crate::session::rules::{self, AnsweredBy, Circumstances, Intent, QuestionRule, Rules};
 use crate::session::save::Saver;
 use crate::session::store::Handle;
+use crate::settings::Settings;
 use crate::tools::Selection;
 
 /// Returns the way to save the exchange with the answer of this model; `None` if nothing is saved.
@@ -23,11 +24,7 @@ pub fn saver(
     if !settings.saves() {
         return None;
     }
-    let mut handle = place.handle.clone()?;
-    if place.intent == Intent::New {
-        // A new conversation is not in the directory to which a link of the user's may lead.
-        handle.path.clone_from(&handle.link);
-    }
+    let handle = handle_to_save(place)?;
     let arguments = &settings.arguments;
     let rule = rules::of_question(&handle.which, handle.directory.kind(&handle.path));
     let circumstances = Circumstances {
@@ -35,14 +32,6 @@ pub fn saver(
         is_model_given: arguments.provider.is_some() || arguments.model.is_some(),
         is_terminal: io::stdout().is_terminal(),
     };
-    // -ff meant what was there when the question began, and not what another q has begun since.
-    let mut rules = settings.values.rules;
-    if !rule.is_trimmed {
-        rules.pairs = usize::MAX;
-    }
-    if place.retains_current {
-        rules.keep = None;
-    }
     let mut becomes_current = None;
     if rule.becomes_current.applies(circumstances) {
         becomes_current = current_link(&handle, context);
@@ -54,10 +43,35 @@ pub fn saver(
         pins: rule.pinned.applies(circumstances),
         system: plan.system.clone(),
         tools: plan.selection.as_ref().map(Selection::names),
-        rules,
+        rules: rules_to_save(settings, rule, place.retains_current),
         cache: context.cache.clone(),
         handle,
     })
+}
+
+/// Returns where the exchange is saved. The link to the current conversation may lead to a file of the user's in another
+/// directory: a new conversation does not get its file there.
+fn handle_to_save(place: &Place) -> Option<Handle> {
+    let mut handle = place.handle.clone()?;
+    if place.intent == Intent::New {
+        handle.path.clone_from(&handle.link);
+    }
+    Some(handle)
+}
+
+/// Returns the rules by which the exchange is saved: those of the settings. `-ff` has loosened those of the plan only for the
+/// conversation that was there when the question began, and not for one that another q has begun since.
+fn rules_to_save(settings: &Settings, rule: &QuestionRule, retains_current: bool) -> Rules {
+    let mut rules = settings.values.rules;
+    if !rule.is_trimmed {
+        // All exchanges stay.
+        rules.pairs = usize::MAX;
+    }
+    if retains_current {
+        // Nothing is removed, so neither is the current one.
+        rules.keep = None;
+    }
+    rules
 }
 
 /// Returns the link to the current conversation: of the question, else the one that `Q_SESSION` may choose; `None` if no current
