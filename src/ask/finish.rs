@@ -198,9 +198,9 @@ impl Run<'_> {
             terminal: self.notes.terminal(),
             saved: ended.saved,
         };
-        let text = &ended.answer.text;
-        let last_part = ended.reply.answer.last_part(text);
-        let excerpt = self.output.excerpt(text, last_part, &recipient)?;
+        let answer = &ended.answer.text;
+        let last_part = ended.reply.answer.last_part(answer);
+        let excerpt = self.output.excerpt(answer, last_part, &recipient)?;
         let verdict = self.output.verdict(&excerpt);
         let text = if self.output.json {
             let mut object = self.as_json(&excerpt, ended);
