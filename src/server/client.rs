@@ -3,6 +3,7 @@
 mod connections;
 mod failure;
 mod happy_eyeballs;
+mod pem;
 mod proxy;
 mod response;
 mod roots;

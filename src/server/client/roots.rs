@@ -1,12 +1,12 @@
 //! Which certificates of CAs are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustls_native_certs::CertificateResult;
 use ureq::tls::{Certificate, RootCerts};
 
+use super::pem;
 use crate::error::Error;
 use crate::settings::Environment;
 use crate::whole_file::{self, ReadFailure};
@@ -43,7 +43,7 @@ impl TrustedRoots {
     pub fn read_all(&self) -> bool {
         let Some(all) = &self.all else { return false };
         let is_new = all.get().is_none();
-        all.get_or_init(|| root_certs(&rustls_native_certs::load_native_certs()));
+        all.get_or_init(|| root_certs(&rustls_native_certs::load_native_certs().certs));
         is_new
     }
 }
@@ -55,13 +55,23 @@ pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
     // Elsewhere the system itself decides.
     if named.is_empty() && cfg!(target_os = "linux") {
         let file = openssl_probe::probe().cert_file;
-        let bundle = rustls_native_certs::load_certs_from_paths(file.as_deref(), None);
-        if !bundle.certs.is_empty() {
+        let mut first = file.as_deref().and_then(read_bundle);
+        if first.is_none() {
+            let bundle = rustls_native_certs::load_certs_from_paths(file.as_deref(), None);
+            first = (!bundle.certs.is_empty()).then(|| root_certs(&bundle.certs));
+        }
+        if let Some(first) = first {
             return Ok(TrustedRoots {
-                first: root_certs(&bundle),
+                first,
                 all: Some(OnceLock::new()),
             });
         }
+    }
+    if let ["SSL_CERT_FILE"] = *named
+        && let Some(file) = environment.get("SSL_CERT_FILE")
+        && let Some(roots) = read_bundle(Path::new(file))
+    {
+        return Ok(TrustedRoots::only(roots));
     }
     for name in &named {
         let value = environment.get(name).unwrap_or_default();
@@ -69,7 +79,7 @@ pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
     }
     let found = rustls_native_certs::load_native_certs();
     if !found.certs.is_empty() {
-        return Ok(TrustedRoots::only(root_certs(&found)));
+        return Ok(TrustedRoots::only(root_certs(&found.certs)));
     }
     if named.is_empty() {
         return Ok(TrustedRoots::built_in());
@@ -107,10 +117,13 @@ fn check_readable(paths: &str, are_directories: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn root_certs(found: &CertificateResult) -> RootCerts {
-    let mut certificates = Vec::new();
-    for der in &found.certs {
-        certificates.push(Certificate::from_der(der).to_owned());
-    }
-    RootCerts::new_with_certs(&certificates)
+/// Returns the certificates in a file; `None` unless it has the usual form, which can be read fast.
+fn read_bundle(file: &Path) -> Option<RootCerts> {
+    let bytes = whole_file::read(file, MAX_BUNDLE).ok()?;
+    pem::certificates(&bytes).map(|found| root_certs(&found))
+}
+
+fn root_certs(found: &[impl AsRef<[u8]>]) -> RootCerts {
+    let certificate = |der: &[u8]| Certificate::from_der(der).to_owned();
+    RootCerts::from(found.iter().map(|der| certificate(der.as_ref())))
 }
