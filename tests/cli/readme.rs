@@ -145,6 +145,10 @@ fn the_chat_scripts_have_their_own_conversation_and_survive_ctrl_c() {
         shown = terminal.wait_for("taken back", shown).len();
         terminal.type_in("\x03");
         shown = terminal.wait_for("^C", shown).len();
+        // The shell sets the terminal anew after the signal; what is typed meanwhile is not its editor's. It has done so once it
+        // shows the line again.
+        terminal.type_in("\x0c");
+        shown = terminal.wait_for("> taken back", shown).len();
         terminal.type_in("\x15\n");
         shown = terminal.wait_for("> ", shown).len();
         // Delete the last letter, as an editor of lines can.
