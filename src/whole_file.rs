@@ -19,7 +19,8 @@ pub const MAX_FILE: u64 = 20_000_000;
 
 /// How many bytes of a file are compared or written at once.
 const PART: usize = 64 << 10;
-/// So many bytes are read from a file at least.
+
+/// The fewest bytes that are read from a file at once.
 const BLOCK: u64 = 4_096;
 
 /// The mode of directories for the user alone.

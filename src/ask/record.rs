@@ -213,7 +213,7 @@ impl Record {
         state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
         state.incomplete_reason.clone_from(&piece.incomplete_reason);
         let answer = &mut state.answer;
-        answer.has_reasoned |= !piece.thoughts.trim().is_empty();
+        answer.has_reasoned |= !piece.reasoning.trim().is_empty();
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {

@@ -289,8 +289,8 @@ fn usage_of(counts: &Counts) -> Usage {
     // The results of Google's own tools become a part of the prompt.
     let by_tools = counts.gemini_tools.0.map_or(0, u64::from);
     usage.input_tokens = usage.input_tokens.map(|tokens| tokens + by_tools);
-    if let Some(thoughts) = usage.reasoning_tokens {
-        usage.output_tokens = Some(usage.output_tokens.unwrap_or(0) + thoughts);
+    if let Some(reasoning) = usage.reasoning_tokens {
+        usage.output_tokens = Some(usage.output_tokens.unwrap_or(0) + reasoning);
     }
     usage
 }

@@ -50,7 +50,7 @@ enum Stage {
     /// Between the tags of reasoning. What may begin this closing tag is held back.
     Thinking(&'static str),
     /// After the closing tag: whitespace is dropped, and what may begin another opening tag is held back.
-    Thought,
+    AfterThinking,
     /// In the answer.
     Answer,
 }
@@ -61,7 +61,7 @@ pub struct Filter {
     stage: Stage,
     held: String,
     /// Reasoning that has not been taken yet.
-    pub thoughts: String,
+    pub reasoning: String,
 }
 
 impl Filter {
@@ -93,7 +93,7 @@ impl Filter {
     /// Adds to `answer` what was held back. The beginning of a tag may have been a short answer.
     pub fn end(&mut self, answer: &mut String) {
         if self.is_within() {
-            self.thoughts += &std::mem::take(&mut self.held);
+            self.reasoning += &std::mem::take(&mut self.held);
         } else if !self.held.trim().is_empty() {
             self.begin_answer(answer);
         }
@@ -103,32 +103,32 @@ impl Filter {
     fn read(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
-                let Some((thought, rest)) = text.split_once(close) else {
+                let Some((thinking, rest)) = text.split_once(close) else {
                     let mut tail = text.len().saturating_sub(close.len());
                     while !text.is_char_boundary(tail) {
                         tail -= 1;
                     }
-                    self.thoughts += &text[..tail];
+                    self.reasoning += &text[..tail];
                     self.held.push_str(&text[tail..]);
                     return;
                 };
-                self.thoughts += thought;
-                self.stage = Stage::Thought;
+                self.reasoning += thinking;
+                self.stage = Stage::AfterThinking;
                 text = rest;
             }
             let begin = text.trim_start();
-            if let Some((thought, close)) = opened(begin) {
+            if let Some((thinking, close)) = opened(begin) {
                 self.stage = Stage::Thinking(close);
-                text = thought;
+                text = thinking;
             } else if self.stage == Stage::Start
-                && let Some((thought, rest)) = split_unopened(begin)
+                && let Some((thinking, rest)) = split_unopened(begin)
             {
-                self.thoughts += thought;
-                self.stage = Stage::Thought;
+                self.reasoning += thinking;
+                self.stage = Stage::AfterThinking;
                 text = rest;
             } else {
                 // Only an answer without reasoning before it keeps its whitespace.
-                if self.stage == Stage::Thought {
+                if self.stage == Stage::AfterThinking {
                     text = begin;
                 }
                 // It may be the beginning of a tag.

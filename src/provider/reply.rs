@@ -40,7 +40,7 @@ pub struct Piece {
     pub incomplete_reason: Option<String>,
     pub sources: Vec<Source>,
     /// What the model thinks, and what it says on the way.
-    pub thoughts: String,
+    pub reasoning: String,
     /// What the model or its provider does, unless that is answering.
     pub sign: Option<&'static str>,
 }
@@ -252,7 +252,7 @@ impl Reply {
             is_last,
             incomplete_reason: self.end.incomplete_reason().map(str::to_owned),
             sources,
-            thoughts: self.answer.take_thoughts(),
+            reasoning: self.answer.take_reasoning(),
             sign,
         }
     }

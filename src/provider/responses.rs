@@ -208,7 +208,7 @@ struct Item<'a> {
 /// A part of reasoning, whatever its type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ThoughtPart<'a> {
+struct ReasoningPart<'a> {
     #[serde(borrow)]
     text: Content<'a>,
 }
@@ -308,7 +308,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     if reply.turn.items.is_empty() {
         for json in &output {
             let item: Item = json.object()?;
-            read_thoughts(&item, reply)?;
+            read_reasoning(&item, reply)?;
             read_item(*json, &item, reply)?;
         }
     }
@@ -335,12 +335,12 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
-fn read_thoughts(item: &Item, reply: &mut Reply) -> ReplyResult {
+fn read_reasoning(item: &Item, reply: &mut Reply) -> ReplyResult {
     if &*item.kind != REASONING {
         return Ok(());
     }
     for parts in [item.summary, item.content] {
-        for part in parts.list::<Object<ThoughtPart>>()? {
+        for part in parts.list::<Object<ReasoningPart>>()? {
             reply.think(&part.0.unwrap_or_default().text.text);
             reply.think("\n");
         }

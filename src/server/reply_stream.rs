@@ -82,7 +82,7 @@ impl<'a> ReplyStream<'a> {
         let waiting = client.waiting();
         notes.spinner().rename(piece.sign.unwrap_or(&waiting));
         if notes.shows_reasoning() {
-            for part in parts(&piece.thoughts) {
+            for part in parts(&piece.reasoning) {
                 notes.show_reasoning(&self.reasoning.feed(part));
             }
         }

@@ -762,7 +762,7 @@ impl Bench {
         command
     }
 
-    /// Writes a conversation of this name that has about so many bytes, with this word in every message.
+    /// Writes a conversation of this name that has about this many bytes, with this word in every message.
     fn converse(&self, state: &Path, name: &str, word: &str, bytes: usize) {
         let sessions = state.join("q/sessions");
         std::fs::create_dir_all(&sessions).expect("a directory");
@@ -1112,13 +1112,13 @@ fn event_of(text: &str) -> String {
     )
 }
 
-/// The answer to a question: a stream of so many deltas.
+/// The answer to a question: a stream of this many deltas.
 fn answer(deltas: usize) -> Vec<u8> {
     let events: String = (0..deltas).map(|number| event(number % 10)).collect();
     [HEAD, &events, END].concat().into_bytes()
 }
 
-/// Answers every request with a stream of so many deltas, and prints at which address.
+/// Answers every request with a stream of this many deltas, and prints at which address.
 fn serve(deltas: usize) {
     let (listener, address) = listen();
     let answer = answer(deltas);

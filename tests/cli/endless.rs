@@ -16,7 +16,7 @@ use crate::toolserver::{expect_gone, section};
 /// The bytes of text in one event.
 const PIECE: usize = 100_000;
 
-/// So many events are more than q keeps, and so many are more than the limit on memory below allows to be kept.
+/// The numbers of events that are more than q keeps, and more than the limit on memory below allows to be kept.
 const TOO_MANY: usize = LARGEST / PIECE + 1;
 const FAR_TOO_MANY: usize = 4 * LARGEST / PIECE;
 
@@ -50,7 +50,7 @@ fn text(count: usize) -> Vec<Vec<u8>> {
     vec![word(&"x".repeat(PIECE)); count]
 }
 
-/// So many sources with long titles, as a stream of Gemini's that has not ended.
+/// This many sources with long titles, as a stream of Gemini's that has not ended.
 fn sources(count: usize) -> Vec<Vec<u8>> {
     let chunks =
         json!([{"web": {"uri": "https://example.com/NUMBER", "title": "x".repeat(PIECE)}}]);
@@ -65,7 +65,7 @@ fn sources(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// So many thousands of sources, as a stream of Perplexity's in which no word has come.
+/// This many thousands of sources, as a stream of Perplexity's in which no word has come.
 fn citations(count: usize) -> Vec<Vec<u8>> {
     let event = |thousand: usize| {
         let pages = (0..1000).map(|page| format!("https://example.com/{thousand}/{page}"));
@@ -250,7 +250,7 @@ fn one_signal_ends_an_answer_that_is_too_long() {
     before.expect_unchanged();
 }
 
-/// So many zeros in a list.
+/// A list of this many zeros.
 fn zeros(count: usize) -> String {
     format!("[{}0]", "0,".repeat(count))
 }

@@ -98,7 +98,7 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     );
 }
 
-/// What a list shows on a terminal of so many columns.
+/// What a list shows on a terminal of this many columns.
 #[track_caller]
 fn on_terminal(sandbox: &Sandbox, args: &[&str], columns: u16) -> Vec<String> {
     let mut lines = sandbox.q(args).shown_on(columns).screen();

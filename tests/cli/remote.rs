@@ -16,7 +16,7 @@ const OPENAI: &Dialect = &DIALECTS[0];
 /// A key that only tool servers get.
 const TOOL_KEY: &str = "tool-key-1234567";
 
-/// A server of models that calls `web__echo` in each of so many rounds, with other words each time, and then answers.
+/// A server of models that calls `web__echo` in each of this many rounds, with other words each time, and then answers.
 fn model(rounds: usize) -> Server {
     Server::start(move |request, number| {
         let text = json!({"text": format!("hi {number}")});

@@ -213,7 +213,7 @@ fn the_spinner_fits_on_its_line_and_escapes_control_characters() {
     running.wait().killed_by(SIGINT);
 }
 
-/// What a run prints on a terminal of so many columns, on which nothing else is.
+/// What a run prints on a terminal of this many columns, on which nothing else is.
 #[track_caller]
 fn on_terminal(q: Q, columns: u16) -> String {
     q.shown_on(columns).text_alone()

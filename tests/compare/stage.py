@@ -163,7 +163,7 @@ class Stage:
 
 
 def exit_status(process, seconds):
-    """How a process ended, or None if it does not end within so many seconds."""
+    """How a process ended, or None if it does not end within this many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -187,7 +187,7 @@ REPORTS = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?6c"}
 
 
 def read(terminal, seconds):
-    """What arrives on a terminal within so many seconds, or until its other end is closed."""
+    """What arrives on a terminal within this many seconds, or until its other end is closed."""
     shown = b""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:

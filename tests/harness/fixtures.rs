@@ -479,7 +479,7 @@ pub fn numbered() -> (Server, Sandbox) {
     (server, sandbox)
 }
 
-/// A sandbox whose current conversation has so many pairs, `question 1`, `answer 1`, …, and does not expire.
+/// A sandbox whose current conversation has this many pairs, `question 1`, `answer 1`, …, and does not expire.
 pub fn talked(provider: &str, pairs: usize) -> Sandbox {
     let texts: Vec<String> = (1..=pairs)
         .flat_map(|number| [format!("question {number}"), format!("answer {number}")])
@@ -582,7 +582,7 @@ impl Q {
 }
 
 impl Q {
-    /// A terminal of so many columns with what q prints on it, and nothing else.
+    /// A terminal of this many columns with what q prints on it, and nothing else.
     #[track_caller]
     pub fn shown_on(self, columns: u16) -> Terminal {
         let terminal = Terminal::new(columns);

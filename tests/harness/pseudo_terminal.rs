@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-/// Both ends of a new one with so many columns: ours, and that of programs. They are closed in every program that is
+/// Both ends of a new one with this many columns: ours, and that of programs. They are closed in every program that is
 /// started, so that no other program holds the terminal open, and neither becomes the controlling terminal of this process.
 pub fn open(columns: u16) -> io::Result<(File, OwnedFd)> {
     /// `ptsname` returns the same buffer each time; macOS has no other call for it.

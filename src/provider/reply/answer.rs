@@ -30,7 +30,7 @@ pub struct AnswerPart {
     pub tail: AnswerTail,
     /// How many bytes have arrived since the last message began.
     length_of_last_part: usize,
-    reasoning: Filter,
+    reasoning_filter: Filter,
     commentary: Commentary,
     sources: WaitingSources,
 }
@@ -83,7 +83,7 @@ impl AnswerPart {
     /// Adds text.
     pub fn add(&mut self, piece: &str) {
         let before = self.text.len();
-        self.reasoning.add(piece, &mut self.text);
+        self.reasoning_filter.add(piece, &mut self.text);
         self.join(before);
     }
 
@@ -100,7 +100,7 @@ impl AnswerPart {
 
     /// Adds reasoning, which is no part of the text.
     pub fn think(&mut self, thought: &str) {
-        self.reasoning.thoughts.push_str(thought);
+        self.reasoning_filter.reasoning.push_str(thought);
     }
 
     /// Adds sources. They may wait long for the first word, so once there are too many of them, the rest is dropped.
@@ -139,7 +139,7 @@ impl AnswerPart {
     /// Ends the answer: nothing more will come, so what was held back belongs to the text.
     pub fn close(&mut self) {
         let before = self.text.len();
-        self.reasoning.end(&mut self.text);
+        self.reasoning_filter.end(&mut self.text);
         self.join(before);
     }
 
@@ -160,8 +160,8 @@ impl AnswerPart {
     }
 
     /// Takes the reasoning and commentary that have arrived since the last call.
-    pub fn take_thoughts(&mut self) -> String {
-        std::mem::take(&mut self.reasoning.thoughts)
+    pub fn take_reasoning(&mut self) -> String {
+        std::mem::take(&mut self.reasoning_filter.reasoning)
     }
 
     /// Takes the sources that have arrived since the last call.
@@ -171,7 +171,7 @@ impl AnswerPart {
 
     /// Whether more than whitespace has arrived, of the answer or of reasoning before it.
     pub fn has_begun(&self) -> bool {
-        self.reasoning.has_begun()
+        self.reasoning_filter.has_begun()
     }
 
     /// Whether more than whitespace has arrived, of the answer or of commentary.
@@ -181,7 +181,7 @@ impl AnswerPart {
 
     /// Whether reasoning between tags of the text is coming.
     pub fn is_within_reasoning(&self) -> bool {
-        self.reasoning.is_within()
+        self.reasoning_filter.is_within()
     }
 
     /// Whether no text but whitespace has arrived.
