@@ -19,6 +19,8 @@ pub struct StreamedTexts {
     texts: BTreeMap<TextPlace, StreamedText>,
     /// The text that has grown last.
     last: Option<TextPlace>,
+    /// Increments of the last text that are not in the map yet: nearly all go to one text, without looking for it each time.
+    growth: String,
     /// The bytes of all of them.
     size: usize,
 }
@@ -44,12 +46,28 @@ pub enum Missing<'t> {
 impl StreamedTexts {
     /// Adds an increment of the text at this place.
     pub fn push(&mut self, place: TextPlace, increment: &str) {
-        let has_room = self.texts.len() < MAX_TEXTS || self.texts.contains_key(&place);
         self.size = self.size.saturating_add(increment.len());
         if self.size > MAX_COMPARED {
-            self.texts = BTreeMap::new();
+            *self = StreamedTexts {
+                size: self.size,
+                ..StreamedTexts::default()
+            };
+            return;
         }
-        if increment.is_empty() || !has_room || self.size > MAX_COMPARED {
+        if !increment.is_empty() && self.last != Some(place) {
+            self.settle();
+            self.last = Some(place);
+        }
+        self.growth.push_str(increment);
+    }
+
+    /// Adds to the last text what it has grown by.
+    fn settle(&mut self) {
+        let growth = std::mem::take(&mut self.growth);
+        let Some(place) = self.last.filter(|_| !growth.is_empty()) else {
+            return;
+        };
+        if self.texts.len() >= MAX_TEXTS && !self.texts.contains_key(&place) {
             return;
         }
         let streamed = self.texts.entry(place).or_default();
@@ -57,12 +75,12 @@ impl StreamedTexts {
         if std::mem::take(&mut streamed.is_over) {
             streamed.text.clear();
         }
-        streamed.text.push_str(increment);
-        self.last = Some(place);
+        streamed.text.push_str(&growth);
     }
 
     /// Compares the finished text at a place with what was streamed of it.
-    pub fn missing_of_text<'t>(&self, place: TextPlace, finished: &'t str) -> Missing<'t> {
+    pub fn missing_of_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> Missing<'t> {
+        self.settle();
         match self.texts.get(&place) {
             Some(streamed) if !streamed.is_over => {
                 self.missing(&streamed.text, finished, self.last == Some(place))
@@ -73,6 +91,7 @@ impl StreamedTexts {
 
     /// Compares the finished text of a message with what was streamed of it. After that, nothing more of it should come.
     pub fn missing_of_message<'t>(&mut self, index: Option<u64>, finished: &'t str) -> Missing<'t> {
+        self.settle();
         let mut places = Vec::new();
         for (place, streamed) in &self.texts {
             if !streamed.is_over && !finished.is_empty() {
@@ -205,11 +224,15 @@ mod tests {
         for place in 0..9_999 {
             streamed.push((Some(place), None), "x");
         }
-        let kept: usize = streamed.texts.values().map(|text| text.text.len()).sum();
-        assert_eq!(kept, 0);
+        assert!(streamed.texts.is_empty() && streamed.growth.is_empty());
         assert_eq!(
             streamed.missing_of_text((None, None), "y"),
             Missing::Nothing
         );
+        let mut many = StreamedTexts::default();
+        for place in 0..9_999 {
+            many.push((Some(place), None), "x");
+        }
+        assert_eq!(many.texts.len(), MAX_TEXTS);
     }
 }
