@@ -10,6 +10,9 @@ const CALLS_THAT_CANNOT_RUN: &str = "tool_calls";
 /// Why an answer may be incomplete whose finished text has more than what was streamed of it.
 const LACKS_TEXT: &str = "its finished text has more than what was streamed";
 
+/// The finish reason of such an answer, if the provider has given none.
+const INCOMPLETE: &str = "incomplete";
+
 /// The most characters of a word of the server's.
 pub const MAX_WORD: usize = 200;
 
@@ -75,11 +78,10 @@ impl ReplyEnd {
     /// Records that the last event has arrived.
     pub fn close(&mut self) {
         self.is_over = true;
-        if self.lacks_text
-            && let Some(finish) = &mut self.finish
-            && finish.kind == FinishKind::Complete
-        {
-            finish.kind = FinishKind::Other;
+        // Another end says more than that some text is missing.
+        if self.lacks_text && self.is_normal() {
+            let ended = Finish::new(FinishKind::Other, INCOMPLETE);
+            self.finish.get_or_insert(ended).kind = FinishKind::Other;
             LACKS_TEXT.clone_into(&mut self.reason);
         }
     }
