@@ -4,6 +4,9 @@
 /// before it by chance.
 const MIN_REPEATED: usize = 5;
 
+/// How many bytes are held back until it can be told what each message has.
+const MAX_HELD: usize = 100_000;
+
 /// What each of the messages has.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum MessageForm {
@@ -49,7 +52,10 @@ impl RetoldText {
             self.held.clear();
         } else if !is_first {
             self.held.push_str(message);
-            return String::new();
+            if self.held.len() <= MAX_HELD {
+                return String::new();
+            }
+            return self.end();
         }
         let new = message.get(self.taken..).unwrap_or_default().to_owned();
         self.taken = message.len();
@@ -59,18 +65,17 @@ impl RetoldText {
     /// Takes a message that does not begin like the one before it.
     fn next_of_other(&mut self, message: &str) -> String {
         if self.form == MessageForm::Unknown {
-            self.form = MessageForm::Piece;
-            self.last = String::new();
-            return std::mem::take(&mut self.held) + message;
+            return self.end() + message;
         }
         message.clone_into(&mut self.last);
         self.taken = message.len();
         message.to_owned()
     }
 
-    /// Returns what was held back, because no more messages come.
+    /// Returns what was held back, because no more messages come, or because each of them is a piece.
     pub fn end(&mut self) -> String {
         self.form = MessageForm::Piece;
+        self.last = String::new();
         std::mem::take(&mut self.held)
     }
 }
@@ -107,5 +112,18 @@ mod tests {
             found += &retold.end();
             assert_eq!(found, text, "{messages}");
         }
+    }
+
+    #[test]
+    fn messages_that_are_held_back_are_bounded() {
+        let message = "x".repeat(MAX_HELD / 4);
+        let mut retold = RetoldText::default();
+        let mut length = 0;
+        for _ in 0..99 {
+            length += retold.next(&message).len();
+            assert!(retold.held.len() <= MAX_HELD, "{}", retold.held.len());
+        }
+        length += retold.end().len();
+        assert_eq!(length, 99 * message.len());
     }
 }
