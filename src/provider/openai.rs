@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::kept;
 use super::lenient::{Content, Entries, Index, Json, Object, Text};
-use super::reply::Reply;
+use super::reply::{Missing, Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, Quirks, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{self, Attachment, Message, Step, Tool, ToolCall, ToolRun, Usage};
@@ -57,6 +57,9 @@ const REASONING_DETAILS: &str = "reasoning_details";
 
 /// The web search of OpenRouter, the only server with this dialect for which q knows one.
 const WEB_SEARCH: &str = "openrouter:web_search";
+
+/// The place of all text: a reply has one message.
+const PLACE: TextPlace = (None, None);
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let usage = json!({"include_usage": true});
@@ -348,8 +351,10 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
     let mut is_message_of_stream = false;
     let part = match choice.delta.0 {
         Some(delta) if !is_whole || !choice.message.is_object() => {
-            reply.has_deltas |= !delta.content.text.is_empty();
-            reply.streamed.push((None, None), &delta.content.text);
+            if !reply.has_deltas && !delta.content.text.is_empty() {
+                reply.begin_deltas();
+            }
+            reply.streamed.push(PLACE, &delta.content.text);
             delta
         }
         _ => {
@@ -362,13 +367,15 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
     add_calls(part.tool_calls, reply)?;
     if is_repeated {
         let text = &part.content.text;
-        let missing = reply.streamed.missing_of_message(None, text);
+        let missing = reply.streamed.missing_of_text(PLACE, text);
         reply.complete_text(&missing);
+        if let Missing::End(end) = missing {
+            reply.streamed.push(PLACE, end);
+        }
     } else {
         add_reasoning(&part, reply)?;
         if is_message_of_stream {
-            let new = reply.retold.next(&part.content.text);
-            reply.add_text(&new);
+            reply.add_message(PLACE, &part.content.text);
         } else {
             reply.add_text(&part.content.text);
         }

@@ -143,6 +143,24 @@ impl Reply {
         Some(place)
     }
 
+    /// Adds what is new in a message of a stream that has had no increments.
+    pub(super) fn add_message(&mut self, place: TextPlace, message: &str) {
+        let new = self.retold.next(message);
+        self.end.lacks_text |= self.retold.is_revised;
+        // Increments may follow, and all of it once more.
+        self.streamed.push(place, &new);
+        self.add_text(&new);
+    }
+
+    /// Records that the first increment comes. What was held back of messages is before it.
+    #[cold]
+    pub(super) fn begin_deltas(&mut self) {
+        self.has_deltas = true;
+        let held = self.retold.end();
+        self.streamed.push((None, None), &held);
+        self.add_text(&held);
+    }
+
     /// Remembers that the message with this index has had an increment, which may be empty.
     pub(super) fn note_delta(&mut self, index: Option<u64>, delta: &str) {
         self.has_deltas |= !delta.is_empty();

@@ -23,14 +23,17 @@ enum MessageForm {
 #[derive(Debug, Default)]
 pub struct RetoldText {
     form: MessageForm,
-    /// The last message, unless each is a piece.
+    /// The last message, unless each is a piece, without a broken end.
     last: String,
     /// How many bytes of the text have been handed on.
     taken: usize,
-    /// What would be the text if each message is a piece, from where it has been handed on.
+    /// What is still to be handed on: all that would be the text if each message is a piece, or the broken end of the last
+    /// message.
     held: String,
     /// How many characters have come again.
     repeated: usize,
+    /// Whether a message has taken back a part of what had been handed on.
+    pub is_revised: bool,
 }
 
 impl RetoldText {
@@ -39,14 +42,15 @@ impl RetoldText {
         if message.is_empty() || self.form == MessageForm::Piece {
             return message.to_owned();
         }
-        let Some(rest) = message.strip_prefix(self.last.as_str()) else {
+        let (intact, broken_end) = split_broken_end(message);
+        let Some(rest) = intact.strip_prefix(self.last.as_str()) else {
             return self.next_of_other(message);
         };
         let is_first = self.last.is_empty();
         if !rest.is_empty() {
             self.repeated += self.last.chars().count();
         }
-        message.clone_into(&mut self.last);
+        intact.clone_into(&mut self.last);
         if self.repeated >= MIN_REPEATED {
             self.form = MessageForm::AllSoFar;
             self.held.clear();
@@ -57,19 +61,35 @@ impl RetoldText {
             }
             return self.end();
         }
-        let new = message.get(self.taken..).unwrap_or_default().to_owned();
-        self.taken = message.len();
+        let new = intact.get(self.taken..).unwrap_or_default().to_owned();
+        self.taken = intact.len();
+        self.held.push_str(broken_end);
         new
     }
 
-    /// Takes a message that does not begin like the one before it.
+    /// Takes a message that does not begin like the one before it, or ends within it.
     fn next_of_other(&mut self, message: &str) -> String {
         if self.form == MessageForm::Unknown {
             return self.end() + message;
         }
-        message.clone_into(&mut self.last);
-        self.taken = message.len();
-        message.to_owned()
+        let (intact, broken_end) = split_broken_end(message);
+        let common = common_beginning(&self.last, intact);
+        let taken_back = &self.last[common..];
+        let (mut new, mut from) = (String::new(), common);
+        if common < MIN_REPEATED || common < taken_back.len() {
+            // It is another text, and not the same in other words.
+            (new, from) = (std::mem::take(&mut self.held), 0);
+        } else if common == intact.len() {
+            // An earlier state of the text.
+            return new;
+        } else {
+            self.is_revised |= !taken_back.trim().is_empty();
+        }
+        new.push_str(&intact[from..]);
+        intact.clone_into(&mut self.last);
+        self.taken = intact.len();
+        broken_end.clone_into(&mut self.held);
+        new
     }
 
     /// Returns what was held back, because no more messages come, or because each of them is a piece.
@@ -78,6 +98,22 @@ impl RetoldText {
         self.last = String::new();
         std::mem::take(&mut self.held)
     }
+}
+
+/// Splits off the end of a message in which a character has not come as a whole: the next message may have it in its place.
+fn split_broken_end(message: &str) -> (&str, &str) {
+    let intact = message.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    if intact.is_empty() {
+        return (message, "");
+    }
+    message.split_at(intact.len())
+}
+
+/// Returns how many bytes two texts have in common at their beginning, in whole characters.
+fn common_beginning(one: &str, other: &str) -> usize {
+    let pairs = one.chars().zip(other.chars());
+    let equal = pairs.take_while(|(one, other)| one == other);
+    equal.map(|(char, _)| char.len_utf8()).sum()
 }
 
 #[cfg(test)]
@@ -101,6 +137,12 @@ mod tests {
             a ; b ; ab | abab
             Because_of ; Because_of_light ; _rays | Because_of_light_rays
             Because | Because
+            Das_ist ; Das_ist_gr� ; Das_ist_grün | Das_ist_grün
+            Das_ist_gr� ; Das_ist_grün | Das_ist_grün
+            Das_ist ; Das_ist_gr� ; Das_ist_gr� | Das_ist_gr�
+            � ; ü | �ü
+            Das_ist ; Das_ist_grün ; Das_ist_gut | Das_ist_grünut
+            Because ; Because_of ; Because ; Because_of_light | Because_of_light
         "##;
         for [messages, text] in rows(table) {
             let mut retold = RetoldText::default();
