@@ -260,7 +260,7 @@ struct ChunkChoice<'a> {
     /// In a stream.
     #[serde(borrow)]
     delta: Object<Delta<'a>>,
-    /// In a complete answer; Perplexity sends both.
+    /// In a complete answer; Perplexity sends both, and gateways the one next to an empty other one.
     message: Json<'a>,
     /// In the older API for completions, which some gateways answer in.
     text: Text<'a>,
@@ -283,6 +283,26 @@ struct Delta<'a> {
     reasoning: Text<'a>,
     /// See [`REASONING_DETAILS`].
     reasoning_details: Json<'a>,
+}
+
+impl Delta<'_> {
+    /// Whether it adds anything. Some servers send an empty one next to the message.
+    fn says_something(&self) -> bool {
+        if !self.content.text.is_empty() {
+            return true;
+        }
+        let texts = [&self.reasoning_content, &self.reasoning];
+        let fields = [
+            self.refusal,
+            self.tool_calls,
+            self.annotations,
+            self.reasoning_details,
+        ];
+        let is_filled = |field: Json| !matches!(field.get(), "null" | "[]" | r#""""#);
+        self.content.rest.is_some()
+            || texts.into_iter().any(|text| !text.is_empty())
+            || fields.into_iter().any(is_filled)
+    }
 }
 
 /// A call, or a part of one.
@@ -350,7 +370,7 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
     let mut is_repeated = false;
     let mut is_message_of_stream = false;
     let part = match choice.delta.0 {
-        Some(delta) if !is_whole || !choice.message.is_object() => {
+        Some(delta) if !choice.message.is_object() || (!is_whole && delta.says_something()) => {
             if !reply.has_deltas && !delta.content.text.is_empty() {
                 reply.begin_deltas();
             }
