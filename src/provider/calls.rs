@@ -105,7 +105,7 @@ impl Calls {
                 self.first.entry(call.id.clone()).or_insert(position);
             }
         } else {
-            call.arguments = Assembly::default().once(call.arguments);
+            call.arguments = Assembly::default().without_repeats(call.arguments);
             call = normalized(call, self.before + position);
         }
         self.calls.push(call);
@@ -147,7 +147,7 @@ impl Calls {
                 if !is_offered(&call.name) && is_offered(&progress.joined_name) {
                     call.name.clone_from(&progress.joined_name);
                 }
-                call.arguments = progress.once(call.arguments);
+                call.arguments = progress.without_repeats(call.arguments);
                 self.calls.push(normalized(call, self.before + position));
                 self.progress.push(Assembly::default());
             }
@@ -187,9 +187,9 @@ impl Assembly {
         arguments.push_str(fragment);
     }
 
-    /// Arguments that a server has sent more than once, once: each fragment from the beginning again, or all of it again, or an
+    /// Returns the arguments without what a server has sent more than once: each fragment from the beginning again, or all of it again, or an
     /// empty object before it. Two different objects may be two calls, so they stay.
-    fn once(&self, arguments: String) -> String {
+    fn without_repeats(&self, arguments: String) -> String {
         if json::is_object(&arguments) {
             return arguments;
         }

@@ -181,7 +181,7 @@ impl Reply {
         match missing {
             Missing::Nothing => {}
             Missing::End(end) => self.add_text(end),
-            Missing::Some => self.end.lacks_text = true,
+            Missing::Elsewhere => self.end.lacks_text = true,
         }
     }
 

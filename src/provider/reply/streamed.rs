@@ -39,8 +39,8 @@ pub enum Missing<'t> {
     Nothing,
     /// Its end, which can follow what was streamed.
     End(&'t str),
-    /// Some of it, which cannot follow.
-    Some,
+    /// Some of it elsewhere, which cannot follow.
+    Elsewhere,
 }
 
 impl StreamedTexts {
@@ -126,7 +126,7 @@ impl StreamedTexts {
         let Some(end) = finished.strip_prefix(streamed) else {
             let is_longer = length_of_answer(finished) > length_of_answer(streamed);
             return if is_longer {
-                Missing::Some
+                Missing::Elsewhere
             } else {
                 Missing::Nothing
             };
@@ -136,7 +136,7 @@ impl StreamedTexts {
         } else if is_last {
             Missing::End(end)
         } else {
-            Missing::Some
+            Missing::Elsewhere
         }
     }
 }
@@ -167,16 +167,16 @@ mod tests {
             -.- Because | 0 | Because_of | End("_of")
             0.0 Because ; 0.1 _of | 0 | Because_of_light | End("_light")
             0.0 Because | 1 | Because_of | Nothing
-            0.0 Because ; 1.0 Light | 0 | Because_of | Some
+            0.0 Because ; 1.0 Light | 0 | Because_of | Elsewhere
             0.0 Because ; 1.0 Light | 1 | Lights | End("s")
             0.0 Because ; 1.0 Light | - | Because_of | Nothing
-            0.0 Becuse | 0 | Because | Some
+            0.0 Becuse | 0 | Because | Elsewhere
             0.0 Because | 0 | because | Nothing
             0.0 Because | 0 | Be | Nothing
             0.0 Because | 0 | Because␊ | Nothing
             0.0 Because | 0 | Beca␊use | Nothing
             0.0 Because | 0 | <think>hm</think>Because | Nothing
-            0.0 <think>hm</think>Because | 0 | Because_of | Some
+            0.0 <think>hm</think>Because | 0 | Because_of | Elsewhere
             - | 0 | Because | Nothing
         "##;
         for [increments, index, finished, expected] in rows(table) {
