@@ -38,7 +38,10 @@ const MARKS: &[(&str, &str)] = &[
     ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
     // gpt-oss.
     ("<|channel|>commentary to=", "<|call|>"),
+    ("<|channel|>analysis to=", "<|call|>"),
     ("<|start|>assistant<|channel|>commentary to=", "<|call|>"),
+    ("<|start|>assistant<|channel|>analysis to=", "<|call|>"),
+    ("<|start|>assistant to=", "<|call|>"),
 ];
 
 /// The marks of the end of a turn that may follow.
@@ -74,7 +77,7 @@ pub fn only_calls<'t>(
     if !rest.starts_with(['<', '[', '{', '`']) {
         return None;
     }
-    if let Some(name) = name_of_bare_call(rest) {
+    if let Some(name) = name_of_bare_call(without_ends(rest)) {
         return tools.find(|tool| *tool == name);
     }
     let mut called = None;
@@ -96,6 +99,14 @@ fn after_end(text: &str) -> Option<&str> {
     let closing = MARKS.iter().map(|(_, close)| *close);
     let mut ends = closing.chain(ENDS.iter().copied());
     ends.find_map(|end| text.strip_prefix(end))
+}
+
+/// Returns the text without the marks of the end of a turn that follow it.
+fn without_ends(mut text: &str) -> &str {
+    while let Some(before) = ENDS.iter().find_map(|end| text.strip_suffix(end)) {
+        text = before.trim_end();
+    }
+    text
 }
 
 /// Returns the calls between the marks at the beginning of the text, and what is after them.
@@ -135,16 +146,27 @@ fn name_of_bare_call(text: &str) -> Option<String> {
     }
     let calls: Vec<JsonCall> = match inner {
         Some(_) => serde_json::from_str(text).ok()?,
-        None => serde_json::Deserializer::from_str(text)
-            .into_iter()
-            .collect::<serde_json::Result<_>>()
-            .ok()?,
+        None => json_calls(text)?,
     };
     // Some models write them as the text of an object.
     let is_object = |json: &str| json.starts_with('{') || json.starts_with("\"{");
     let has_arguments = |call: &JsonCall| is_object(call.arguments.get());
     let first = calls.iter().all(has_arguments).then(|| calls.first())??;
     Some(first.name.clone())
+}
+
+/// Returns the calls of a text that has nothing but calls in JSON, one after the other or, as Llama writes them, with semicolons
+/// between them.
+fn json_calls(text: &str) -> Option<Vec<JsonCall<'_>>> {
+    let mut calls = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        calls.push(values.next()?.ok()?);
+        let after = rest[values.byte_offset()..].trim_start();
+        rest = after.strip_prefix(';').unwrap_or(after).trim_start();
+    }
+    Some(calls)
 }
 
 #[cfg(test)]
@@ -197,6 +219,14 @@ mod tests {
             r#"[{"name": "db__get", "arguments": {}}, {"name": "db__get_all", "arguments": {}}]"#,
             "{\"name\": \"db__get\", \"arguments\": {}}\n{\"name\": \"db__get\", \"arguments\": {}}",
             "[db__get(n=1), db__get_all()]",
+            r#"{"name": "db__get", "parameters": {}}; {"name": "db__get_all", "parameters": {}}"#,
+            r#"{"name": "db__get", "parameters": {}}<|eot_id|>"#,
+            "[db__get(n=1)]<|eom_id|>",
+            r#"[{"name": "db__get", "arguments": {}}] <|im_end|><|endoftext|>"#,
+            "<|start|>assistant to=functions.db__get<|channel|>commentary json<|message|>{}",
+            "<|start|>assistant to=functions.db__get<|channel|>commentary <|constrain|>json<|message|>{}<|call|>",
+            "<|channel|>analysis to=functions.db__get code<|message|>{}<|call|>",
+            "<|start|>assistant<|channel|>analysis to=functions.db__get <|constrain|>json<|message|>{}",
         ] {
             assert_eq!(called(text), Some("db__get"), "{text}");
         }
@@ -223,6 +253,10 @@ mod tests {
             r#"["db__get"]"#,
             "[]",
             "[Bob (a friend)]",
+            r#"{"name": "Bob", "parameters": {}}<|eot_id|>"#,
+            r#"{"name": "db__get", "parameters": {}}; or not"#,
+            r#"; {"name": "db__get", "parameters": {}}"#,
+            "<|start|>assistant to=Bob<|channel|>final<|message|>{}",
             "<tool_call></tool_call>",
             "</tool_call>",
             "<|im_end|>",
