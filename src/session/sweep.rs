@@ -32,16 +32,16 @@ pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, cache: Option<&Pa
     let marker = directory.root.join("swept");
     let since = age(&marker, now);
     let is_due = since.is_none_or(|since| since >= INTERVAL);
-    if let Some(cache) = cache.filter(|_| is_due) {
+    // Without the mark, every run would sweep.
+    if !is_due || mark(&marker, now).is_err() {
+        return;
+    }
+    if let Some(cache) = cache {
         scratch::sweep(&cache.join("tmp"));
     }
     let Some(keep) = rules.keep else {
         return;
     };
-    // Without the mark, every run would sweep.
-    if !is_due || mark(&marker, now).is_err() {
-        return;
-    }
     // The first sweep, and one that is dated before the last, only notes its time. A clock that is far ahead ages nothing by
     // more than two days.
     if let Some(since) = since {
