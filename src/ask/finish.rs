@@ -71,7 +71,8 @@ impl Run<'_> {
         }
         dialogue.window.report_messages_left_out(self.notes);
         let rounds = self.settings.values.rounds;
-        if dialogue.must_answer(steps, rounds) {
+        // Where its last reply breaks off, rounds are not why.
+        if dialogue.must_answer(steps, rounds) && reply.end.is_complete() {
             self.notes.note(&format!(
                 "the model had to answer, because rounds = {rounds} allows no more calls"
             ));
