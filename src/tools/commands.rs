@@ -97,7 +97,10 @@ impl Commands {
             return Err(format!("There is no command {tool}."));
         };
         let resolve = |path: &str| {
-            let directory = &program.directory;
+            // The temporary directory is empty before the command starts.
+            let Some(directory) = &program.directory else {
+                return Err("names nothing in the temporary directory".to_owned());
+            };
             // The model must not learn whether there is such a file elsewhere.
             resolve(path, directory)
                 .ok_or_else(|| format!("names nothing below {}", directory.display()))
@@ -332,7 +335,7 @@ mod tests {
             file: argv[0].clone().into(),
             command: Vec::new(),
             environment,
-            directory: "/".into(),
+            directory: Some("/".into()),
             confined: None,
         };
         execute(&program, &argv, stdin, Some(timeout), groups).expect("a command")

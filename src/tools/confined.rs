@@ -29,8 +29,6 @@ pub struct Confined {
     pub bounds: Bounds,
     /// Its temporary directory is made in it.
     pub scratch_directory: PathBuf,
-    /// Whether it starts in its temporary directory.
-    pub starts_in_scratch: bool,
 }
 
 /// Removes the variables that lead elsewhere, unless the section sets them itself.
@@ -42,7 +40,7 @@ pub fn keep_variables(variables: &mut Vec<(String, OsString)>, set: &[(String, S
 }
 
 impl Confined {
-    /// Starts a program with its variables set. The thread that the kernel holds ends as soon as the program has started.
+    /// Starts a program with its variables set, in its temporary directory unless the command has another one. The thread that the kernel holds ends as soon as the program has started.
     pub fn spawn(
         &self,
         mut command: Command,
@@ -58,7 +56,7 @@ impl Confined {
                 command.env(name, directory);
             }
         }
-        if self.starts_in_scratch {
+        if command.get_current_dir().is_none() {
             command.current_dir(&scratch.path);
         }
         let bounds = self.bounds.clone();

@@ -66,20 +66,28 @@ fn of_program(name: &str, local: &LocalProgram, own: &Environment) -> Vec<Error>
     faults
 }
 
-/// Returns the directory that a program starts in.
-pub fn directory(name: &str, local: &LocalProgram, own: &Environment) -> Result<PathBuf, Error> {
-    let cwd = local.cwd.as_deref().unwrap_or("~");
+/// Returns the directory that a program starts in; `None` for the temporary directory of a confined one.
+pub fn directory(
+    name: &str,
+    local: &LocalProgram,
+    own: &Environment,
+) -> Result<Option<PathBuf>, Error> {
+    let cwd = match &local.cwd {
+        Some(cwd) => cwd,
+        None if local.confine.is_some() => return Ok(None),
+        None => "~",
+    };
     let directory = expand_home(cwd, own)
         .map_err(|reason| Error::settings(format!("tools.{name}: cwd: {reason}")))?;
     // The model reads its name if a path leads out of it.
     let directory = path::absolute(directory).ok();
-    directory
-        .filter(|directory| directory.is_dir())
-        .ok_or_else(|| {
-            Error::settings(format!(
-                "tools.{name}: {cwd} is not a directory, so nothing can start there"
-            ))
-        })
+    let directory = directory.filter(|directory| directory.is_dir());
+    if directory.is_none() {
+        return Err(Error::settings(format!(
+            "tools.{name}: {cwd} is not a directory, so nothing can start there"
+        )));
+    }
+    Ok(directory)
 }
 
 /// Returns the error for a key that no program can print.

@@ -144,7 +144,6 @@ impl Preparation<'_> {
             confined = Some(Confined {
                 bounds,
                 scratch_directory: cache.join("tmp"),
-                starts_in_scratch: local.cwd.is_none(),
             });
         }
         self.secrets.add_keys(&local.keys(own));

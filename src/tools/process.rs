@@ -279,7 +279,8 @@ pub struct Program {
     pub command: Vec<String>,
     /// Its environment; it gets no other variables.
     pub environment: Vec<(String, OsString)>,
-    pub directory: PathBuf,
+    /// Where it starts; `None` for the temporary directory of a confined program.
+    pub directory: Option<PathBuf>,
     /// `None` if it may do all that the user may do.
     pub confined: Option<Confined>,
 }
@@ -350,7 +351,9 @@ impl Process {
         // Its name as it is configured, but with the home directory in place of `~`: a Python of its own looks next to it.
         command.arg0(program.command.first().unwrap_or(&argv[0]));
         command.args(&argv[1..]);
-        command.current_dir(&program.directory);
+        if let Some(directory) = &program.directory {
+            command.current_dir(directory);
+        }
         command.env_clear();
         command.envs(program.environment.iter().cloned());
         command.stdin(stdin);
@@ -550,7 +553,7 @@ mod tests {
             file: "/bin/sh".into(),
             command,
             environment,
-            directory: "/".into(),
+            directory: Some("/".into()),
             confined: None,
         };
         let (sender, lines) = mpsc::channel();
@@ -719,7 +722,7 @@ mod tests {
             file: "/bin/sh".into(),
             command,
             environment,
-            directory: "/".into(),
+            directory: Some("/".into()),
             confined: None,
         };
         let (sender, lines) = mpsc::channel();
@@ -809,7 +812,7 @@ mod tests {
             file: "/bin/sleep".into(),
             command: ["sleep", "1000"].map(str::to_owned).to_vec(),
             environment: Vec::new(),
-            directory: "/".into(),
+            directory: Some("/".into()),
             confined: None,
         };
         let spawned = Process::spawn(&program, &program.command, Stdio::null(), COMMAND, &groups);

@@ -148,7 +148,7 @@ mod tests {
             file: "/bin/sh".into(),
             command,
             environment,
-            directory: "/".into(),
+            directory: Some("/".into()),
             confined: None,
         }
     }
