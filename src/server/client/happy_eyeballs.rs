@@ -1,6 +1,7 @@
 //! Happy Eyeballs (RFC 8305): connects to the addresses of a name, to each a little after the one before it, and takes the
 //! first connection.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -48,7 +49,7 @@ impl<In: Transport> Connector<In> for HappyEyeballs {
             let socket = Socket::connect(address, &config, limit)?;
             Ok(Box::new(socket) as Box<dyn Transport>)
         };
-        let connection = first_to_connect(&in_turn(&details.addrs), attempt)?;
+        let connection = first_to_connect(&in_turn(&details.addrs), attempt, threads::start)?;
         Ok(Some(Either::B(connection)))
     }
 }
@@ -69,10 +70,11 @@ fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
 }
 
 /// Makes an attempt for each address, the next one as soon as the one before it has failed or taken a while. Returns the
-/// first connection, or why the last attempt to end has failed.
+/// first connection, or why the last attempt to end has failed. `start` starts a thread.
 fn first_to_connect<C: Send + 'static>(
     addresses: &[SocketAddr],
     attempt: impl Fn(SocketAddr) -> Result<C, Error> + Clone + Send + 'static,
+    start: impl Fn(Box<dyn FnOnce() + Send>) -> io::Result<()>,
 ) -> Result<C, Error> {
     if let [only] = addresses {
         return attempt(*only);
@@ -83,10 +85,16 @@ fn first_to_connect<C: Send + 'static>(
     let mut failure = Error::ConnectionFailed;
     loop {
         if let Some(address) = left.next() {
-            let (send, attempt, address) = (send.clone(), attempt.clone(), *address);
+            let (send_there, attempt_there, address) = (send.clone(), attempt.clone(), *address);
             // A connection that comes too late is closed here.
-            threads::start(move || drop(send.send(attempt(address))))?;
+            let started = start(Box::new(move || {
+                drop(send_there.send(attempt_there(address)));
+            }));
             running += 1;
+            if started.is_err() {
+                // Without a thread, each address is tried in its turn.
+                drop(send.send(attempt(address)));
+            }
         } else if running == 0 {
             return Err(failure);
         }
@@ -169,9 +177,9 @@ mod tests {
             let list = addresses(&["1.0.0.1:0", "1.0.0.1:1", "1.0.0.1:2", "1.0.0.1:3"]);
             // Held until the end, so that what waits for them waits forever.
             let silent: Arc<Mutex<Vec<Sender<()>>>> = Arc::default();
-            let result = first_to_connect(&list[..fates.len()], {
+            let attempt = {
                 let silent = Arc::clone(&silent);
-                move |address| {
+                move |address: SocketAddr| {
                     let (send, wait) = mpsc::channel();
                     match fates.as_bytes()[usize::from(address.port())] {
                         b's' => {
@@ -183,8 +191,32 @@ mod tests {
                     }
                     Err(Error::HostNotFound)
                 }
-            });
+            };
+            let result = first_to_connect(&list[..fates.len()], attempt, threads::start);
             assert_eq!(result.ok(), winner, "{fates}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_tried_one_after_another_where_no_thread_can_be_started() {
+        let list = addresses(&["1.0.0.1:0", "1.0.0.1:1", "1.0.0.1:2"]);
+        for winner in [Some(0), Some(2), None] {
+            let tried: Arc<Mutex<Vec<u16>>> = Arc::default();
+            let attempt = {
+                let tried = Arc::clone(&tried);
+                move |address: SocketAddr| {
+                    lock(&tried).push(address.port());
+                    let connects = Some(address.port()) == winner;
+                    connects
+                        .then_some(address.port())
+                        .ok_or(Error::HostNotFound)
+                }
+            };
+            let no_thread = |_: Box<dyn FnOnce() + Send>| Err(io::ErrorKind::WouldBlock.into());
+            let found = first_to_connect(&list, attempt, no_thread);
+            assert_eq!(found.ok(), winner);
+            let last = winner.unwrap_or(2);
+            assert_eq!(*lock(&tried), Vec::from_iter(0..=last), "{winner:?}");
         }
     }
 }
