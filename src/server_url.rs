@@ -134,9 +134,7 @@ impl ServerUrl {
     pub fn without_keys(&self) -> String {
         let is_key = |field: &&str| {
             let name = field.split('=').next().unwrap_or_default();
-            let name = percent_decode_str(name).decode_utf8_lossy();
-            let mut names = KEY_PARAMETERS.iter();
-            names.any(|key| name.eq_ignore_ascii_case(key))
+            is_key_parameter(name)
         };
         let query = self.query.expose();
         if !query.split('&').any(|field| is_key(&field)) {
@@ -215,12 +213,29 @@ impl ServerUrl {
 
     /// Returns the parts of the URL that must not be shown.
     pub fn secrets(&self) -> Vec<Secret> {
-        let mut secrets = secret::of_query(self.query.expose(), |_| true);
+        self.secrets_of(|_| true)
+    }
+
+    /// Returns the parts of the URL that are keys: its password, and the values of its query that are keys by their names.
+    pub fn keys(&self, names_key: impl Fn(&str) -> bool) -> Vec<Secret> {
+        self.secrets_of(|name| is_key_parameter(name) || names_key(name))
+    }
+
+    /// Returns its password, and those values of its query whose names are secret.
+    fn secrets_of(&self, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
+        let mut secrets = secret::of_query(self.query.expose(), is_secret);
         if let Some(user_info) = &self.user_info {
             secrets.extend(secret::of_user_info(user_info.expose()));
         }
         secrets
     }
+}
+
+/// Whether a parameter of a query is one of those that hold a key.
+fn is_key_parameter(name: &str) -> bool {
+    let name = percent_decode_str(name).decode_utf8_lossy();
+    let mut names = KEY_PARAMETERS.iter();
+    names.any(|key| name.eq_ignore_ascii_case(key))
 }
 
 fn not_a_url(error: impl fmt::Display) -> String {
@@ -242,7 +257,7 @@ pub struct Endpoint {
     /// Both may contain a key.
     path_and_query: Secret,
     /// What variables have added to it. Any of it may be a key, so its path is not shown then.
-    pub keys: Vec<Secret>,
+    pub variables: Vec<Secret>,
 }
 
 impl Endpoint {
@@ -261,7 +276,7 @@ impl Endpoint {
         Ok(Endpoint {
             server,
             path_and_query: Secret::new(path_and_query),
-            keys: Vec::new(),
+            variables: Vec::new(),
         })
     }
 
@@ -280,8 +295,18 @@ impl Endpoint {
         let mut secrets = self.server.secrets();
         let (_, query) = self.path_and_its_query();
         secrets.extend(secret::of_query(query, |_| true));
-        secrets.extend_from_slice(&self.keys);
+        secrets.extend_from_slice(&self.variables);
         secrets
+    }
+
+    /// Returns the parts of the URL that are keys: its password, and the values of its query that are keys by their names. The
+    /// value of a variable may be an ordinary word, such as the name of a host.
+    pub fn keys(&self, names_key: impl Fn(&str) -> bool) -> Vec<Secret> {
+        let mut keys = self.server.keys(&names_key);
+        let (_, query) = self.path_and_its_query();
+        let is_key = |name: &str| is_key_parameter(name) || names_key(name);
+        keys.extend(secret::of_query(query, is_key));
+        keys
     }
 }
 
@@ -289,7 +314,7 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut path, _) = self.path_and_its_query();
-        if !self.keys.is_empty() {
+        if !self.variables.is_empty() {
             path = "/…";
         }
         write!(formatter, "{}{path}", self.server)
@@ -456,7 +481,7 @@ mod tests {
         let expected = "bWU6aHVudGVyMjI= hunter22 hunter22 12%2F45 x";
         assert_eq!(secrets, expected);
         let mut endpoint = Endpoint::parse("https://h/a-b/mcp?k=v").expect("a URL");
-        endpoint.keys = vec![Secret::new("b")];
+        endpoint.variables = vec![Secret::new("b")];
         assert_eq!(endpoint.to_string(), "https://h/…");
         assert_eq!(exposed(endpoint.secrets()), "v b");
         let texts = "|h.example/mcp|ftp://h/mcp|https:///mcp|https://h/a b";

@@ -47,14 +47,10 @@ pub enum Method<'a> {
     Delete,
 }
 
-/// Whether one of the headers is the key.
+/// Whether one of the headers is `Authorization`, of which a request may have only one. Others may hold a key, too.
 pub fn has_authorization(headers: &[(String, Secret)]) -> bool {
-    headers.iter().any(is_authorization)
-}
-
-/// Whether this header is the key.
-pub fn is_authorization((name, _): &(String, Secret)) -> bool {
-    name.eq_ignore_ascii_case("authorization")
+    let mut names = headers.iter().map(|(name, _)| name);
+    names.any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// The timeouts of a request; `None` is no limit.

@@ -50,18 +50,14 @@ impl<'a> Credentials<'a> {
 
     /// Whether any of them leaves this machine unencrypted.
     pub fn are_exposed(&self) -> bool {
-        self.address.is_exposed() && (self.key.is_some() || self.have_authorization())
-    }
-
-    /// Whether a header or the URL tells who asks, without a key.
-    fn have_authorization(&self) -> bool {
-        has_authorization(self.headers) || self.address.authorization().is_some()
+        let has_key = self.key.is_some() || !self.provider.keys_within().is_empty();
+        self.address.is_exposed() && has_key
     }
 
     /// Returns advice for a server that rejects the key, or wants one; `None` if something else than a key tells who asks.
     pub fn advice(&self) -> Option<String> {
         let Provider { name, key, .. } = self.provider;
-        if *key == Key::None && self.have_authorization() {
+        if *key == Key::None && !self.provider.keys_within().is_empty() {
             return None;
         }
         if let Some((variable, _)) = key.find(self.environment)
@@ -77,9 +73,10 @@ impl<'a> Credentials<'a> {
     pub fn add_to(&self, request: Request) -> Request {
         let request = self.add_bearer(request);
         let mut headers = Vec::new();
-        // The API's own key wins over credentials of the URL in the same header.
+        // The key and the file's own header win over credentials of the URL in the same header.
+        let has_other = has_authorization(&request.headers) || has_authorization(self.headers);
         if let Some(login) = self.address.authorization()
-            && !has_authorization(&request.headers)
+            && !has_other
         {
             headers.push(("authorization".to_owned(), login));
         }
@@ -117,30 +114,127 @@ impl<'a> Credentials<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::Arguments;
     use crate::message::tests::rows;
-    use crate::output::Notes;
-    use crate::server::key_command;
+    use crate::secret::redact;
     use crate::settings::Settings;
 
+    /// The value of the variable `KEY`.
+    const SESAME: &str = "open-sesame";
+
+    /// Settings with the provider `p`, whose section this is.
+    fn settings(section: &str) -> Settings {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("config.toml");
+        let section = section.replace("; ", "\n");
+        fs_err::write(&path, format!("[providers.p]\n{section}\n")).expect("a file");
+        let variables = ["KEY", "ANTHROPIC_AUTH_TOKEN", "GATEWAY_KEY", "TEAM"];
+        let environment = Environment::new(&variables.map(|name| (name, SESAME)));
+        Settings::load(&Arguments::default(), &environment, &path).expect(&section)
+    }
+
+    /// The headers of the request for the list, but for those that its API always has, and whether they are exposed.
+    fn sent(section: &str) -> (String, bool) {
+        let settings = settings(section);
+        let environment = &settings.environment;
+        let provider = settings.provider_named("p").expect("a provider");
+        let key = provider.key.read("p", environment).expect("a key or none");
+        let credentials = Credentials::new(provider, key.as_ref(), environment).expect(section);
+        let request = provider.api.list_models(key.as_ref());
+        let mut headers = Vec::new();
+        for (name, value) in credentials.add_to(request).headers {
+            if name != "anthropic-version" {
+                headers.push(format!("{name}: {}", value.expose()));
+            }
+        }
+        (headers.join(", "), credentials.are_exposed())
+    }
+
     #[test]
-    fn the_key_of_a_local_server_goes_only_to_this_machine_or_over_https() {
-        // The address, whether the key goes there, and what is said where the server rejects it.
+    fn each_header_that_tells_who_asks_is_sent_once() {
+        // The section of a provider, and its headers.
         let table = r##"
-            http://127.0.0.1:11434 | true | check the key in OLLAMA_API_KEY
-            https://box.example | true | check the key in OLLAMA_API_KEY
-            http://box.example | false | the key in OLLAMA_API_KEY goes only to this machine or over https
+            base_url = "https://h/v1" | -
+            base_url = "https://h/v1"; key_env = "KEY" | authorization: Bearer open-sesame
+            base_url = "https://me:pw@h/v1" | authorization: Basic bWU6cHc=
+            base_url = "https://me:pw@h/v1"; key_env = "KEY" | authorization: Bearer open-sesame
+            base_url = "https://me:pw@h/v1"; headers = { Authorization = "Bearer t" } | Authorization: Bearer t
+            base_url = "https://me:pw@h/v1"; headers = { Authorization = "Bearer t" }; key_env = "KEY" | Authorization: Bearer t
+            base_url = "https://me:pw@h/v1"; headers = { x-team = "infra" } | authorization: Basic bWU6cHc=, x-team: infra
+            base_url = "https://h"; api = "anthropic"; key_env = "KEY" | x-api-key: open-sesame, authorization: Bearer open-sesame
+            base_url = "https://me:pw@h"; api = "anthropic"; key_env = "KEY" | x-api-key: open-sesame, authorization: Basic bWU6cHc=
+            base_url = "https://h"; api = "anthropic"; headers = { Authorization = "Bearer t" }; key_env = "KEY" | x-api-key: open-sesame, Authorization: Bearer t
+            base_url = "https://me:pw@h"; api = "anthropic"; headers = { Authorization = "Bearer t" } | Authorization: Bearer t
+            base_url = "https://h"; api = "anthropic"; headers = { X-Api-Key = "t" }; key_env = "KEY" | authorization: Bearer open-sesame, X-Api-Key: t
+            base_url = "https://api.anthropic.com"; key_env = "KEY" | x-api-key: open-sesame
+            base_url = "https://api.anthropic.com"; key_env = "ANTHROPIC_AUTH_TOKEN" | authorization: Bearer open-sesame
         "##;
-        for [host, goes, advice] in rows(table) {
-            let variables = [("OLLAMA_HOST", host), ("OLLAMA_API_KEY", "sesame")];
-            let environment = Environment::new(&variables);
-            let settings = Settings::defaults(&environment).expect("settings");
-            let provider = settings.provider_named("ollama").expect("a provider");
-            let key = key_command::fetch_for(provider, &environment, &Notes::default());
-            let key = key.expect("a key or none");
-            assert_eq!(key.is_some().to_string(), goes, "{host}");
-            let credentials = Credentials::new(provider, key.as_ref(), &environment);
-            let found = credentials.expect(host).advice();
-            assert_eq!(found.as_deref(), Some(advice), "{host}");
+        for [section, headers] in rows(table) {
+            assert_eq!(sent(section).0, headers, "{section}");
+        }
+    }
+
+    #[test]
+    fn whatever_holds_a_key_is_exposed_without_encryption() {
+        // What follows the scheme of a provider's address in its section, and whether it is a key that others can read.
+        let table = r##"
+            h/v1" | false
+            h/v1"; key_env = "KEY" | true
+            127.0.0.1/v1"; key_env = "KEY" | false
+            me:pw@h/v1" | true
+            me:pw@127.0.0.1/v1" | false
+            h/v1?api-version=2024-10-21" | false
+            h/v1?key=open-sesame" | true
+            h/v1?a=b&subscription-key=open-sesame" | true
+            h/v1?SIG=open-sesame" | true
+            127.0.0.1/v1?key=open-sesame" | false
+            h/v1"; headers = { Authorization = "Bearer t" } | true
+            h/v1"; headers = { api-key = "open-sesame" } | true
+            h/v1"; headers = { Cookie = "session=open-sesame" } | true
+            h/v1"; headers = { x-gateway = "${GATEWAY_KEY}" } | true
+            h/v1"; headers = { x-gateway = "${TEAM}" } | false
+            h/v1"; headers = { x-team = "infra" } | false
+            127.0.0.1/v1"; headers = { api-key = "open-sesame" } | false
+        "##;
+        for [rest, expected] in rows(table) {
+            let (_, are_exposed) = sent(&format!("base_url = \"http://{rest}"));
+            assert_eq!(are_exposed.to_string(), expected, "{rest}");
+            let (_, are_exposed) = sent(&format!("base_url = \"https://{rest}"));
+            assert!(!are_exposed, "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_key_all_headers_and_what_is_secret_in_the_url_are_not_shown() {
+        let settings = settings(
+            "base_url = \"http://me:password-1@h/v1?a=parameter-2\"; key_env = \"KEY\"; headers = { x-team = \"infrastructure\" }",
+        );
+        let environment = &settings.environment;
+        let provider = settings.provider_named("p").expect("a provider");
+        let key = provider.key.read("p", environment).expect("a key");
+        let credentials = Credentials::new(provider, key.as_ref(), environment);
+        let secrets = credentials.expect("an address").secrets();
+        let shown = redact(
+            "password-1 parameter-2 infrastructure open-sesame h/v1",
+            &secrets,
+        );
+        assert_eq!(shown, "[redacted] [redacted] [redacted] [redacted] h/v1");
+    }
+
+    #[test]
+    fn a_rejected_key_is_advised_unless_something_else_tells_who_asks() {
+        let table = r##"
+            - | key_env = "NAME" below [providers.p] names the variable that has its key
+            headers = { x-team = "infra" } | key_env = "NAME" below [providers.p] names the variable that has its key
+            headers = { Authorization = "Bearer t" } | -
+            headers = { api-key = "t" } | -
+        "##;
+        for [rest, expected] in rows(table) {
+            let settings = settings(&format!("base_url = \"https://h/v1\"; {rest}"));
+            let provider = settings.provider_named("p").expect("a provider");
+            let credentials = Credentials::new(provider, None, &settings.environment);
+            let advice = credentials.expect("an address").advice();
+            assert_eq!(advice.unwrap_or_default(), expected, "{rest}");
         }
     }
 }

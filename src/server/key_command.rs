@@ -163,6 +163,30 @@ fn kill(running: &mut Child) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::message::tests::rows;
+    use crate::server::credentials::Credentials;
+    use crate::settings::Settings;
+
+    #[test]
+    fn the_key_of_a_local_server_goes_only_to_this_machine_or_over_https() {
+        // The address, whether the key goes there, and what is said where the server rejects it.
+        let table = r##"
+            http://127.0.0.1:11434 | true | check the key in OLLAMA_API_KEY
+            https://box.example | true | check the key in OLLAMA_API_KEY
+            http://box.example | false | the key in OLLAMA_API_KEY goes only to this machine or over https
+        "##;
+        for [host, goes, advice] in rows(table) {
+            let variables = [("OLLAMA_HOST", host), ("OLLAMA_API_KEY", "sesame")];
+            let environment = Environment::new(&variables);
+            let settings = Settings::defaults(&environment).expect("settings");
+            let provider = settings.provider_named("ollama").expect("a provider");
+            let key = fetch_for(provider, &environment, &Notes::default());
+            let key = key.expect("a key or none");
+            assert_eq!(key.is_some().to_string(), goes, "{host}");
+            let credentials = Credentials::new(provider, key.as_ref(), &environment);
+            let found = credentials.expect(host).advice();
+            assert_eq!(found.as_deref(), Some(advice), "{host}");
+        }
+    }
 
     #[test]
     fn the_first_line_of_a_command_that_succeeds_is_the_key() {

@@ -7,6 +7,14 @@ use super::value;
 use crate::error::Error;
 use crate::secret::Secret;
 
+/// What has one of these words in its name, in any case, is a key: a variable that a pattern of `env_from` passes on, a header,
+/// or a parameter of a URL. This list is short, because keys are removed from what the model and the user get, and an ordinary
+/// value, such as that of a user name, must not be removed from all results.
+const WORDS: &str = "token auth pass key secret credential";
+
+/// What else a header with a key is called.
+const SESSION_HEADER: &str = "cookie";
+
 /// The place of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Key {
@@ -19,6 +27,28 @@ pub enum Key {
     Optional(Vec<String>),
     /// On the first line that this command prints.
     Command(Vec<String>),
+}
+
+/// Whether a variable or a parameter of a URL is a key by its name.
+pub fn names_key(name: &str) -> bool {
+    has_word_of(WORDS, name)
+}
+
+/// Whether a name has one of these words, in any case.
+pub(super) fn has_word_of(words: &str, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    words.split(' ').any(|word| name.contains(word))
+}
+
+/// Returns the keys among headers, by their names, and what a server may repeat of each alone.
+pub fn keys_in_headers(headers: &[(String, Secret)]) -> Vec<Secret> {
+    let mut keys = Vec::new();
+    for (name, value) in headers {
+        if names_key(name) || name.eq_ignore_ascii_case(SESSION_HEADER) {
+            keys.extend(value.of_header());
+        }
+    }
+    keys
 }
 
 /// Says that none of these variables is set.

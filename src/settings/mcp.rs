@@ -344,7 +344,8 @@ impl SectionReader<'_> {
         let filled = self.fill(url)?;
         let endpoint = Endpoint::parse(&filled.text);
         let mut endpoint = endpoint.map_err(|reason| url.explain(reason))?;
-        endpoint.keys = filled.values;
+        let values = filled.values.into_iter().map(|(_, value)| value);
+        endpoint.variables = values.collect();
         let mut server = RemoteServer::new(endpoint);
         if let Some(headers) = section.get("headers") {
             for (name, field) in headers.entries()? {

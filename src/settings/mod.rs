@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 pub use commands::Command;
 pub use confinement::Confinement;
 pub use guess::misspelt_variables;
-pub use key::{Key, check_key, not_set};
+pub use key::{Key, check_key, keys_in_headers, names_key, not_set};
 pub use mcp::short_name;
 pub use origin::{Environment, Origin, Sourced};
 pub use paths::expand_home;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::confinement::Confinement;
+use super::key::{has_word_of, names_key};
 use super::origin::Environment;
 use super::paths::check_directory;
 use super::pattern;
@@ -22,15 +23,10 @@ const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR X
     npm_config_* UV_*";
 
 /// A variable with one of these words in its name, in any case, or with this end may be a key. Only `env` and `env_from`
-/// pass it on. This list is longer than that of [`KEYS`], because nobody has asked for these variables: one that a program
+/// pass it on. This list is longer than that of [`names_key`], because nobody has asked for these variables: one that a program
 /// does not get does little harm, and `env_from` can name it.
 const MAY_BE_KEYS: &str = "token auth pass key secret cred otp basic username";
 const END_OF_CERTIFICATES: &str = "_cert";
-
-/// Of variables that a pattern of `env_from` passes on, those with one of these words in their names are keys: their values
-/// are removed from what the model and the user get. This list is shorter than that of [`MAY_BE_KEYS`], because an ordinary
-/// value, such as that of a user name, must not be removed from all results.
-const KEYS: &str = "token auth pass key secret credential";
 
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,7 +92,7 @@ impl LocalProgram {
             let text = value.to_string_lossy();
             let is_set_here = self.env.iter().any(|(other, _)| *other == name);
             let is_key = if is_set_here {
-                self.is_shared && has_word_of(KEYS, &name)
+                self.is_shared && names_key(&name)
             } else {
                 self.is_key(&name)
             };
@@ -108,7 +104,7 @@ impl LocalProgram {
             }
             // The query of a database's address has settings, too, but that of an index nothing else.
             let is_of_settings = is_set_here || self.is_named(&name);
-            let is_secret = |parameter: &str| !is_of_settings || has_word_of(KEYS, parameter);
+            let is_secret = |parameter: &str| !is_of_settings || names_key(parameter);
             keys.extend(secret::of_urls(&text, is_secret));
         }
         keys
@@ -117,7 +113,7 @@ impl LocalProgram {
     /// Whether `env_from` passes a variable on as a key: by its whole name or, by a pattern, with the name of a key.
     fn is_key(&self, name: &str) -> bool {
         let has_whole_name = self.env_from.iter().any(|wanted| wanted == name);
-        has_whole_name || (self.is_named(name) && has_word_of(KEYS, name))
+        has_whole_name || (self.is_named(name) && names_key(name))
     }
 
     /// Returns the variables that it gets.
@@ -160,10 +156,4 @@ fn is_passed_on(name: &str) -> bool {
     let is_certificate = name.to_ascii_lowercase().ends_with(END_OF_CERTIFICATES);
     let may_be_key = is_certificate || has_word_of(MAY_BE_KEYS, name);
     is_listed && !may_be_key
-}
-
-/// Whether a name has one of these words, in any case.
-fn has_word_of(words: &str, name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    words.split(' ').any(|word| name.contains(word))
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::file::ProviderSection;
-use super::key::Key;
+use super::key::{Key, keys_in_headers, names_key};
 use super::origin::{Environment, Origin, Sourced};
 use super::value;
 use super::variables;
@@ -30,13 +30,21 @@ pub struct Provider {
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub model: Option<Sourced>,
     /// Or which variable in them is not set.
-    headers: Result<Vec<(String, Secret)>, String>,
+    headers: Result<OwnHeaders, String>,
     /// Fields that are added to every request.
     pub options: Vec<Field>,
     /// What the server at its address needs and rejects.
     pub quirks: Quirks,
     /// Its row of the table; for other providers that of a server like OpenAI's.
     pub row: &'static ProviderRow,
+}
+
+/// The headers that the file adds to every request of a provider.
+#[derive(Debug, Clone)]
+struct OwnHeaders {
+    all: Vec<(String, Secret)>,
+    /// The keys in them: by the name of a header, or of a variable in it.
+    keys: Vec<Secret>,
 }
 
 /// Returns all providers: those of the file in its order, then the other rows of the table.
@@ -134,18 +142,23 @@ fn filled(
     headers: Vec<(String, Secret)>,
     origin: &str,
     environment: &Environment,
-) -> Result<Vec<(String, Secret)>, String> {
-    let mut filled = Vec::new();
+) -> Result<OwnHeaders, String> {
+    let mut all = Vec::new();
+    let mut keys = Vec::new();
     for (name, value) in headers {
         let wrong = |reason: String| format!("{origin}: {name}: {reason}");
-        let text = variables::fill(value.expose(), environment)
-            .map_err(wrong)?
-            .text;
-        let secret = Secret::new(text);
+        let filled = variables::fill(value.expose(), environment).map_err(wrong)?;
+        for (variable, value) in filled.values {
+            if names_key(&variable) {
+                keys.push(value);
+            }
+        }
+        let secret = Secret::new(filled.text);
         value::check_header(&name, &secret).map_err(wrong)?;
-        filled.push((name, secret));
+        all.push((name, secret));
     }
-    Ok(filled)
+    keys.extend(keys_in_headers(&all));
+    Ok(OwnHeaders { all, keys })
 }
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, an IPv6 address needs no brackets, and the address
@@ -223,8 +236,23 @@ impl Provider {
 
     /// Its own headers.
     pub fn headers(&self) -> Result<&[(String, Secret)], Error> {
-        let headers = self.headers.as_deref();
-        headers.map_err(|reason| Error::settings(reason.clone()))
+        match &self.headers {
+            Ok(headers) => Ok(&headers.all),
+            Err(reason) => Err(Error::settings(reason.clone())),
+        }
+    }
+
+    /// Returns the keys that are in its headers and in its URL, besides the one that has a place of its own.
+    pub fn keys_within(&self) -> Vec<Secret> {
+        let mut keys = Vec::new();
+        // The built-in address, which need not be there yet, has none.
+        if let Some(Ok(address)) = self.address.get() {
+            keys.extend(address.keys(names_key));
+        }
+        if let Ok(headers) = &self.headers {
+            keys.extend_from_slice(&headers.keys);
+        }
+        keys
     }
 
     /// Returns the same server at its usual address alone, and at its other built-in one, if it may be there.

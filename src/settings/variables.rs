@@ -7,8 +7,8 @@ use crate::secret::Secret;
 #[derive(Default)]
 pub struct Filled {
     pub text: String,
-    /// The values of the variables.
-    pub values: Vec<Secret>,
+    /// The variables with their values.
+    pub values: Vec<(String, Secret)>,
 }
 
 /// Returns the text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places.
@@ -32,7 +32,9 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
         let own_name = if name == "userHome" { "HOME" } else { name };
         if let Some(value) = environment.text(own_name) {
             let value = value.map_err(|reason| format!("the variable {name} {reason}"))?;
-            filled.values.push(Secret::new(value));
+            filled
+                .values
+                .push((own_name.to_owned(), Secret::new(value)));
             filled.text.push_str(value);
         } else if let Some(default) = default {
             filled.text.push_str(default);

@@ -17,12 +17,12 @@ use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
 use crate::secret::{Secret, Secrets};
-use crate::server::client::{Client, has_authorization, is_authorization};
+use crate::server::client::{Client, has_authorization};
 use crate::server::key_command;
 use crate::session::directory::NO_HOME;
 use crate::settings::{
     Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, adds_tools,
-    expand_home, short_name,
+    expand_home, keys_in_headers, names_key, short_name,
 };
 use crate::text::nearest::choices;
 
@@ -174,20 +174,17 @@ impl Preparation<'_> {
                 headers.push(("authorization".to_owned(), authorization));
             }
         }
-        if has_authorization(&headers) && address.is_exposed() {
+        let mut keys = server.url.keys(names_key);
+        keys.extend(keys_in_headers(&headers));
+        if !keys.is_empty() && address.is_exposed() {
             self.notes.note(&format!(
                 "the key of the tool server {} goes to {address} unencrypted",
                 section.name
             ));
         }
-        let mut keys = address.secrets();
         keys.extend_from_slice(client.proxy_secrets());
-        for header in &headers {
-            let secrets = header.1.of_header();
-            self.secrets.add_hidden(&secrets);
-            if is_authorization(header) {
-                keys.extend(secrets);
-            }
+        for (_, value) in &headers {
+            self.secrets.add_hidden(&value.of_header());
         }
         self.secrets.add_keys(&keys);
         self.secrets.add_hidden(&server.url.secrets());

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use super::about::ServerInfo;
 use crate::error::Error;
 use crate::secret::{self, Secret, Secrets};
-use crate::server::client::is_authorization;
 use crate::settings::{Key, Settings};
 use crate::threads::lock;
 
@@ -33,10 +32,7 @@ impl ToolSecrets {
                 let values = values.filter_map(|name| settings.environment.get(name));
                 secrets.add_keys(&Vec::from_iter(values.map(Secret::new)));
             }
-            let headers = provider.headers().unwrap_or_default().iter();
-            for (_, value) in headers.filter(|header| is_authorization(header)) {
-                secrets.add_keys(&value.of_header());
-            }
+            secrets.add_keys(&provider.keys_within());
         }
         secrets
     }

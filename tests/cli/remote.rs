@@ -343,18 +343,28 @@ fn a_signal_during_a_call_keeps_the_results_of_earlier_calls() {
 
 #[test]
 fn a_tool_server_is_reached_through_a_proxy_and_an_unencrypted_key_is_noted() {
-    let model = model(1);
-    // It lets q through to itself.
-    let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
-    let proxy = site(move |request, _| (request.method == "CONNECT").then(|| tunnel.clone()));
-    let more = "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"";
-    let sandbox = with_web(&model, "http://tools.example/mcp", more);
-    let sandbox = sandbox
-        .env("TOOL_KEY", TOOL_KEY)
-        .env("ALL_PROXY", proxy.url());
-    let outcome = sandbox.q(&["-t", "web", "go"]).run();
-    outcome.exit(0).stdout("the answer\n");
-    outcome.stderr("q: the key of the tool server web goes to http://tools.example unencrypted\n");
-    assert_eq!(proxy.requests()[0].path, "tools.example:80");
-    assert_eq!(proxy.last_request().method, "DELETE");
+    const NOTE: &str =
+        "q: the key of the tool server web goes to http://tools.example unencrypted\n";
+    // What follows the host in the URL, another line of its section, and what is noted.
+    for (rest, more, noted) in [
+        ("/mcp", "key_env = \"TOOL_KEY\"", NOTE),
+        ("/mcp", "headers = { x-api-key = \"12345678\" }", NOTE),
+        ("/mcp?api_key=12345678", "", NOTE),
+        ("/mcp?team=shop", "headers = { x-team = \"shop\" }", ""),
+    ] {
+        let _case = case(rest);
+        let model = model(1);
+        // It lets q through to itself.
+        let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
+        let proxy = site(move |request, _| (request.method == "CONNECT").then(|| tunnel.clone()));
+        let url = format!("http://tools.example{rest}");
+        let sandbox = with_web(&model, &url, &format!("allow = [\"*\"]\n{more}"));
+        let sandbox = sandbox
+            .env("TOOL_KEY", TOOL_KEY)
+            .env("ALL_PROXY", proxy.url());
+        let outcome = sandbox.q(&["-t", "web", "go"]).run();
+        outcome.exit(0).stdout("the answer\n").stderr(noted);
+        assert_eq!(proxy.requests()[0].path, "tools.example:80");
+        assert_eq!(proxy.last_request().method, "DELETE");
+    }
 }
