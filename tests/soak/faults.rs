@@ -122,6 +122,9 @@ impl Faults {
         scene.soak.report.done(MODE, done);
         let report = &scene.soak.report;
         report.said(MODE, &label, outcome.status, &outcome.stderr);
+        let cannot_read = hit
+            .as_ref()
+            .is_some_and(|call| call.name.starts_with("read") || call.name.starts_with("open"));
         let details = format!(
             "{injections:?} {}\n{}",
             hit.map_or(String::new(), |call| call.line),
@@ -143,7 +146,15 @@ impl Faults {
         }
         let before = scene.model.clone();
         let act = Act::new(&command, question.id, &outcome);
-        if !scene.settle(&label, &details, |found| allowed(&before, &act, found)) {
+        let is_settled = scene.settle(&label, &details, |found| {
+            let mut states = allowed(&before, &act, found);
+            if cannot_read && command.asks() && outcome.succeeded() {
+                // A conversation that is left is removed only if it can be read.
+                states.push(begun(&before, &command, question.id));
+            }
+            states
+        });
+        if !is_settled {
             return Ok(false);
         }
         scene.clean_up(random, &label, &[(0, place)])
@@ -267,14 +278,20 @@ fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
             .collect();
     }
     // A follow-up to a conversation that cannot be read starts a new one, which may not get its link.
-    let mut begun = before.clone();
-    begun.keeps_nothing = false;
-    begun.begin(command, id);
-    begun.keeps_nothing = before.keeps_nothing;
+    let begun = begun(before, command, id);
     let alone = halfway.iter().map(|state| state.alone(command.home, id));
     let mut allowed: Vec<Model> = alone.chain([after, begun]).collect();
     if command.does == Does::Ask {
         allowed.extend(halfway.into_iter().skip(1));
     }
     allowed
+}
+
+/// The state in which a new conversation has begun, and the one that was current is still there.
+fn begun(before: &Model, command: &Command, id: u64) -> Model {
+    let mut begun = before.clone();
+    begun.keeps_nothing = false;
+    begun.begin(command, id);
+    begun.keeps_nothing = before.keeps_nothing;
+    begun
 }
