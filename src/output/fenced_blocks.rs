@@ -1,6 +1,8 @@
 //! Finds the fenced blocks of code in an answer, and whether text around them makes them uncertain (pure).
 
-use super::markdown::{BlockContext, LineKind, MIN_FENCE, MarkdownLine, OpenFence, column_after};
+use crate::text::markdown::{
+    BlockContext, LineKind, MIN_FENCE, MarkdownLine, OpenFence, column_after,
+};
 
 /// The names that languages have after a fence. Each row is one language, under its first name.
 const LANGUAGES: &[&[&str]] = &[

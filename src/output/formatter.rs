@@ -7,9 +7,11 @@
 
 use super::held_word::HeldWord;
 use super::inline_markdown::InlineMarkdown;
-use super::markdown::{BlockContext, CodePart, LineKind, MarkdownReader, column_after, is_blank};
 use super::styled_text::{Style, StyledText};
 use crate::text::escape::Escaper;
+use crate::text::markdown::{
+    BlockContext, CodePart, LineKind, MarkdownReader, column_after, is_blank,
+};
 
 /// Longer lines are hard to read, however wide the terminal is.
 const MAX_COLUMNS: usize = 100;

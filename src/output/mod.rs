@@ -1,7 +1,7 @@
 //! What the user sees: the answer on standard output, notes and errors on standard error.
 //!
 //! An answer that arrives in pieces goes to the `Screen`, which shows an unfinished word after a pause, and from there to
-//! `Stdout`. On a terminal, the `Formatter` makes of it what is shown: it has a `MarkdownReader` (`markdown.rs`) say what the line
+//! `Stdout`. On a terminal, the `Formatter` makes of it what is shown: it has the `MarkdownReader` of `text` say what the line
 //! is, holds the last word back (`held_word.rs`), reads the marks within the line (`inline_markdown.rs`) and switches styles on
 //! and off (`styled_text.rs`). A message of q goes to the `Notes`, which make room in the place of the `Spinner`. For `-x`,
 //! `code::extract` reads the lines of an answer with the same `MarkdownReader`.
@@ -11,7 +11,6 @@ mod fenced_blocks;
 mod formatter;
 mod held_word;
 mod inline_markdown;
-pub mod markdown;
 mod note_layout;
 mod notes;
 mod pager;

@@ -1,6 +1,6 @@
 //! Separates the answer from reasoning between tags at the beginning of a reply (pure).
 
-use crate::output::markdown::{BlockContext, LineKind};
+use crate::text::markdown::{BlockContext, LineKind};
 
 /// The tags around the reasoning that some models put before the answer. Bedrock puts a pair of them around each piece.
 const TAGS: &[(&str, &str)] = &[

@@ -6,6 +6,7 @@ pub mod columns;
 pub mod escape;
 pub mod fence;
 pub mod json;
+pub mod markdown;
 pub mod media;
 pub mod nearest;
 pub mod not_a_number;

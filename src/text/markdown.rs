@@ -4,7 +4,7 @@
 //! the line once, and decides as early as the text allows, because an answer comes in pieces. Its `end` returns the `MarkdownLine`
 //! that there is if nothing follows, and with it the context of the next line. In case of doubt a line is prose.
 
-use crate::text::columns::next_tab_stop;
+use super::columns::next_tab_stop;
 
 /// Text indented this far after a blank line is code.
 const CODE_INDENT: usize = 4;
