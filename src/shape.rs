@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub use comparison::{ListPlace, Misfit};
 use comparison::{MAX_STEPS, compare, parse_answer};
 pub use items::{ItemFault, ItemReader};
-pub use keywords::{elements, is_of_object, named, referred};
+pub use keywords::{TYPES, elements, is_of_object, named, referred};
 use keywords::{has_any, required, types_in};
 
 use crate::text::json;

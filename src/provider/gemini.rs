@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{
-    self, Content, Entries, Index, Json, Object, Scalar, Text, elements, text_field,
-};
+use super::lenient::{self, Content, Entries, Index, Json, Object, Scalar, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, OptionalField, Prompt, Quirks};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolCall, ToolRun, Usage};
 use crate::server_url::Version;
+use crate::shape::elements;
 
 pub static DIALECT: Dialect = Dialect {
     name: "gemini",

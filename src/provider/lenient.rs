@@ -544,11 +544,6 @@ pub fn append(text: &mut Value, piece: &str) {
     }
 }
 
-/// Returns the elements of a list; none if the value is not a list.
-pub fn elements(list: &Value) -> &[Value] {
-    list.as_array().map_or(&[], Vec::as_slice)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::text::whole_name::has_name;
+
 /// The marks around calls, as models write them. A server that is not told how its model calls leaves them in the text. Where the
 /// closing mark is missing or there is none, the calls go on to the end.
 const MARKS: &[(&str, &str)] = &[
@@ -119,17 +121,6 @@ fn split_calls(text: &str) -> Option<(&str, &str)> {
     }
     // What ends otherwise is likely to be prose.
     calls.ends_with(['}', ']', ')', '>']).then_some((calls, ""))
-}
-
-/// Whether the text has this name of a tool, and not as a part of a longer one.
-fn has_name(text: &str, name: &str) -> bool {
-    let is_of_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-    let mut places = text.match_indices(name);
-    places.any(|(at, _)| {
-        let before = &text[..at];
-        let after = &text[at + name.len()..];
-        !before.ends_with(is_of_name) && !after.starts_with(is_of_name)
-    })
 }
 
 /// Returns the name of the first call, if the text is a call without marks: JSON, a list of it, or as Llama writes it in the

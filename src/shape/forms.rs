@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::keywords::{has_any, types_in};
+use super::keywords::{TYPES, has_any, types_in};
 
 /// The fields in which APIs want a schema, or an object with such a field: of OpenAI's two APIs, Anthropic and Gemini, for
 /// answers and for tools.
@@ -26,11 +26,6 @@ const WRAPPERS: &[&str] = &[
     "parametersJsonSchema",
     "input_schema",
     "inputSchema",
-];
-
-/// The types of JSON Schema.
-const TYPES: &[&str] = &[
-    "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
 /// The words of JSON Schema that ask something of a value, besides `type`.

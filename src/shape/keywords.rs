@@ -3,6 +3,11 @@
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+/// The types of JSON Schema.
+pub const TYPES: &[&str] = &[
+    "object", "array", "string", "integer", "number", "boolean", "null",
+];
+
 /// Whether a schema has any of these keywords.
 pub fn has_any(schema: &Value, words: &[&str]) -> bool {
     words.iter().any(|word| schema.get(word).is_some())

@@ -20,6 +20,7 @@ pub mod size;
 pub mod surrogates;
 pub mod synonyms;
 pub mod unescape;
+pub mod whole_name;
 
 /// Returns the text, unless it is nothing but whitespace.
 pub fn non_blank(text: String) -> Option<String> {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use self::Clue::{Judgement, Statuses, Words};
 use super::reading::ServerError;
-use super::rejected::{self, OUTPUT_CONFIG, has_name};
+use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
 use crate::provider::request::OptionalField;
+use crate::text::whole_name::has_name;
 
 /// The statuses of errors after which another try may succeed.
 pub const TRANSIENT_STATUSES: &[u16] = &[

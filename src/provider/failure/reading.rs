@@ -9,8 +9,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::provider::kept;
-use crate::provider::lenient::{List, Text, elements};
+use crate::provider::lenient::{List, Text};
 use crate::secret::{self, Secrets};
+use crate::shape::elements;
 use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;

@@ -2,6 +2,7 @@
 
 use super::reading::ServerError;
 use crate::provider::request::OptionalField;
+use crate::text::whole_name::{has_name, is_of_name, occurrences};
 
 /// A row of the table: how servers name something that they reject.
 #[derive(Clone, Copy)]
@@ -246,7 +247,7 @@ fn asks_for_other_limit(words: &str) -> bool {
 
 /// Whether an error names a field with this name, which is also a word.
 fn names_field(words: &str, field: &str, name: &str) -> bool {
-    let mut components = field.split(|char: char| !is_part(char));
+    let mut components = field.split(|char: char| !is_of_name(char));
     if components.any(|component| component == name) {
         return true;
     }
@@ -257,7 +258,7 @@ fn names_field(words: &str, field: &str, name: &str) -> bool {
         let is_first = before.is_empty() || before.ends_with(": ");
         let last_word = before.split_whitespace().next_back().unwrap_or_default();
         let next_word = after
-            .split(|char: char| !is_part(char))
+            .split(|char: char| !is_of_name(char))
             .nth(1)
             .unwrap_or_default();
         let is_beside_noun = FIELD_NOUNS.contains(&last_word)
@@ -281,23 +282,6 @@ fn goes_on(after: &str) -> bool {
 
 fn is_quote(char: char) -> bool {
     "'\"`“”‘’«»".contains(char)
-}
-
-/// Whether a name may have this character.
-fn is_part(char: char) -> bool {
-    char.is_alphanumeric() || matches!(char, '_' | '-')
-}
-
-/// Whether a text contains a name, not as a part of a longer one, such as that of a model.
-pub(super) fn has_name(text: &str, name: &str) -> bool {
-    occurrences(text, name).next().is_some()
-}
-
-/// Returns the text before and after a name, at each place where it is not a part of a longer one.
-fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
-    let places = text.match_indices(name);
-    let parts = places.map(move |(at, _)| (&text[..at], &text[at + name.len()..]));
-    parts.filter(|(before, after)| !before.ends_with(is_part) && !after.starts_with(is_part))
 }
 
 #[cfg(test)]

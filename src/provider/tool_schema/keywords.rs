@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// The types of JSON Schema.
-const TYPES: &[&str] = &[
-    "object", "array", "string", "number", "integer", "boolean", "null",
-];
+use crate::shape::TYPES;
 
 /// The keywords that Gemini knows.
 const GEMINI_KEYWORDS: &[&str] = &[
