@@ -10,6 +10,7 @@
 mod actions;
 mod answers;
 mod ask;
+mod child_output;
 mod context;
 mod error;
 mod flags;

@@ -22,7 +22,7 @@ LAYERS = [
     ["provider"],
     ["output", "flags", "server_url"],
     ["message", "scratch"],
-    ["shape", "threads", "error", "whole_file"],
+    ["shape", "threads", "error", "whole_file", "child_output"],
     ["secret"],
     ["text", "unix"],
 ]

@@ -6,6 +6,7 @@
 //! and off (`styled_text.rs`). A message of q goes to the `Notes`, which make room in the place of the `Spinner`. For `-x`,
 //! `code::extract` reads the lines of an answer with the same `MarkdownReader`.
 
+mod charmap;
 pub mod code;
 mod fenced_blocks;
 mod formatter;

@@ -1,19 +1,16 @@
 //! Fetches a key: from a variable, or from the first line that a command prints, such as a password manager.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, Provider, check_key, expand_home};
 use crate::text::size::in_units;
-use crate::unix;
 
 /// How a shell says that SIGINT has ended a command.
 const ENDED_BY_INTERRUPT: i32 = 128 + libc::SIGINT;
@@ -24,11 +21,11 @@ const CTRL_C_GRACE: Duration = Duration::from_millis(500);
 /// The most bytes that a command may print: the key, and what else a password manager has of the account.
 const MAX_PRINTED: usize = 1_000_000;
 
-/// How much of it is read at once.
-const READ_SIZE: usize = 4 << 10;
-
-/// How often q looks whether a command has ended while its output is open.
-const POLL: Duration = Duration::from_millis(10);
+/// A person may have to find a password.
+const LIMITS: OutputLimits = OutputLimits {
+    bytes: MAX_PRINTED,
+    time: None,
+};
 
 /// Fetches the key of a provider; `None` if its server needs none, or must not get it.
 pub fn fetch_for(
@@ -61,106 +58,54 @@ pub fn fetch(
     let mut started = Command::new(file);
     started.args(&command[1..]);
     started.stdin(Stdio::null());
-    started.stdout(Stdio::piped());
-    let output = output_of(started);
+    let output = ChildOutput::of(started, &LIMITS);
     let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
     // Ctrl-C ends q as well, a moment later.
-    if output.was_interrupted() {
+    if was_interrupted(&output) {
         thread::sleep(CTRL_C_GRACE);
     }
-    output.key(program, whose).map(Some)
+    read_key(&output, program, whose).map(Some)
 }
 
-/// The output of a command that prints a key.
-enum PrintedKey {
-    /// The command has ended.
-    Whole(Vec<u8>, ExitStatus),
-    /// It was more than [`MAX_PRINTED`] bytes, so the command was killed.
-    TooLong,
-}
-
-impl PrintedKey {
-    /// Whether Ctrl-C has ended the command.
-    fn was_interrupted(&self) -> bool {
-        let PrintedKey::Whole(_, status) = self else {
-            return false;
-        };
-        status.signal() == Some(libc::SIGINT) || status.code() == Some(ENDED_BY_INTERRUPT)
-    }
-
-    /// Takes the key from the first line of what this program has printed.
-    fn key(&self, program: &str, whose: &str) -> Result<Secret, Error> {
-        let wrong = |what: &str| Error::settings(format!("{whose}: key_cmd: {program} {what}"));
-        let (printed, status) = match self {
-            PrintedKey::Whole(printed, status) => (printed, status),
-            PrintedKey::TooLong => {
-                let what = format!(
-                    "printed more than {size}, and was ended",
-                    size = in_units(MAX_PRINTED)
-                );
-                return Err(wrong(&what));
-            }
-        };
-        if !status.success() {
-            let error = wrong(&format!("failed ({status})"));
-            return Err(error.advise("run it by hand to see why"));
-        }
-        let printed = String::from_utf8_lossy(printed);
-        let line = printed.lines().next().unwrap_or_default().trim_end();
-        if line.is_empty() {
-            return Err(wrong("printed no key on its first line"));
-        }
-        let secret = Secret::new(line);
-        check_key(&secret, &format!("what {program} prints for {whose}"))?;
-        Ok(secret)
-    }
-}
-
-/// Runs a command for what it prints. Something that it has left running may hold its output open, and is not waited for.
-fn output_of(mut command: Command) -> io::Result<PrintedKey> {
-    let mut running = command.spawn()?;
-    let mut printed = Vec::new();
-    let Some(stdout) = running.stdout.take() else {
-        return Ok(PrintedKey::Whole(printed, running.wait()?));
+/// Whether Ctrl-C has ended a command.
+fn was_interrupted(output: &ChildOutput) -> bool {
+    let ChildOutput::Ended(_, status) = output else {
+        return false;
     };
-    let mut stdout = File::from(OwnedFd::from(stdout));
-    let mut buffer = [0; READ_SIZE];
-    loop {
-        // Asked first: all that it has printed can be read once it has ended.
-        let status = running.try_wait()?;
-        match status {
-            Some(status)
-                if printed.contains(&b'\n') || !unix::wait_for_input(&stdout, Duration::ZERO) =>
-            {
-                return Ok(PrintedKey::Whole(printed, status));
-            }
-            None if !unix::wait_for_input(&stdout, POLL) => continue,
-            _ => {}
-        }
-        let count = match stdout.read(&mut buffer) {
-            Ok(0) => return Ok(PrintedKey::Whole(printed, running.wait()?)),
-            Ok(count) => count,
-            Err(error) => {
-                kill(&mut running)?;
-                return Err(error);
-            }
-        };
-        printed.extend_from_slice(&buffer[..count]);
-        if printed.len() > MAX_PRINTED {
-            kill(&mut running)?;
-            return Ok(PrintedKey::TooLong);
-        }
-    }
+    status.signal() == Some(libc::SIGINT) || status.code() == Some(ENDED_BY_INTERRUPT)
 }
 
-fn kill(running: &mut Child) -> io::Result<()> {
-    let _ = running.kill();
-    running.wait()?;
-    Ok(())
+/// Takes the key from the first line of what this program has printed.
+fn read_key(output: &ChildOutput, program: &str, whose: &str) -> Result<Secret, Error> {
+    let wrong = |what: &str| Error::settings(format!("{whose}: key_cmd: {program} {what}"));
+    let (printed, status) = match output {
+        ChildOutput::Ended(printed, status) => (printed, status),
+        ChildOutput::OverLimit => {
+            let what = format!(
+                "printed more than {size}, and was ended",
+                size = in_units(MAX_PRINTED)
+            );
+            return Err(wrong(&what));
+        }
+    };
+    if !status.success() {
+        let error = wrong(&format!("failed ({status})"));
+        return Err(error.advise("run it by hand to see why"));
+    }
+    let printed = String::from_utf8_lossy(printed);
+    let line = printed.lines().next().unwrap_or_default().trim_end();
+    if line.is_empty() {
+        return Err(wrong("printed no key on its first line"));
+    }
+    let secret = Secret::new(line);
+    check_key(&secret, &format!("what {program} prints for {whose}"))?;
+    Ok(secret)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitStatus;
+
     use super::*;
     use crate::message::tests::rows;
     use crate::server::credentials::Credentials;
@@ -212,16 +157,17 @@ mod tests {
                 .replace('␊', "\n")
                 .replace('␍', "\r")
                 .replace("\\t", "\t");
-            let whole = |status| PrintedKey::Whole(text.into_bytes(), ExitStatus::from_raw(status));
+            let whole =
+                |status| ChildOutput::Ended(text.into_bytes(), ExitStatus::from_raw(status));
             let output = match end {
-                "too long" => PrintedKey::TooLong,
+                "too long" => ChildOutput::OverLimit,
                 "killed" => whole(libc::SIGKILL),
                 "interrupted" => whole(libc::SIGINT),
                 code => whole(code.parse::<i32>().expect(code) << 8),
             };
             let is_interrupted = matches!(end, "130" | "interrupted");
-            assert_eq!(output.was_interrupted(), is_interrupted, "{printed} {end}");
-            let found = match output.key("pass", "p") {
+            assert_eq!(was_interrupted(&output), is_interrupted, "{printed} {end}");
+            let found = match read_key(&output, "pass", "p") {
                 Ok(key) => key.expose().to_owned(),
                 Err(error) => error.message,
             };

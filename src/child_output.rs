@@ -1,0 +1,130 @@
+//! Runs a program for the first line that it prints, within a number of bytes and a time.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::unix;
+
+/// How often to look whether a program has ended, while its output is open or after it has closed it.
+const POLL: Duration = Duration::from_millis(2);
+
+/// How much is read at once.
+const READ_SIZE: usize = 4 << 10;
+
+/// What a program may print, and how long it may take.
+pub struct OutputLimits {
+    pub bytes: usize,
+    /// `None` is no limit: it may ask for a password.
+    pub time: Option<Duration>,
+}
+
+/// What came of a program that was run for what it prints.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ChildOutput {
+    /// It has ended by itself. After the first line, something that it has left running may have printed more.
+    Ended(Vec<u8>, ExitStatus),
+    /// It went beyond a limit, so it was killed.
+    OverLimit,
+}
+
+impl ChildOutput {
+    /// Runs a program. Something that it has left running may hold its output open, and is not waited for.
+    pub fn of(mut command: Command, limits: &OutputLimits) -> io::Result<ChildOutput> {
+        command.stdout(Stdio::piped());
+        let mut running = command.spawn()?;
+        let output = read_until_end(&mut running, limits);
+        if !matches!(output, Ok(ChildOutput::Ended(..))) {
+            let _ = running.kill();
+            let _ = running.wait();
+        }
+        output
+    }
+}
+
+fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<ChildOutput> {
+    let began = Instant::now();
+    let stdout = running.stdout.take();
+    let mut stdout = stdout.map(|stdout| File::from(OwnedFd::from(stdout)));
+    let mut printed = Vec::new();
+    let mut buffer = [0; READ_SIZE];
+    loop {
+        // Asked first: all that it has printed can be read once it has ended.
+        let status = running.try_wait()?;
+        let has_line = printed.contains(&b'\n');
+        let mut wait = POLL;
+        if status.is_some() {
+            wait = Duration::ZERO;
+        }
+        let mut has_more = false;
+        match &stdout {
+            Some(stdout) => has_more = unix::wait_for_input(stdout, wait),
+            None => thread::sleep(wait),
+        }
+        if let Some(status) = status
+            && (has_line || !has_more)
+        {
+            return Ok(ChildOutput::Ended(printed, status));
+        }
+        if limits.time.is_some_and(|limit| began.elapsed() >= limit) {
+            return Ok(ChildOutput::OverLimit);
+        }
+        if let Some(open) = &mut stdout
+            && has_more
+        {
+            match open.read(&mut buffer) {
+                Ok(0) => stdout = None,
+                Ok(count) => printed.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) => return Err(error),
+            }
+        }
+        if printed.len() > limits.bytes {
+            return Ok(ChildOutput::OverLimit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn a_program_is_read_until_it_ends_or_goes_beyond_a_limit() {
+        // A script, what it has printed, and its exit status.
+        let table = r"
+            echo a | a␊ | 0
+            true | - | 0
+            printf a; exit 3 | a | 3
+            echo a; exec >&-; sleep 0.05; exit 2 | a␊ | 2
+            sleep 0.05; echo a; echo b | a␊b␊ | 0
+            sleep 2 & echo a | a␊ | 0
+            yes & echo a; sleep 0.05; kill $! | over | -
+            yes | over | -
+            exec sleep 100 | over | -
+            exec >&-; exec sleep 100 | over | -
+        ";
+        for [script, printed, code] in rows(table) {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", script]).stderr(Stdio::null());
+            let mut time = None;
+            if script.starts_with("exec") {
+                time = Some(Duration::from_millis(50));
+            }
+            let limits = OutputLimits { bytes: 1000, time };
+            let found = match ChildOutput::of(command, &limits).expect(script) {
+                ChildOutput::Ended(bytes, status) => {
+                    let text = String::from_utf8_lossy(&bytes).replace('\n', "␊");
+                    (text, status.code().map(|code| code.to_string()))
+                }
+                ChildOutput::OverLimit => ("over".to_owned(), None),
+            };
+            let code = (!code.is_empty()).then(|| code.to_owned());
+            assert_eq!(found, (printed.to_owned(), code), "{script}");
+        }
+    }
+}
