@@ -15,7 +15,7 @@ use crate::session::directory::NO_HOME;
 use crate::session::store::{Handle, Purpose};
 use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables, not_set};
 use crate::text::one_line::without_breaks;
-use crate::tools::faults;
+use crate::tools::{faults, startup};
 
 /// In place of a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
@@ -251,8 +251,8 @@ impl Report {
         let mut confined = Vec::new();
         match settings.all_tool_servers() {
             Ok(servers) => {
-                faults = faults::find_all(&servers, &settings.environment);
-                confined = faults::confined(&servers, &settings.environment);
+                faults = faults::faults_of_sections(&servers, &settings.environment);
+                confined = startup::confined_tools(&servers, &settings.environment);
                 tools.extend(servers.into_iter().map(|server| server.name));
             }
             Err(error) => tools.push(error.message),
@@ -337,7 +337,7 @@ fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>)
 fn key_summary(key: &Key, environment: &Environment) -> String {
     match key {
         Key::None => "none needed".to_owned(),
-        Key::Command(command) => match faults::missing_key_program(key, environment) {
+        Key::Command(command) => match startup::missing_key_program(key, environment) {
             Some(program) => format!("by {program} (there is no such program)"),
             None => format!("by {}", command[0]),
         },

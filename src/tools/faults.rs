@@ -1,52 +1,43 @@
-//! Finds faults of configured tools that matter only if such a tool is named; other questions do not fail by them.
+//! Says what is wrong with configured tools. It matters only if such a tool is named; other questions do not fail by it.
+//!
+//! What is called `fault_of` something returns the error, or `None` if there is nothing wrong. What there is in its place, `startup`
+//! finds.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{self, Path, PathBuf};
-use std::sync::OnceLock;
-
-use super::bounds::Bounds;
-use super::{kernel, names};
+use super::startup::{bounds_of, code_runner, missing_key_program, program_file, start_directory};
 use crate::error::Error;
 use crate::settings::{
     Command, Environment, Key, LocalProgram, READS, ServerKind, ToolServer, expand_home,
 };
-use crate::text::runners::runner;
-
-/// Where the system looks for programs if PATH is not set.
-const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// Returns the faults of all tools that these sections offer.
-pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
+pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
     let mut faults = Vec::new();
     for section in sections {
-        let commands = match &section.kind {
-            ServerKind::Commands(commands) => commands,
-            ServerKind::Wrong(reason) => {
-                faults.push(unusable(section, reason));
-                continue;
+        let name = &section.name;
+        match &section.kind {
+            ServerKind::Wrong(reason) => faults.push(fault_of_section(section, reason)),
+            ServerKind::Local(local) => faults.extend(faults_of_program(name, local, own)),
+            ServerKind::Remote(remote) => faults.extend(fault_of_key(name, &remote.key, own)),
+            ServerKind::Commands(commands) => {
+                faults.extend(faults_of_commands(section, commands, own));
             }
-            ServerKind::Local(local) => {
-                faults.extend(of_program(&section.name, local, own));
-                continue;
-            }
-            ServerKind::Remote(remote) => {
-                faults.extend(without_key_program(&section.name, &remote.key, own));
-                continue;
-            }
-        };
-        if let Some(about) = &section.about {
-            faults.extend(of_program(&about_place(&section.name), about, own));
         }
-        for command in commands {
-            if section.offers(&command.name) {
-                let name = format!("{}.{}", section.name, command.name);
-                faults.extend(of_program(&name, &command.program, own));
-                faults.extend(find_fault(section, command, own));
-                faults.extend(without_files(&name, command));
-            }
+    }
+    faults
+}
+
+/// Returns the faults of the commands that a section offers, and of the program that tells about them.
+fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environment) -> Vec<Error> {
+    let mut faults = Vec::new();
+    if let Some(about) = &section.about {
+        faults.extend(faults_of_program(&about_place(&section.name), about, own));
+    }
+    for command in commands {
+        if section.offers(&command.name) {
+            let place = command_place(section, command);
+            faults.extend(faults_of_program(&place, &command.program, own));
+            faults.extend(fault_of_consent(section, command, own));
+            faults.extend(fault_of_paths(section, command));
         }
     }
     faults
@@ -57,132 +48,80 @@ pub fn about_place(section: &str) -> String {
     format!("{section}.about_run")
 }
 
-/// Returns why a program cannot be started as its section says: the program, its bounds and its directory.
-fn of_program(name: &str, local: &LocalProgram, own: &Environment) -> Vec<Error> {
-    let held = bounds(name, local, own).map(|_| ());
-    let place = held.and_then(|()| directory(name, local, own).map(|_| ()));
-    let mut faults = Vec::from_iter(without_program(name, local, own));
-    faults.extend(place.err());
+/// Returns how messages name a command.
+pub fn command_place(section: &ToolServer, command: &Command) -> String {
+    format!("{}.{}", section.name, command.name)
+}
+
+/// Returns an error about the tool or server at this place.
+pub fn fault_at(place: &str, reason: &str) -> Error {
+    Error::settings(format!("tools.{place}: {reason}"))
+}
+
+/// Returns the error for a section that q cannot use.
+pub fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
+    Error::settings(format!("the tool server {}: {reason}", section.name))
+}
+
+/// Returns why a program cannot be started as its section says: its file, and its bounds or its directory.
+fn faults_of_program(place: &str, local: &LocalProgram, own: &Environment) -> Vec<Error> {
+    let mut faults = Vec::from_iter(fault_of_file(place, local, own));
+    let surroundings = bounds_of(local, own).and_then(|_| start_directory(local, own));
+    faults.extend(surroundings.err().map(|reason| fault_at(place, &reason)));
     faults
 }
 
-/// Returns the directory that a program starts in; `None` for the temporary directory of a confined one.
-pub fn directory(
-    name: &str,
-    local: &LocalProgram,
-    own: &Environment,
-) -> Result<Option<PathBuf>, Error> {
-    let cwd = match &local.cwd {
-        Some(cwd) => cwd,
-        None if local.confine.is_some() => return Ok(None),
-        None => "~",
-    };
-    let directory = expand_home(cwd, own)
-        .map_err(|reason| Error::settings(format!("tools.{name}: cwd: {reason}")))?;
-    // The model reads its name if a path leads out of it.
-    let directory = path::absolute(directory).ok();
-    let directory = directory.filter(|directory| directory.is_dir());
-    if directory.is_none() {
-        return Err(Error::settings(format!(
-            "tools.{name}: {cwd} is not a directory, so nothing can start there"
-        )));
+/// Returns the error for a program that is not there.
+fn fault_of_file(place: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
+    let program = expand_home(local.command.first()?, own).ok()?;
+    match program_file(&program, &local.environment(own)) {
+        Some(_) => None,
+        None => Some(fault_of_missing(place, &program)),
     }
-    Ok(directory)
+}
+
+/// Returns the error for a program with this name or path, which is not there.
+pub fn fault_of_missing(place: &str, program: &str) -> Error {
+    let missing = fault_at(place, &format!("there is no program {program}"));
+    missing.advise(advice_for_missing(place, program))
+}
+
+/// Returns what to do about a program that is not there.
+fn advice_for_missing(place: &str, program: &str) -> String {
+    if program.contains('/') {
+        format!("correct its path in [tools.{place}]")
+    } else {
+        "install it\nor write its absolute path".to_owned()
+    }
 }
 
 /// Returns the error for a key that no program can print.
-fn without_key_program(section: &str, key: &Key, own: &Environment) -> Option<Error> {
+fn fault_of_key(section: &str, key: &Key, own: &Environment) -> Option<Error> {
     let program = missing_key_program(key, own)?;
-    let missing = format!("tools.{section}: key_cmd: there is no program {program}");
-    Some(Error::settings(missing).advise(advice_for_missing(section, program)))
-}
-
-/// Returns the program that should print a key, if it is not there.
-pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k str> {
-    let Key::Command(command) = key else {
-        return None;
-    };
-    let program = command.first()?;
-    let wanted = expand_home(program, own).ok()?;
-    let own_path = own.get("PATH");
-    let variables = own_path.map(|path| ("PATH".to_owned(), path.into()));
-    let variables = Vec::from_iter(variables);
-    look_up(&wanted, &variables).is_none().then_some(program)
+    let missing = fault_at(section, &format!("key_cmd: there is no program {program}"));
+    Some(missing.advise(advice_for_missing(section, program)))
 }
 
 /// Returns the error for a command that can never get a file: its argument would be one in the temporary directory, which is
 /// empty.
-pub fn without_files(name: &str, command: &Command) -> Option<Error> {
+pub fn fault_of_paths(section: &ToolServer, command: &Command) -> Option<Error> {
     let LocalProgram { confine, cwd, .. } = &command.program;
     if confine.is_none() || cwd.is_some() || !command.argv.has_paths() {
         return None;
     }
-    Some(Error::settings(format!(
-        "tools.{name}: a path in input is below cwd, so set cwd to a directory of confine.read or confine.write"
-    )))
+    Some(fault_at(
+        &command_place(section, command),
+        "a path in input is below cwd, so set cwd to a directory of confine.read or confine.write",
+    ))
 }
 
-/// Returns the confined tools and servers that these sections offer, where they can be held to their bounds.
-pub fn confined(sections: &[ToolServer], own: &Environment) -> Vec<(String, Bounds)> {
-    let mut confined = Vec::new();
-    for section in sections {
-        let server = &section.name;
-        let mut add = |name: String, local: &LocalProgram| {
-            if let Ok(Some(bounds)) = bounds(server, local, own) {
-                confined.push((name, bounds));
-            }
-        };
-        match &section.kind {
-            ServerKind::Local(local) => add(server.clone(), local),
-            ServerKind::Commands(commands) => {
-                for command in commands {
-                    if section.offers(&command.name) {
-                        add(names::full_name(server, &command.name), &command.program);
-                    }
-                }
-            }
-            ServerKind::Remote(_) | ServerKind::Wrong(_) => (),
-        }
-    }
-    confined
-}
-
-/// Returns what the kernel lets a program do; `None` if it is not confined. The error says why it cannot be held to that.
-pub fn bounds(
-    name: &str,
-    local: &LocalProgram,
+/// Returns the error for a command that would run code of the model's without asking, as the settings are. `own` is the
+/// environment of q.
+pub fn fault_of_consent(
+    section: &ToolServer,
+    command: &Command,
     own: &Environment,
-) -> Result<Option<Bounds>, Error> {
-    let Some(found) = Bounds::find(local, own) else {
-        return Ok(None);
-    };
-    let wrong = |reason: &str| Error::settings(format!("tools.{name}: {reason}"));
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    if let Some(missing) = MISSING.get_or_init(kernel::what_is_missing) {
-        let error = wrong(&format!(
-            "it cannot be confined, so it does not run: {missing}"
-        ));
-        return Err(error);
-    }
-    let bounds = found.map_err(|reason| wrong(&reason))?;
-    if let Some(cwd) = &local.cwd {
-        let directory = expand_home(cwd, own).map_err(|reason| wrong(&reason))?;
-        if !bounds.has_directory(Path::new(&directory)) {
-            return Err(wrong(&format!(
-                "cwd = {cwd:?} is neither below a path of confine.read nor of confine.write"
-            )));
-        }
-    }
-    Ok(Some(bounds))
-}
-
-/// Returns the error for a server that q cannot use.
-pub fn unusable(section: &ToolServer, reason: &str) -> Error {
-    Error::settings(format!("the tool server {}: {reason}", section.name))
-}
-
-/// Finds out whether the settings would let a command run code of the model's without asking. `own` is the environment of q.
-pub fn find_fault(section: &ToolServer, command: &Command, own: &Environment) -> Option<Error> {
+) -> Option<Error> {
     let Command {
         name, argv, reads, ..
     } = command;
@@ -199,15 +138,15 @@ pub fn find_fault(section: &ToolServer, command: &Command, own: &Environment) ->
     for pattern in section.allowing(name) {
         causes.push(format!("{pattern:?} from allow in [tools.{server}]"));
     }
-    let message = format!(
-        "tools.{server}.{name}: {program} may run as code what the model writes for {{{}}}, so q must ask before each call",
+    let reason = format!(
+        "{program} may run as code what the model writes for {{{}}}, so q must ask before each call",
         written.join("} and {")
     );
     let advice = format!(
         "remove {}\nor add confine = {{ read = [...] }} to [tools.{server}.{name}], so that the kernel holds it\nor give --yes, and the calls of this question run without asking",
         causes.join(" and ")
     );
-    Some(Error::settings(message).advise(advice))
+    Some(fault_at(&command_place(section, command), &reason).advise(advice))
 }
 
 /// Whether the settings can let a tool run without asking.
@@ -221,70 +160,39 @@ pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bo
     !tool.contains('*') && tool != READS
 }
 
-/// Returns the program by which a command may run as code what a model writes.
-fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
-    let argv = &command.argv;
-    if argv.free_texts().is_empty() || command.program.confine.is_some() {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn each_fault_of_a_section_is_told_with_its_place() {
+        // The keys of a section, and the beginnings of the errors.
+        let table = r#"
+            command = ["/bin/sh"] | -
+            command = ["~/no-program"] | tools.s: there is no program /none/no-program; tools.s: ~ is not a directory
+            command = ["sh"]; cwd = "/" | -
+            command = ["sh"]; cwd = "/no/such" | tools.s: /no/such is not a directory
+            command = ["no-such-program"]; cwd = "/" | tools.s: there is no program no-such-program
+            url = "https://e.com/mcp" | -
+            url = "https://e.com/mcp"; key_cmd = ["no-pass"] | tools.s: key_cmd: there is no program no-pass
+            url = "https://e.com/mcp"; key_cmd = ["sh"] | -
+            x.run = ["ls"]; cwd = "/" | -
+            x.run = ["ls"] | tools.s.x: ~ is not a directory
+            x.run = ["ls"]; only = ["y"] | -
+            x.run = ["ls"]; cwd = "/"; about_run = ["/no"] | tools.s.about_run: there is no program /no
+            x = { run = ["sh", "-c", "{a}"], reads = true }; cwd = "/" | tools.s.x: sh may run as code
+            x = { run = ["sh", "-c", "{a}"] }; cwd = "/" | -
+        "#;
+        let own = Environment::new(&[("HOME", "/none"), ("PATH", "/usr/bin:/bin")]);
+        for [section, expected] in rows(table) {
+            let server = ToolServer::parse("s", &section.replace("; ", "\n"));
+            let found = faults_of_sections(&[server], &own);
+            let expected = Vec::from_iter(expected.split("; ").filter(|error| !error.is_empty()));
+            assert_eq!(found.len(), expected.len(), "{section}: {found:?}");
+            for (error, beginning) in found.iter().zip(expected) {
+                assert!(error.message.starts_with(beginning), "{section}: {error:?}");
+            }
+        }
     }
-    let variables = command.program.environment(own);
-    runner(&argv.run, |name| {
-        let path = expand_home(name, own).ok()?;
-        let file = fs::canonicalize(look_up(&path, &variables)?).ok()?;
-        Some(file.to_string_lossy().into_owned())
-    })
-}
-
-/// Finds a program that a section names.
-pub fn find_program(
-    section: &str,
-    name: &str,
-    variables: &[(String, OsString)],
-) -> Result<PathBuf, Error> {
-    look_up(name, variables).ok_or_else(|| {
-        let missing = format!("tools.{section}: there is no program {name}");
-        Error::settings(missing).advise(advice_for_missing(section, name))
-    })
-}
-
-/// Returns what to do about a program that is not there.
-fn advice_for_missing(section: &str, name: &str) -> String {
-    if name.contains('/') {
-        format!("correct its path in [tools.{section}]")
-    } else {
-        "install it\nor write its absolute path".to_owned()
-    }
-}
-
-/// Returns the error for a program that is not there.
-fn without_program(name: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
-    let program = expand_home(local.command.first()?, own).ok()?;
-    find_program(name, &program, &local.environment(own)).err()
-}
-
-/// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories
-/// of PATH do not count, because they would depend on where q is started.
-fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
-    let directories = if name.contains('/') {
-        vec![PathBuf::new()]
-    } else {
-        let mut variables = variables.iter();
-        let path = variables.find(|(variable, _)| variable == "PATH");
-        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
-        env::split_paths(path)
-            .filter(|directory| directory.is_absolute())
-            .collect()
-    };
-    let mut files = directories
-        .into_iter()
-        .map(|directory| directory.join(name));
-    files.find(|file| file.is_absolute() && is_program(file))
-}
-
-/// Whether a path is that of an executable file, once links are followed.
-fn is_program(file: &Path) -> bool {
-    let Ok(metadata) = fs::metadata(file) else {
-        return false;
-    };
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }

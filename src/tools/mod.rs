@@ -59,6 +59,7 @@ mod protocol;
 mod secrets;
 mod server;
 mod source;
+pub mod startup;
 mod toolbox;
 
 pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};

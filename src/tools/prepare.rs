@@ -7,12 +7,13 @@ use std::sync::Arc;
 use super::commands::Commands;
 use super::confined::{Confined, keep_variables};
 use super::connection::Callee;
-use super::faults;
+use super::faults::{self, fault_at};
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::{ProcessGroups, Program};
 use super::secrets::ToolSecrets;
 use super::server::Server;
+use super::startup::{bounds_of, program_file, start_directory};
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
@@ -89,7 +90,7 @@ impl Preparation<'_> {
                 Callee::Remote(Arc::new(site))
             }
             ServerKind::Wrong(reason) => {
-                return Err(faults::unusable(&section, reason));
+                return Err(faults::fault_of_section(&section, reason));
             }
         };
         Ok(Server::new(section, callee, self.groups))
@@ -109,10 +110,10 @@ impl Preparation<'_> {
             let is_selected = self
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
-            let place = format!("{}.{name}", section.name);
-            let fault = faults::find_fault(section, command, &self.settings.environment);
+            let place = faults::command_place(section, command);
+            let fault = faults::fault_of_consent(section, command, &self.settings.environment);
             let fault = fault.filter(|_| !self.settings.arguments.yes);
-            let fault = fault.or_else(|| faults::without_files(&place, command));
+            let fault = fault.or_else(|| faults::fault_of_paths(section, command));
             let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
             match found {
                 Ok(program) => ready.push((command.clone(), program)),
@@ -125,21 +126,22 @@ impl Preparation<'_> {
     }
 
     /// Returns a program that can be started, and the directory that it starts in.
-    fn program(&mut self, name: &str, local: &LocalProgram) -> Result<Program, Error> {
+    fn program(&mut self, place: &str, local: &LocalProgram) -> Result<Program, Error> {
         let own = &self.settings.environment;
+        let wrong = |reason: String| fault_at(place, &reason);
         let mut environment = local.environment(own);
         let mut command = local.command.clone();
-        command[0] = expand_home(&command[0], own)
-            .map_err(|reason| Error::settings(format!("tools.{name}: {reason}")))?;
-        let file = faults::find_program(name, &command[0], &environment)?;
-        let bounds = faults::bounds(name, local, own)?;
-        let directory = faults::directory(name, local, own)?;
+        command[0] = expand_home(&command[0], own).map_err(wrong)?;
+        let file = program_file(&command[0], &environment)
+            .ok_or_else(|| faults::fault_of_missing(place, &command[0]))?;
+        let bounds = bounds_of(local, own).map_err(wrong)?;
+        let directory = start_directory(local, own).map_err(wrong)?;
         let mut confined = None;
         if let Some(bounds) = bounds {
             keep_variables(&mut environment, &local.env);
             let Some(cache) = self.cache else {
-                let error = format!("tools.{name}: {NO_HOME} for its temporary directory");
-                return Err(Error::settings(error).advise("set HOME or XDG_CACHE_HOME"));
+                let error = wrong(format!("{NO_HOME} for its temporary directory"));
+                return Err(error.advise("set HOME or XDG_CACHE_HOME"));
             };
             confined = Some(Confined {
                 bounds,

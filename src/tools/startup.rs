@@ -1,0 +1,142 @@
+//! Finds what the programs of a section start with: their files, their directories and their bounds.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{self, Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::bounds::Bounds;
+use super::{kernel, names};
+use crate::settings::{
+    Command, Environment, Key, LocalProgram, ServerKind, ToolServer, expand_home,
+};
+use crate::text::runners::runner;
+
+/// Where the system looks for programs if PATH is not set.
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
+/// Returns the directory that a program starts in; `None` for the temporary directory of a confined one. The error says why it
+/// cannot start there.
+pub fn start_directory(local: &LocalProgram, own: &Environment) -> Result<Option<PathBuf>, String> {
+    let cwd = match &local.cwd {
+        Some(cwd) => cwd,
+        None if local.confine.is_some() => return Ok(None),
+        None => "~",
+    };
+    let directory = expand_home(cwd, own).map_err(|reason| format!("cwd: {reason}"))?;
+    // The model reads its name if a path leads out of it.
+    let directory = path::absolute(directory).ok();
+    let directory = directory.filter(|directory| directory.is_dir());
+    if directory.is_none() {
+        return Err(format!(
+            "{cwd} is not a directory, so nothing can start there"
+        ));
+    }
+    Ok(directory)
+}
+
+/// Returns what the kernel lets a program do; `None` if it is not confined. The error says why it cannot be held to that.
+pub fn bounds_of(local: &LocalProgram, own: &Environment) -> Result<Option<Bounds>, String> {
+    let Some(found) = Bounds::find(local, own) else {
+        return Ok(None);
+    };
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    if let Some(missing) = MISSING.get_or_init(kernel::what_is_missing) {
+        return Err(format!(
+            "it cannot be confined, so it does not run: {missing}"
+        ));
+    }
+    let bounds = found?;
+    if let Some(cwd) = &local.cwd {
+        let directory = expand_home(cwd, own)?;
+        if !bounds.has_directory(Path::new(&directory)) {
+            return Err(format!(
+                "cwd = {cwd:?} is neither below a path of confine.read nor of confine.write"
+            ));
+        }
+    }
+    Ok(Some(bounds))
+}
+
+/// Returns the confined tools and servers that these sections offer, where they can be held to their bounds.
+pub fn confined_tools(sections: &[ToolServer], own: &Environment) -> Vec<(String, Bounds)> {
+    let mut confined = Vec::new();
+    for section in sections {
+        let mut add = |name: String, local: &LocalProgram| {
+            if let Ok(Some(bounds)) = bounds_of(local, own) {
+                confined.push((name, bounds));
+            }
+        };
+        let server = &section.name;
+        match &section.kind {
+            ServerKind::Local(local) => add(server.clone(), local),
+            ServerKind::Commands(commands) => {
+                for command in commands {
+                    if section.offers(&command.name) {
+                        add(names::full_name(server, &command.name), &command.program);
+                    }
+                }
+            }
+            ServerKind::Remote(_) | ServerKind::Wrong(_) => (),
+        }
+    }
+    confined
+}
+
+/// Returns the program by which a command may run as code what a model writes.
+pub fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
+    let argv = &command.argv;
+    if argv.free_texts().is_empty() || command.program.confine.is_some() {
+        return None;
+    }
+    let variables = command.program.environment(own);
+    runner(&argv.run, |name| {
+        let path = expand_home(name, own).ok()?;
+        let file = fs::canonicalize(program_file(&path, &variables)?).ok()?;
+        Some(file.to_string_lossy().into_owned())
+    })
+}
+
+/// Returns the program that should print a key, if it is not there.
+pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k str> {
+    let Key::Command(command) = key else {
+        return None;
+    };
+    let program = command.first()?;
+    let wanted = expand_home(program, own).ok()?;
+    let own_path = own.get("PATH");
+    let variables = own_path.map(|path| ("PATH".to_owned(), path.into()));
+    let variables = Vec::from_iter(variables);
+    program_file(&wanted, &variables)
+        .is_none()
+        .then_some(program)
+}
+
+/// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories
+/// of PATH do not count, because they would depend on where q is started.
+pub fn program_file(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
+    let directories = if name.contains('/') {
+        vec![PathBuf::new()]
+    } else {
+        let mut variables = variables.iter();
+        let path = variables.find(|(variable, _)| variable == "PATH");
+        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
+        env::split_paths(path)
+            .filter(|directory| directory.is_absolute())
+            .collect()
+    };
+    let mut files = directories
+        .into_iter()
+        .map(|directory| directory.join(name));
+    files.find(|file| file.is_absolute() && is_program(file))
+}
+
+/// Whether a path is that of an executable file, once links are followed.
+fn is_program(file: &Path) -> bool {
+    let Ok(metadata) = fs::metadata(file) else {
+        return false;
+    };
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
