@@ -91,9 +91,9 @@ impl Context {
         self.which.as_ref().map_err(Clone::clone)
     }
 
-    /// Finds this run's conversation.
+    /// Finds this run's conversation. A terminal is told which one a number means.
     pub fn find(&self, purpose: Purpose) -> Result<Handle, Error> {
-        let handle = self.find_for(purpose)?;
+        let handle = self.handle_for(purpose)?;
         if let ConversationRef::Number(number) = self.which()?
             && io::stdout().is_terminal()
         {
@@ -102,12 +102,12 @@ impl Context {
         Ok(handle)
     }
 
-    /// Finds this run's conversation without a note, to look at it.
-    pub fn find_unnoted(&self) -> Result<Handle, Error> {
-        self.find_for(Purpose::Look)
+    /// Finds this run's conversation to look at it, and does not say which one a number means.
+    pub fn find_quietly(&self) -> Result<Handle, Error> {
+        self.handle_for(Purpose::Look)
     }
 
-    fn find_for(&self, purpose: Purpose) -> Result<Handle, Error> {
+    fn handle_for(&self, purpose: Purpose) -> Result<Handle, Error> {
         let which = self.which()?;
         let is_elsewhere = matches!(which, ConversationRef::File(_));
         if self.directory.is_none() && is_elsewhere {

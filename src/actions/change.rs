@@ -95,7 +95,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return clear_all(arguments, context);
     }
     refuse_number("--clear", context)?;
-    let handle = context.find_unnoted()?;
+    let handle = context.find_quietly()?;
     if let ConversationRef::File(_) = handle.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
         handle.open_existing()?;

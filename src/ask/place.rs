@@ -70,7 +70,7 @@ impl OpenedConversation {
             at: Timestamp::now(),
         };
         match plan.relation {
-            Relation::New => opened.handle = noted(context.find_unnoted(), &context.notes),
+            Relation::New => opened.handle = handle_or_note(context.find_quietly(), &context.notes),
             Relation::Follow => opened.read_current(context),
             Relation::Chosen | Relation::Again => opened.read_chosen(plan, context)?,
         }
@@ -80,7 +80,7 @@ impl OpenedConversation {
     /// Reads the current conversation. Looks for it again if it has just gone: with `keep` 0, another q that makes another one
     /// current removes it.
     fn read_current(&mut self, context: &Context) {
-        let Some(handle) = noted(context.find(Purpose::Ask), &context.notes) else {
+        let Some(handle) = handle_or_note(context.find(Purpose::Ask), &context.notes) else {
             return;
         };
         self.found = session::read(&handle.path);
@@ -211,7 +211,7 @@ fn options_of_whom(command_line: &Arguments) -> String {
 }
 
 /// Returns the place of the conversation. Without one, q still answers, and a note says why nothing is saved.
-fn noted(found: Result<Handle, Error>, notes: &Notes) -> Option<Handle> {
+fn handle_or_note(found: Result<Handle, Error>, notes: &Notes) -> Option<Handle> {
     match found {
         Ok(handle) => Some(handle),
         Err(error) => {

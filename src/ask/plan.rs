@@ -106,7 +106,7 @@ fn check_name(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     }
     // A directory that cannot be used is reported once the conversation is opened.
     context
-        .find_unnoted()
+        .find_quietly()
         .map_or(Ok(()), |handle| handle.refuse_new())
 }
 

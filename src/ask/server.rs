@@ -36,7 +36,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
         return Ok(None);
     }
     let mut peeked = Ok(None);
-    if let Ok(handle) = context.find_unnoted() {
+    if let Ok(handle) = context.find_quietly() {
         peeked = session::read(&handle.path);
     }
     match (plan.relation, claim_of(&peeked, Timestamp::now(), plan)) {

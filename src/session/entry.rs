@@ -214,9 +214,12 @@ impl StoredEntry {
 
     /// Returns a message as a part of the file from which it was read.
     pub(super) fn of_file(checked: &CheckedEntry, file: &Arc<String>) -> StoredEntry {
-        let text = place_in(file, checked.text);
+        let text = place_of_part(file, checked.text);
         // Between the braces and these there is nothing but whitespace.
-        let (first, last) = (place_in(file, checked.first), place_in(file, checked.last));
+        let (first, last) = (
+            place_of_part(file, checked.first),
+            place_of_part(file, checked.last),
+        );
         let begin = file[..first.start].rfind('{').unwrap_or(first.start);
         let after = file[last.end..].find('}').map_or(0, |place| place + 1);
         StoredEntry {
@@ -318,8 +321,9 @@ struct Moment {
     timestamp: Option<String>,
 }
 
-/// Returns where a part of a text is.
-fn place_in(text: &str, part: &str) -> Range<usize> {
+/// Returns where a part is in the text from which it is borrowed. Their addresses tell, because the same words may be in the text
+/// more than once.
+fn place_of_part(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()
 }
