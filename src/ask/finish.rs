@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answer_form::{Recipient, advise_last};
 use super::dialogue::Dialogue;
 use super::printer::{AnswerFailure, Printing};
-use super::record::Answer;
+use super::record::{Answer, AnswerEnd};
 use super::run::Run;
 use super::verdict::Verdict;
 use crate::error::{Error, ErrorKind};
@@ -92,13 +92,11 @@ impl Run<'_> {
             Ok(()) => self.print_complete(reply, dialogue),
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Misfit(fault)) => {
-                let breaks_off = !reply.end.is_complete();
-                let saved = self.record.save(breaks_off, reply.end.incomplete_reason());
+                let saved = self.record.save(AnswerEnd::of_reply(reply));
                 Err(misshapen(&fault, &saved))
             }
             Err(AnswerFailure::Unprinted(error)) => {
-                let breaks_off = !reply.end.is_complete();
-                self.record.save(breaks_off, reply.end.incomplete_reason());
+                self.record.save(AnswerEnd::of_reply(reply));
                 unless_reader_gone(Err(error))
             }
             Err(AnswerFailure::Failed(failed)) => {
@@ -106,7 +104,9 @@ impl Run<'_> {
                 let _ = self.printer.screen.end();
                 let is_blank = self.record.lock().answer.is_blank();
                 // The finish reason keeps a blocked exchange from being sent again.
-                let saved = self.record.save(true, reply.end.blocked());
+                let saved = self.record.save(AnswerEnd::BrokenOff {
+                    finish: reply.end.blocked(),
+                });
                 if is_blank {
                     return Err(failed.error);
                 }
@@ -126,7 +126,9 @@ impl Run<'_> {
             }
             Printing::Items | Printing::Excerpt => Ok(()),
         };
-        let saved = self.record.save(false, reply.end.incomplete_reason());
+        let saved = self.record.save(AnswerEnd::Complete {
+            finish: reply.end.incomplete_reason(),
+        });
         match (self.printer.printing, printed) {
             (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(reply, dialogue, &saved),
             (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(reply, dialogue),

@@ -13,7 +13,7 @@ use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut
 use crate::output::Notes;
 use crate::provider::kept::{ByteBudget, ITEM, MAX_KEPT};
 use crate::provider::reasoning;
-use crate::provider::reply::Piece;
+use crate::provider::reply::{Piece, Reply};
 use crate::session::asked_schema::add_schema;
 use crate::session::lock::LOCK_TIMEOUT;
 use crate::session::save::{SaveOutcome, Saver};
@@ -152,6 +152,30 @@ impl Answer {
     }
 }
 
+/// How an answer ended that is saved. `finish` is the provider's finish reason, unless that is the usual one.
+#[derive(Clone, Copy)]
+pub enum AnswerEnd<'a> {
+    /// The model has stopped, though perhaps at a limit.
+    Complete { finish: Option<&'a str> },
+    /// More would have come, so it is saved as interrupted.
+    BrokenOff { finish: Option<&'a str> },
+}
+
+impl<'a> AnswerEnd<'a> {
+    fn new(is_complete: bool, finish: Option<&'a str>) -> AnswerEnd<'a> {
+        if is_complete {
+            AnswerEnd::Complete { finish }
+        } else {
+            AnswerEnd::BrokenOff { finish }
+        }
+    }
+
+    /// Returns the end of an answer with this last reply.
+    pub fn of_reply(reply: &'a Reply) -> AnswerEnd<'a> {
+        AnswerEnd::new(reply.end.is_complete(), reply.end.incomplete_reason())
+    }
+}
+
 impl Record {
     /// Makes a record without an answer. `saver` is `None` if nothing is saved.
     pub fn new(
@@ -279,11 +303,10 @@ impl Record {
         self.lock().answer = answer;
     }
 
-    /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
-    /// `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> SaveOutcome {
+    /// Saves what has come. Without text nothing is saved, unless a call has run.
+    pub fn save(&self, end: AnswerEnd) -> SaveOutcome {
         let mut state = self.lock();
-        let saved = self.commit(&mut state, breaks_off, finish);
+        let saved = self.commit(&mut state, end);
         state.note.clone_from(&saved.note);
         drop(state);
         // If a signal has come meanwhile, its thread writes the note, and ends q.
@@ -320,9 +343,9 @@ impl Record {
             }
             std::thread::sleep(SAVE_POLL);
         };
-        let breaks_off = !state.is_complete;
         let reason = state.incomplete_reason.take();
-        let saved = self.commit(&mut state, breaks_off, reason.as_deref());
+        let end = AnswerEnd::new(state.is_complete, reason.as_deref());
+        let saved = self.commit(&mut state, end);
         let note = saved.note.or(state.note.take());
         // The run must not go on.
         std::mem::forget(state);
@@ -335,12 +358,7 @@ impl Record {
         }
     }
 
-    fn commit(
-        &self,
-        state: &mut RecordState,
-        breaks_off: bool,
-        finish: Option<&str>,
-    ) -> SaveOutcome {
+    fn commit(&self, state: &mut RecordState, end: AnswerEnd) -> SaveOutcome {
         let Some(saver) = state.saver.take() else {
             return SaveOutcome::default();
         };
@@ -354,7 +372,8 @@ impl Record {
         let Some(mut entry) = answer.take_entry() else {
             return SaveOutcome::default();
         };
-        entry.interrupted = breaks_off;
+        let (AnswerEnd::Complete { finish } | AnswerEnd::BrokenOff { finish }) = end;
+        entry.interrupted = matches!(end, AnswerEnd::BrokenOff { .. });
         entry.finish = finish.map(str::to_owned);
         entry.provider = Some(saver.responder.provider.clone());
         entry.model.clone_from(&saver.responder.model);
