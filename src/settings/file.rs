@@ -95,7 +95,7 @@ pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
 /// Returns what is wrong with a line such as `provider = fake` or `timeout = 30s`, where the value that begins at `at` is text
 /// without quotes. The value is not shown unless it can only be a setting's: it may be a key. `None` if the line is not like
 /// that.
-fn bare_text_fault(text: &str, at: usize) -> Option<String> {
+fn fault_of_bare_text(text: &str, at: usize) -> Option<String> {
     let (before, after) = text.split_at_checked(at)?;
     let line = before.rsplit('\n').next()?;
     let (key, begun) = line.split_once('=')?;
@@ -109,7 +109,7 @@ fn bare_text_fault(text: &str, at: usize) -> Option<String> {
         return None;
     }
     if let Some(row) = table::find(key)
-        && let Some(fault) = row.bare_text_fault(value)
+        && let Some(fault) = row.fault_without_quotes(value)
     {
         return Some(format!("{key}: {fault}"));
     }
@@ -131,7 +131,7 @@ fn syntax_fault(error: &toml::de::Error, text: &str) -> String {
 fn read_entries(text: &str, lines: &Lines) -> Result<File, ConfigError> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map(|span| span.start);
-        let bare = at.and_then(|at| bare_text_fault(text, at));
+        let bare = at.and_then(|at| fault_of_bare_text(text, at));
         let message = bare.unwrap_or_else(|| syntax_fault(&error, text));
         ConfigError::syntax(at, &message)
     })?;
@@ -274,7 +274,7 @@ fn setting(key: &str, value: &DeValue) -> Result<String, ConfigError> {
     let Some(row) = table::find(key) else {
         return Err(unknown_key(WordPlace::Settings, key));
     };
-    setting_text(row, value).map_err(|reason| row.corrected(value, &reason).into())
+    setting_text(row, value).map_err(|reason| row.fault_in_file(value, &reason).into())
 }
 
 fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {

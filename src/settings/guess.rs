@@ -23,7 +23,7 @@ const OTHER_VARIABLES: [&str; 4] = ["Q_SESSION", "Q_STDIN", "Q_KEY", "Q_LINE"];
 
 impl SettingRow {
     /// Returns the value that a text means: the text itself if it is one, else one that may have been meant.
-    pub(super) fn guess(&self, text: &str) -> Option<String> {
+    pub(super) fn value_meant_by(&self, text: &str) -> Option<String> {
         let lower = text.trim().to_lowercase();
         let guessed = match &self.kind {
             SettingKind::Whole(..) | SettingKind::Limit(_) => {
@@ -66,20 +66,22 @@ impl SettingRow {
 
     /// Returns what is wrong with text without quotes as the value, with what to write instead. `None` for a setting that is any
     /// text.
-    pub(super) fn bare_text_fault(&self, value: &str) -> Option<String> {
+    pub(super) fn fault_without_quotes(&self, value: &str) -> Option<String> {
         let reason = match self.kind {
             SettingKind::Whole(..) | SettingKind::Limit(_) => WHOLE,
             SettingKind::Switch(_) => SWITCH,
             SettingKind::Span(_) | SettingKind::Timeout(_) | SettingKind::Choice(..) => STRING,
             SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => return None,
         };
-        let guessed = self.guess(value).map(|guessed| self.in_file(&guessed));
+        let guessed = self
+            .value_meant_by(value)
+            .map(|guessed| self.in_file(&guessed));
         Some(did_you_mean(&format!("must be {reason}"), guessed))
     }
 
     /// Returns the reason why a value of the configuration file is wrong, with what to write instead.
-    pub(super) fn corrected(&self, value: &DeValue, reason: &str) -> String {
-        let guessed = value::scalar(value).and_then(|text| self.guess(&text));
+    pub(super) fn fault_in_file(&self, value: &DeValue, reason: &str) -> String {
+        let guessed = value::scalar(value).and_then(|text| self.value_meant_by(&text));
         did_you_mean(reason, guessed.map(|guessed| self.in_file(&guessed)))
     }
 }
@@ -97,7 +99,7 @@ pub fn time_limit(key: &str, value: &DeValue) -> Result<Option<Duration>, String
 }
 
 /// Returns the reason why a variable or an option is wrong, with what to type instead.
-pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &str) -> String {
+pub fn fault_of_text(row: &SettingRow, text: &str, origin: &Origin, reason: &str) -> String {
     let command = |guessed: String| {
         let value = quoted(&guessed);
         match origin {
@@ -106,7 +108,7 @@ pub fn corrected_text(row: &SettingRow, text: &str, origin: &Origin, reason: &st
             Origin::Default | Origin::File { .. } => None,
         }
     };
-    did_you_mean(reason, row.guess(text).and_then(command))
+    did_you_mean(reason, row.value_meant_by(text).and_then(command))
 }
 
 /// Returns the time to wait that somebody may have meant. Zero often means no limit.

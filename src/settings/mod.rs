@@ -39,7 +39,7 @@ pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
 
-use guess::corrected_text;
+use guess::fault_of_text;
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
@@ -89,7 +89,7 @@ impl Setting {
             let expanded = self.row.expand(text, environment);
             let set = expanded.and_then(|full| self.row.set(values, &full));
             set.map_err(|reason| {
-                let reason = corrected_text(self.row, text, origin, &reason);
+                let reason = fault_of_text(self.row, text, origin, &reason);
                 origin.error(self.row.key, &reason)
             })?;
         }
