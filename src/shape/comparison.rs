@@ -89,7 +89,7 @@ impl ListPlace {
         if comparison.asks_for_list(&ListPlace::Top) {
             return Ok(ListPlace::Top);
         }
-        let schemas = comparison.with_all_they_ask_for(vec![root]);
+        let schemas = comparison.with_implied_schemas(vec![root]);
         let mut seen = HashSet::new();
         let mut names = Vec::new();
         for schema in schemas.unwrap_or_default() {
@@ -312,7 +312,7 @@ fn schemas_of_item<'a>(schemas: &[&'a Value], at: usize) -> Vec<&'a Value> {
 }
 
 /// Returns how many alternatives there are, with the lists that they ask for.
-fn count(alternatives: &[Rc<Demands>]) -> usize {
+fn count(alternatives: &[Rc<DemandedLists>]) -> usize {
     let mut count = alternatives.len();
     for demands in alternatives {
         count += demands.as_ref().as_ref().map_or(0, Vec::len);
@@ -335,16 +335,16 @@ pub struct Comparison<'a> {
 
 /// Lists of alternatives that one value is compared with, each once.
 #[derive(Default)]
-struct Lists<'a> {
+struct AlternativeLists<'a> {
     lists: Vec<&'a Value>,
     places: HashMap<*const Value, usize>,
 }
 
-/// The lists of alternatives that a value must fit, too, if it fits a schema otherwise: their places in [`Lists`]. `None` if the
-/// value differs from the schema.
-type Demands = Option<Vec<usize>>;
+/// The lists of alternatives that a value must fit, too, if it fits a schema otherwise: their places in
+/// [`AlternativeLists`]. `None` if the value differs from the schema.
+type DemandedLists = Option<Vec<usize>>;
 
-impl<'a> Lists<'a> {
+impl<'a> AlternativeLists<'a> {
     /// Returns the place of a list, which is added if it is new.
     fn place_of(&mut self, list: &'a Value) -> usize {
         let next = self.lists.len();
@@ -394,12 +394,12 @@ impl<'a> Comparison<'a> {
 
     /// Returns the schemas that a list must fit, and those that they ask for.
     fn schemas_of_list(&mut self, list: &ListPlace) -> Result<Vec<&'a Value>, Misfit> {
-        let schemas = self.with_all_they_ask_for(vec![self.root])?;
+        let schemas = self.with_implied_schemas(vec![self.root])?;
         let Some(name) = list.field() else {
             return Ok(schemas);
         };
         let of_field = schemas.iter().filter_map(|schema| of_field(schema, name));
-        self.with_all_they_ask_for(of_field.collect())
+        self.with_implied_schemas(of_field.collect())
     }
 
     /// Compares a value with schemas, all of which it must fit.
@@ -419,7 +419,7 @@ impl<'a> Comparison<'a> {
         part: &Part<'a>,
         schemas: Vec<&'a Value>,
     ) -> Result<Vec<&'a Value>, Misfit> {
-        let schemas = self.with_all_they_ask_for(schemas)?;
+        let schemas = self.with_implied_schemas(schemas)?;
         for schema in &schemas {
             part.check_type(schema, &mut self.steps)?;
             part.check_value(schema, &mut self.steps)?;
@@ -435,7 +435,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the schemas, those that they refer to, and those in `allOf`, each once.
-    fn with_all_they_ask_for(
+    fn with_implied_schemas(
         &mut self,
         mut schemas: Vec<&'a Value>,
     ) -> Result<Vec<&'a Value>, Misfit> {
@@ -492,7 +492,7 @@ impl<'a> Comparison<'a> {
             return Ok(*fits);
         }
         // An alternative may lead to more lists, and back to this one.
-        let mut lists = Lists::default();
+        let mut lists = AlternativeLists::default();
         lists.place_of(list);
         let mut known = HashMap::new();
         let mut alternatives = Vec::new();
@@ -534,8 +534,8 @@ impl<'a> Comparison<'a> {
         &mut self,
         part: &Part<'a>,
         schema: &'a Value,
-        lists: &mut Lists<'a>,
-    ) -> Result<Demands, Misfit> {
+        lists: &mut AlternativeLists<'a>,
+    ) -> Result<DemandedLists, Misfit> {
         match self.check_all_but_alternatives(part, vec![schema]) {
             Ok(found) => Ok(Some(
                 found.into_iter().map(|list| lists.place_of(list)).collect(),
@@ -546,7 +546,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns which lists a value fits. Each list is given as what its alternatives ask for.
-    fn solve(&mut self, lists: &[Vec<Rc<Demands>>]) -> Result<Vec<bool>, Misfit> {
+    fn solve(&mut self, lists: &[Vec<Rc<DemandedLists>>]) -> Result<Vec<bool>, Misfit> {
         let mut fits = vec![false; lists.len()];
         self.add_fitting(lists, &mut fits)?;
         // Lists whose alternatives only lead back to each other ask for nothing.
@@ -559,14 +559,18 @@ impl<'a> Comparison<'a> {
     }
 
     /// Adds the lists with an alternative that asks only for lists that fit, until there are no more.
-    fn add_fitting(&mut self, lists: &[Vec<Rc<Demands>>], fits: &mut [bool]) -> Result<(), Misfit> {
+    fn add_fitting(
+        &mut self,
+        lists: &[Vec<Rc<DemandedLists>>],
+        fits: &mut [bool],
+    ) -> Result<(), Misfit> {
         let mut has_changed = true;
         while has_changed {
             has_changed = false;
             // Most lists lead to later ones.
             for (own, alternatives) in lists.iter().enumerate().rev() {
                 self.steps.take(count(alternatives))?;
-                let is_met = |demands: &Rc<Demands>| {
+                let is_met = |demands: &Rc<DemandedLists>| {
                     let places = demands.as_ref().as_ref();
                     places.is_some_and(|places| places.iter().all(|place| fits[*place]))
                 };
@@ -580,14 +584,18 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the lists that do not fit, though the value differs from none of their alternatives.
-    fn idle(&mut self, lists: &[Vec<Rc<Demands>>], fits: &[bool]) -> Result<Vec<bool>, Misfit> {
+    fn idle(
+        &mut self,
+        lists: &[Vec<Rc<DemandedLists>>],
+        fits: &[bool],
+    ) -> Result<Vec<bool>, Misfit> {
         let mut idle = Vec::from_iter(fits.iter().map(|fits| !fits));
         let mut has_changed = true;
         while has_changed {
             has_changed = false;
             for (own, alternatives) in lists.iter().enumerate().rev() {
                 self.steps.take(count(alternatives))?;
-                let may_be_met = |demands: &Rc<Demands>| {
+                let may_be_met = |demands: &Rc<DemandedLists>| {
                     let may_fit = |place: &usize| fits[*place] || idle[*place];
                     let places = demands.as_ref().as_ref();
                     places.is_some_and(|places| places.iter().all(may_fit))
