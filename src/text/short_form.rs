@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The types and their names. Of an answer, a field has no path.
+/// The types and their names. `path` is one of arguments alone: no field of an answer has it.
 const KINDS: [(&str, FieldKind); 6] = [
     ("str", FieldKind::Text),
     ("int", FieldKind::Integer),

@@ -92,15 +92,16 @@ impl Bounds {
                 _ => path.display().to_string(),
             }
         };
-        self.said(name_of)
+        self.in_words(name_of)
     }
 
     /// Returns the same with absolute paths.
     pub fn full_summary(&self) -> String {
-        self.said(|path| path.display().to_string())
+        self.in_words(|path| path.display().to_string())
     }
 
-    fn said(&self, name_of: impl Fn(&Path) -> String) -> String {
+    /// Returns what a program may do, with these names for paths.
+    fn in_words(&self, name_of: impl Fn(&Path) -> String) -> String {
         let names = |paths: &[BoundPath]| {
             Vec::from_iter(paths.iter().map(|path| name_of(&path.written))).join(", ")
         };

@@ -31,6 +31,7 @@ pub enum ErrorClass {
     CannotChat,
     /// The server is loading the model, and will answer once it has.
     Loading,
+    /// The server does not accept the key, or wants one.
     WrongKey,
     /// A firewall or a proxy has sent a page in the place of the API, which may not have seen the request at all.
     Intercepted,
@@ -56,6 +57,7 @@ pub enum ErrorClass {
     TooLarge,
     /// The same request may succeed later.
     Transient,
+    /// Nothing that q knows, so no other request is tried.
     Other,
 }
 
@@ -66,7 +68,7 @@ enum Clue {
     Words(&'static [&'static str]),
     /// One of these statuses, whatever the words.
     Statuses(&'static [u16]),
-    /// More than that: see [`Case::means`].
+    /// More than one of some words or statuses, such as both together: the rule for the class in [`Case::means`] decides.
     Judgement,
 }
 
