@@ -1,7 +1,7 @@
 //! Says what is wrong with configured tools. It matters only if such a tool is named; other questions do not fail by it.
 //!
-//! What is called `fault_of` something returns the error, or `None` if there is nothing wrong. What there is in its place, `startup`
-//! finds.
+//! What is called `fault_of` something returns the error, or `None` if there is nothing wrong. `startup` finds what a program
+//! needs.
 
 use super::startup::{bounds_of, code_runner, missing_key_program, program_file, start_directory};
 use crate::error::Error;
@@ -169,7 +169,7 @@ mod tests {
     fn each_fault_of_a_section_is_told_with_its_place() {
         // The keys of a section, and the beginnings of the errors.
         let table = r#"
-            command = ["/bin/sh"] | -
+            command = ["/bin/sh"] | tools.s: ~ is not a directory
             command = ["~/no-program"] | tools.s: there is no program /none/no-program; tools.s: ~ is not a directory
             command = ["sh"]; cwd = "/" | -
             command = ["sh"]; cwd = "/no/such" | tools.s: /no/such is not a directory
