@@ -4,9 +4,9 @@
 //!
 //! 1. **Forms.** `Secrets::add` makes of each secret the forms that are looked for: as it is, with what looks like an escape in it
 //!    replaced, with a plus for a blank, and in base64, of which there are three ways in two alphabets.
-//! 2. **Places.** `Secrets::places` finds them. `Secrets::find` goes through the text once, with a hash of the last four bytes that
-//!    nearly always tells that no form begins there. Then it goes through the text as it is once its escapes are replaced, again and
-//!    again, because an escape may be escaped itself. For each byte there, `unescaped` knows the place in the text where it came from.
+//! 2. **Places.** `Secrets::places` finds them. `Secrets::find` goes through the text once; a hash of the last four bytes nearly
+//!    always tells that no form begins there. Then it goes through what the text is once its escapes are replaced, again and
+//!    again, because an escape may be escaped itself. `unescaped` knows for each byte where in the text it came from.
 //! 3. **Text.** `redact` replaces the places in a whole text. `Redaction` does so with pieces: it holds back what begins at
 //!    `Secrets::open_end`, because more text could make a secret of it.
 
