@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::output::{DisplayOptions, Notes, OutputError, Screen, Stdout};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::Piece;
-use crate::server::api_client::ApiError;
+use crate::server::api_error::ApiError;
 use crate::shape::{ItemFault, ItemReader};
 use crate::text::size::in_units;
 use crate::threads::lock;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::provider::failure::{self, ErrorClass};
 use crate::provider::request::{AnswerForm, OptionalField, Prompt, Request};
-use crate::server::api_client::ApiError;
+use crate::server::api_error::ApiError;
 use crate::text::fence;
 
 /// Advice for a prompt that cannot be made shorter.

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::advice::{self, Rejection};
-pub use super::api_error::ApiError;
+use super::api_error::ApiError;
 use super::body::{self, ReadError};
 use super::client::{self, Client, Response, TransportError};
 use super::credentials::Credentials;

@@ -1,6 +1,7 @@
 //! One reply of a provider, which arrives piece by piece: sends the request, and sends it again after a failure that may pass.
 
-use super::api_client::{ApiClient, ApiError};
+use super::api_client::ApiClient;
+use super::api_error::ApiError;
 use super::reply_reader::ReplyReader;
 use super::retry::Attempts;
 use crate::provider::reply::{AnswerTail, Piece, Reply};
