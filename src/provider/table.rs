@@ -281,6 +281,12 @@ pub fn searching() -> Vec<&'static str> {
     names
 }
 
+/// Returns the dialects that can search the web, whoever speaks them.
+pub fn searching_dialects() -> impl Iterator<Item = &'static Dialect> {
+    let dialects = DIALECTS.iter().copied();
+    dialects.filter(|dialect| dialect.searches)
+}
+
 /// Returns the row of the built-in provider with this host, or with the domain that this host belongs to.
 pub fn at_host(host: &str) -> Option<&'static ProviderRow> {
     // A dot at the end of a host only says that its name is complete.

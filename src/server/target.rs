@@ -31,7 +31,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Checks everything that can be checked before anything is sent; if the answer may be cached, the address alone.
+    /// Checks everything that can be checked without a question; if the answer may be cached, the address alone. Of a server that
+    /// may be at either of two addresses on this machine, it looks where it is, but not for a dry run.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         let Settings {
             values,
@@ -56,10 +57,12 @@ impl Target {
         if settings.cached != Cached::Off {
             return Ok(target);
         }
-        // A dry run sends nothing.
-        if !arguments.dry_run {
-            provider.key.read(&provider.name, environment)?;
+        // It needs no key, and asks a server only for what the request says.
+        if arguments.dry_run {
+            Client::new(provider.address()?, values.timeout, environment)?;
+            return Ok(target);
         }
+        provider.key.read(&provider.name, environment)?;
         target.client()?;
         Ok(target)
     }
@@ -98,7 +101,7 @@ impl Target {
         }
     }
 
-    /// Opens the connection for the first request, while q waits for something else. A dry run sends nothing, and a
+    /// Opens the connection for the first request, while q waits for something else. A dry run sends no question, and a
     /// cached answer needs no request.
     pub fn open_ahead(&self, settings: &Settings) {
         if settings.arguments.dry_run || settings.cached != Cached::Off {
@@ -173,9 +176,54 @@ fn check_web(provider: &Provider) -> Result<(), Error> {
     // At another address, a built-in provider may have an API that cannot.
     let mut others = table::searching();
     others.retain(|other| other != name);
+    let others = others.join(", ");
+    let mut apis = Vec::new();
+    for dialect in table::searching_dialects() {
+        apis.push(format!("\"{}\"", dialect.name));
+    }
+    let last = apis.pop().unwrap_or_default();
+    let apis = apis.join(", ");
     Err(Error::usage(message).advise(format!(
-        "choose one that can with -p: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
-         or let the model call a tool of yours that searches (-t)",
-        others.join(", ")
+        "choose one that can with -p: {others}, or any with api = {apis} or {last}\n\
+         or let the model call a tool of yours that searches (-t)"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_dry_run_with_a_model_does_not_look_where_a_local_server_is() {
+        for (dry_run, is_asked) in [(true, false), (false, true)] {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            listener.set_nonblocking(true).expect("a socket");
+            let address = listener.local_addr().expect("an address");
+            let base_url = format!("http://{address}/v1");
+            let environment = Environment::new(&[("LLAMACPP_BASE_URL", &*base_url)]);
+            let mut settings = Settings::defaults(&environment).expect("settings");
+            settings.arguments.dry_run = dry_run;
+            let found = settings.provider_named("llamacpp").expect("a provider");
+            let mut provider = Provider::clone(found);
+            provider.other_address = Some("http://127.0.0.1:1/v1");
+            let choice = Choice {
+                provider: Arc::new(provider),
+                model: Model::Named("m".to_owned()),
+            };
+            let target = Target::new(choice, &settings).expect("a target");
+            let known = target.known_address().expect("an address").to_string();
+            assert_eq!(known, base_url);
+            let asked = listener.accept().map_err(|error| error.kind());
+            let expected = if is_asked {
+                None
+            } else {
+                Some(ErrorKind::WouldBlock)
+            };
+            assert_eq!(asked.err(), expected, "dry run: {dry_run}");
+        }
+    }
 }
