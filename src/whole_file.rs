@@ -203,7 +203,7 @@ impl Temporary {
         Temporary::stream_beside(path, |file| file.write_all(bytes), mode)
     }
 
-    /// Returns the same for a file that is written piece by piece.
+    /// Does the same with a file that is written piece by piece.
     pub fn stream_beside(
         path: &Path,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -160,7 +160,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Returns the directory of conversations, and how many files it has, with backups.
+    /// Adds the directory of conversations, and how many files it has, with backups.
     fn add_sessions(&mut self, context: &Context) -> Result<(), Error> {
         let directory = context.directory()?;
         let path = directory.sessions.display().to_string();

@@ -177,7 +177,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns an error for an answer that is or may be incomplete.
+    /// Refuses an answer that is or may be incomplete.
     fn check_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
         let Some(tool) = &dialogue.called_in_text else {
             return check_end(reply);
@@ -278,7 +278,7 @@ fn misshapen(fault: &ItemFault, saved: &SaveOutcome) -> Error {
     advise_last(Error::new(ErrorKind::Misshapen, fault.to_string()), saved)
 }
 
-/// Returns an error for an answer that is or may be incomplete by what the provider says of its end.
+/// Refuses an answer that is or may be incomplete by what the provider says of its end.
 fn check_end(reply: &Reply) -> Result<(), Error> {
     let end = &reply.end;
     if end.is_normal() {

@@ -170,7 +170,7 @@ pub fn print_exactly(text: &str, terminal: &Terminal) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the error for the user. A reader that has gone has read as much as it wanted.
+/// Leaves an error only where the user has to know of it: a reader that has gone has read as much as it wanted.
 pub fn unless_reader_gone(written: Result<(), OutputError>) -> Result<(), Error> {
     match written {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),

@@ -45,11 +45,11 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// The finish reason of an answer that is longer than one reply, and the field with what continues it, in the reply and in the
-/// request.
 /// The first value of the API's block reasons, which stands for none.
 const NO_BLOCK: &str = "BLOCK_REASON_UNSPECIFIED";
 
+/// The finish reason of an answer that is longer than one reply, and the field with what continues it, in the reply and in the
+/// request.
 const CONTINUATION: &str = "CONTINUATION";
 const TOKEN: &str = "continuationToken";
 
@@ -382,6 +382,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     }
     Ok(())
 }
+
 fn sources_of(grounding: Grounding) -> Vec<Source> {
     let mut pages = Vec::new();
     for chunk in elements(&grounding.grounding_chunks.value()) {

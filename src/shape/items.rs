@@ -160,7 +160,7 @@ impl ItemReader {
         Ok(Some(json::into_compact(json)))
     }
 
-    /// Returns what came is not JSON. Before the first item it may be words after which the answer follows.
+    /// Takes what came for no JSON. Before the first item it may be words after which the answer follows.
     fn broken(&mut self) -> Result<Option<String>, ItemFault> {
         self.splitter.give_up();
         if self.items.count == 0 {

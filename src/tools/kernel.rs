@@ -265,7 +265,9 @@ fn lacking(error: &dyn Display) -> String {
     }
 }
 
-/// System calls that are refused whatever their arguments are. Most have no number of another name on some machine.
+/// System calls that are refused whatever their arguments are, by names that all machines have. What only one kind of machine
+/// has, such as `chmod` besides `fchmodat`, is in [`REFUSED_HERE`]. A system call in neither list happens, unless [`filter`] has a
+/// rule for its arguments.
 const REFUSED: &[c_long] = &[
     // Modes, owners, times and attributes by path.
     libc::SYS_fchmodat,

@@ -76,7 +76,8 @@ impl Transport for Socket {
         &mut self.buffers
     }
 
-    /// Returns a server that closes the connection may have said why, so that is read before this counts as a failure.
+    /// Sends what is in the buffer. A server that closes the connection may have said why, so that is read before this counts as a
+    /// failure.
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         if self.send_failure.is_some() {
             return Ok(());
