@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
-use super::probe::{self, PROBE_TIMEOUT, Probe};
+use super::probe::{self, Located, PROBE_TIMEOUT, Probe};
 use super::target::Target;
 use super::whom::{self, Answerer, Choice, Claim, Model};
 use crate::error::Error;
 use crate::output::Notes;
+use crate::server_url::ServerUrl;
 use crate::settings::{Cached, Key, Provider, Settings};
 use crate::threads;
 
@@ -26,11 +27,11 @@ pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<T
     if settings.cached == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
-    let choice = match first_running(settings, claim) {
-        Ok(choice) => choice,
+    let running = match first_running(settings, claim) {
+        Ok(running) => running,
         Err(key_advice) => return Err(no_provider(settings, &key_advice)),
     };
-    let target = Target::new(choice, settings)?;
+    let target = Target::at(&running.address, running.choice, settings)?;
     let name = &target.provider().name;
     let address = target.address()?;
     notes.note(&format!(
@@ -45,24 +46,30 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     Error::settings(message).advise(format!("name one with {names}"))
 }
 
+/// A local server that runs, and where it was found.
+struct Running {
+    choice: Choice,
+    address: ServerUrl,
+}
+
 /// Asks the local servers, and chooses the first that answers in time.
 ///
 /// # Errors
 /// There is none. The advice of those that want a key is returned.
-fn first_running(settings: &Settings, claim: Claim) -> Result<Choice, Vec<String>> {
+fn first_running(settings: &Settings, claim: Claim) -> Result<Running, Vec<String>> {
     let asked = ask_local_servers(settings);
     let deadline = Instant::now() + PROBE_TIMEOUT;
     // They are awaited in their order, and no longer than until one can be chosen.
-    let answers = asked.into_iter().map(|(provider, answer)| {
+    let answers = asked.into_iter().filter_map(|(provider, answer)| {
         let left = deadline.saturating_duration_since(Instant::now());
-        let found = answer.recv_timeout(left).unwrap_or(Probe::Absent);
-        (provider, found)
+        let located = answer.recv_timeout(left).ok()?;
+        Some((provider, located))
     });
     choose_running(answers, settings, claim)
 }
 
 /// Asks each server that needs no key for its models, all at once. Each has a channel of its own for its answer.
-fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Probe>)> {
+fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Located>)> {
     let mut asked = Vec::new();
     for provider in &settings.providers {
         if !provider.key.is_optional() {
@@ -73,7 +80,9 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Probe
         let environment = settings.environment.clone();
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
-            let _ = send.send(probe::probe(&server, &environment));
+            if let Some(located) = probe::look_for(&server, &environment) {
+                let _ = send.send(located);
+            }
         });
         asked.push((provider, answer));
     }
@@ -85,13 +94,13 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Probe
 /// # Errors
 /// There is none. The advice of those that want a key is returned.
 fn choose_running<'a>(
-    answers: impl IntoIterator<Item = (&'a Arc<Provider>, Probe)>,
+    answers: impl IntoIterator<Item = (&'a Arc<Provider>, Located)>,
     settings: &Settings,
     claim: Claim,
-) -> Result<Choice, Vec<String>> {
+) -> Result<Running, Vec<String>> {
     let mut key_advice = Vec::new();
-    for (provider, found) in answers {
-        let listed = match found {
+    for (provider, Located { address, probe }) in answers {
+        let listed = match probe {
             Probe::Ready(first) => Model::Listed(first),
             Probe::Loading => Model::First,
             Probe::KeyRequired(advice) => {
@@ -104,10 +113,11 @@ fn choose_running<'a>(
             Model::First => listed,
             chosen => chosen,
         };
-        return Ok(Choice {
+        let choice = Choice {
             provider: Arc::clone(provider),
             model,
-        });
+        };
+        return Ok(Running { choice, address });
     }
     Err(key_advice)
 }
@@ -178,13 +188,15 @@ mod tests {
             let settings = settings(variables);
             let answers = found.split(", ").filter_map(|answer| {
                 let (name, found) = answer.split_once(' ')?;
-                let found = match found {
+                let provider = settings.provider_named(name).expect(name);
+                let probe = match found {
                     "ready" => Probe::Ready("a".to_owned()),
                     "loading" => Probe::Loading,
                     "key" => Probe::KeyRequired(format!("key for {name}")),
                     _ => Probe::Absent,
                 };
-                Some((settings.provider_named(name).expect(name), found))
+                let address = provider.address().expect(name).clone();
+                Some((provider, Located { address, probe }))
             });
             let conversation = Conversation {
                 provider: "ollama".to_owned(),
@@ -196,7 +208,10 @@ mod tests {
                 _ => Claim::Suggests(&conversation),
             };
             let chosen = match choose_running(answers, &settings, claim) {
-                Ok(choice) => format!("{} {:?}", choice.provider.name, choice.model),
+                Ok(Running { choice, address }) => {
+                    assert_eq!(choice.provider.address().ok(), Some(&address));
+                    format!("{} {:?}", choice.provider.name, choice.model)
+                }
                 Err(key_advice) => key_advice.join("; "),
             };
             assert_eq!(chosen, expected, "{found} | {variables} | {own}");

@@ -30,43 +30,60 @@ pub enum Probe {
     Absent,
 }
 
+/// A probe with the address at which it was made.
+#[derive(Debug)]
+pub struct Located {
+    pub address: ServerUrl,
+    pub probe: Probe,
+}
+
 /// Returns a client for the address of a server: its other built-in one, if it is there and not at its usual one.
 pub fn locate(
     provider: &Provider,
     read_timeout: Option<Duration>,
     environment: &Environment,
 ) -> Result<Client, Error> {
-    let usual = Client::new(provider.address()?, read_timeout, environment)?;
-    match address_elsewhere(provider, environment) {
-        Some(other) => Client::new(&other, read_timeout, environment),
-        None => Ok(usual),
+    let mut address = provider.address()?.clone();
+    // A server that can be at only one address need not be looked for.
+    if provider.other_address.is_some()
+        && let Some(located) = look_for(provider, environment)
+    {
+        address = located.address;
     }
+    Client::new(&address, read_timeout, environment)
 }
 
-/// Returns the other built-in address of a server, if it is there and not at its usual one.
-fn address_elsewhere(provider: &Provider, environment: &Environment) -> Option<ServerUrl> {
-    let [usual, other] = provider.places()?;
-    let address = other.address().ok()?;
-    let usual = probe(&usual, environment);
-    if matches!(usual, Probe::Ready(_) | Probe::Loading) {
-        return None;
+/// Looks at which of its addresses a server is, and what is there. `None`: its address cannot be used.
+pub fn look_for(provider: &Provider, environment: &Environment) -> Option<Located> {
+    let Some([usual, other]) = provider.places() else {
+        return look_at(provider, environment);
+    };
+    let usual = look_at(&usual, environment)?;
+    if matches!(usual.probe, Probe::Ready(_) | Probe::Loading) {
+        return Some(usual);
     }
-    let is_there = match probe(&other, environment) {
+    let Some(other) = look_at(&other, environment) else {
+        return Some(usual);
+    };
+    let is_at_other = match other.probe {
         Probe::Ready(_) | Probe::Loading => true,
         // It may be another program's, as may one that wants a key at the usual address.
-        Probe::KeyRequired(_) => usual == Probe::Absent,
+        Probe::KeyRequired(_) => usual.probe == Probe::Absent,
         Probe::Absent => false,
     };
-    is_there.then(|| address.clone())
+    let found = if is_at_other { other } else { usual };
+    Some(found)
 }
 
-/// Looks what is at the address of a provider.
-pub fn probe(provider: &Provider, environment: &Environment) -> Probe {
+/// Looks what is at the usual address of a provider.
+fn look_at(provider: &Provider, environment: &Environment) -> Option<Located> {
+    let address = provider.address().ok()?;
     let timeout = Some(PROBE_TIMEOUT);
-    match locate(provider, timeout, environment) {
-        Ok(client) => probe_at(&client, timeout, provider, environment),
-        Err(_) => Probe::Absent,
-    }
+    let client = Client::new(address, timeout, environment).ok()?;
+    Some(Located {
+        address: address.clone(),
+        probe: probe_at(&client, timeout, provider, environment),
+    })
 }
 
 /// Looks what is at the address of a client. A model that is being loaded is waited for this long.
@@ -100,6 +117,8 @@ fn probe_at(
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::message::tests::rows;
@@ -116,12 +135,20 @@ mod tests {
 
     /// The address of a server that answers everything with this status and body.
     fn serve(status: &'static str, body: &'static str) -> &'static str {
+        serve_counted(status, body).0
+    }
+
+    /// The same, and how many requests it has answered.
+    fn serve_counted(status: &'static str, body: &'static str) -> (&'static str, Arc<AtomicUsize>) {
+        let count: Arc<AtomicUsize> = Arc::default();
+        let answered = Arc::clone(&count);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 let mut connection = connection.expect("a connection");
                 let _ = connection.read(&mut [0; 4096]);
+                answered.fetch_add(1, Ordering::SeqCst);
                 let length = body.len();
                 let head = format!(
                     "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
@@ -129,7 +156,7 @@ mod tests {
                 let _ = connection.write_all(format!("{head}{body}").as_bytes());
             }
         });
-        format!("http://{address}").leak()
+        (format!("http://{address}").leak(), count)
     }
 
     #[test]
@@ -165,7 +192,8 @@ mod tests {
         }
         let environment = Environment::new(&[("OLLAMA_HOST", "http://127.0.0.1:1")]);
         let provider = local("ollama", &environment, None);
-        assert_eq!(probe(&provider, &environment), Probe::Absent);
+        let located = look_for(&provider, &environment).expect("an address");
+        assert_eq!(located.probe, Probe::Absent);
     }
 
     #[test]
@@ -194,6 +222,13 @@ mod tests {
             let found = found.trim_end_matches("/v1");
             assert_eq!(found, asked, "{usual} {other:?}");
         }
+        // One request tells where it is and what it has.
+        let (usual, requests) = serve_counted("200", LIST);
+        let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
+        let provider = local("llamacpp", &environment, Some(second));
+        let located = look_for(&provider, &environment).expect("an address");
+        assert_eq!(located.probe, Probe::Ready("m".to_owned()));
+        assert_eq!(requests.load(Ordering::SeqCst), 1);
         // Who moves it means that address.
         let environment = Environment::new(&[("LLAMACPP_BASE_URL", CLOSED)]);
         for (environment, may_be_elsewhere) in [(environment, false), (Environment::new(&[]), true)]

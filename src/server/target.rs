@@ -34,6 +34,20 @@ impl Target {
     /// Checks everything that can be checked without a question; if the answer may be cached, the address alone. Of a server that
     /// may be at either of two addresses on this machine, it looks where it is, but not for a dry run.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
+        Target::with_client(OnceLock::new(), choice, settings)
+    }
+
+    /// Does the same with a server that has been found at this address, so that it is not looked for again.
+    pub fn at(address: &ServerUrl, choice: Choice, settings: &Settings) -> Result<Target, Error> {
+        let client = Client::new(address, settings.values.timeout, &settings.environment)?;
+        Target::with_client(OnceLock::from(client), choice, settings)
+    }
+
+    fn with_client(
+        client: OnceLock<Client>,
+        choice: Choice,
+        settings: &Settings,
+    ) -> Result<Target, Error> {
         let Settings {
             values,
             arguments,
@@ -42,7 +56,7 @@ impl Target {
         } = settings;
         let target = Target {
             choice,
-            client: OnceLock::new(),
+            client,
             key: OnceLock::new(),
             read_timeout: values.timeout,
             retries: values.retries,
@@ -198,8 +212,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dry_run_with_a_model_does_not_look_where_a_local_server_is() {
-        for (dry_run, is_asked) in [(true, false), (false, true)] {
+    fn a_local_server_is_looked_for_unless_it_has_been_found_or_nothing_is_sent() {
+        // Whether it is a dry run, whether the server has been found before, and whether it is asked.
+        for (dry_run, is_found, is_asked) in [
+            (true, false, false),
+            (false, true, false),
+            (false, false, true),
+        ] {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             listener.set_nonblocking(true).expect("a socket");
             let address = listener.local_addr().expect("an address");
@@ -214,7 +233,13 @@ mod tests {
                 provider: Arc::new(provider),
                 model: Model::Named("m".to_owned()),
             };
-            let target = Target::new(choice, &settings).expect("a target");
+            let target = if is_found {
+                let address = ServerUrl::parse(&base_url).expect("a URL");
+                Target::at(&address, choice, &settings)
+            } else {
+                Target::new(choice, &settings)
+            };
+            let target = target.expect("a target");
             let known = target.known_address().expect("an address").to_string();
             assert_eq!(known, base_url);
             let asked = listener.accept().map_err(|error| error.kind());
@@ -223,7 +248,11 @@ mod tests {
             } else {
                 Some(ErrorKind::WouldBlock)
             };
-            assert_eq!(asked.err(), expected, "dry run: {dry_run}");
+            assert_eq!(
+                asked.err(),
+                expected,
+                "dry run: {dry_run}, found: {is_found}"
+            );
         }
     }
 }
