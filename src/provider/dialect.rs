@@ -132,7 +132,7 @@ impl Dialect {
     /// Adds an answer that came in one piece to the reply.
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         // Some servers begin with a byte order mark.
-        let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut reply.half);
+        let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut reply.reading.half);
         if body.trim_start().starts_with('[') {
             self.read_list(&body, reply)?;
         } else {
@@ -159,19 +159,20 @@ impl Dialect {
 
     /// Notes in which API's form this part of a reply is, as long as nothing of the answer has arrived.
     fn note_api(&self, json: &str, reply: &mut Reply) {
-        if reply.answer.has_text() || reply.looks_at_api >= MAX_LOOKS {
+        let reading = &mut reply.reading;
+        if reply.answer.has_text() || reading.looks_at_api >= MAX_LOOKS {
             return;
         }
-        reply.looks_at_api += 1;
+        reading.looks_at_api += 1;
         let found = api_of(json).filter(|name| *name != self.name);
-        reply.other_api = reply.other_api.or(found);
+        reading.other_api = reading.other_api.or(found);
     }
 
     /// Adds the data of one event of a stream to the reply.
     pub fn read_event(&self, data: &str, reply: &mut Reply) -> ReplyResult {
         let data = data.trim_ascii();
         if data.starts_with('{') {
-            let data = surrogates::joined(data, &mut reply.half);
+            let data = surrogates::joined(data, &mut reply.reading.half);
             read_with_null(self.event, &data, reply)?;
             self.note_api(&data, reply);
             if reply.turn.has_cut_call() {

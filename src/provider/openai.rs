@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::kept;
 use super::lenient::{Content, Entries, Index, Json, Object, Text};
-use super::reply::{Missing, Reply, TextPlace};
+use super::reply::{Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, Quirks, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{self, Attachment, Message, Step, Tool, ToolCall, ToolRun, Usage};
@@ -268,6 +268,16 @@ struct ChunkChoice<'a> {
     error: Json<'a>,
 }
 
+/// What a part of the answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartForm {
+    /// A piece of the message, in a stream.
+    Increment,
+    /// A message, in a stream.
+    Message,
+    WholeAnswer,
+}
+
 /// A part of the answer, or all of it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -367,43 +377,34 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
 }
 
 fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let mut is_repeated = false;
-    let mut is_message_of_stream = false;
-    let part = match choice.delta.0 {
+    let (part, form) = match choice.delta.0 {
         Some(delta) if !choice.message.is_object() || (!is_whole && delta.says_something()) => {
-            if !reply.has_deltas && !delta.content.text.is_empty() {
-                reply.begin_deltas();
-            }
-            reply.streamed.push(PLACE, &delta.content.text);
-            delta
+            (delta, PartForm::Increment)
         }
-        _ => {
-            // At the end of a stream, some servers send all of the answer once more.
-            is_repeated = reply.has_deltas;
-            is_message_of_stream = !is_whole;
-            choice.message.object()?
-        }
+        _ if is_whole => (choice.message.object()?, PartForm::WholeAnswer),
+        _ => (choice.message.object()?, PartForm::Message),
     };
     add_calls(part.tool_calls, reply)?;
-    if is_repeated {
-        let text = &part.content.text;
-        let missing = reply.streamed.missing_of_text(PLACE, text);
-        reply.complete_text(&missing);
-        if let Missing::End(end) = missing {
-            reply.streamed.push(PLACE, end);
-        }
+    let text = &*part.content.text;
+    if form != PartForm::Increment && reply.has_part_of(None) {
+        // At the end of a stream, some servers send all of the answer once more.
+        reply.finish_text(PLACE, text);
     } else {
         add_reasoning(&part, reply)?;
-        if is_message_of_stream {
-            reply.add_message(PLACE, &part.content.text);
-        } else {
-            reply.add_text(&part.content.text);
+        match form {
+            PartForm::Increment => reply.add_increment(PLACE, text),
+            PartForm::Message => reply.add_message(PLACE, text),
+            PartForm::WholeAnswer => reply.add_text(text),
         }
-        if part.content.text.is_empty() && !reply.has_deltas {
+        if text.is_empty() && !reply.has_part_of(None) {
             reply.add_text(&choice.text);
         }
         if !part.refusal.is_null() {
-            reply.refuse(&part.refusal.content()?.text);
+            let refusal = part.refusal.content()?.text;
+            match form {
+                PartForm::Increment => reply.refuse_further(PLACE, &refusal),
+                PartForm::Message | PartForm::WholeAnswer => reply.refuse(&refusal),
+            }
         }
     }
     add_sources(part.annotations, reply);

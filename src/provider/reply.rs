@@ -1,29 +1,25 @@
 //! The reply as it is read: what it adds to the answer, how it ends, the model's turn, and its usage (pure).
 
 mod answer;
+mod arrived;
 mod end;
 mod retold;
 mod streamed;
 mod turn;
 
-use std::collections::BTreeSet;
-
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
+use self::arrived::ArrivedText;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
-use self::retold::RetoldText;
-use self::streamed::StreamedTexts;
-pub(super) use self::streamed::{Missing, TextPlace};
+use self::streamed::Missing;
+pub(super) use self::streamed::TextPlace;
 use self::turn::ModelTurn;
 use super::failure::ReplyError;
 use super::kept::ITEM;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::Secrets;
-
-/// The most messages whose increments are told apart.
-const MAX_MESSAGES: usize = 1_000;
 
 /// What the spinner says while reasoning comes.
 const THINKING: &str = "thinking";
@@ -65,14 +61,13 @@ pub struct Reply {
     pub turn: ModelTurn,
     pub activity: Activity,
     usage: Usage,
-    /// Some text has arrived as an increment of the message, so that the whole message would repeat it.
-    pub(super) has_deltas: bool,
-    /// The texts that have arrived as increments.
-    pub(super) streamed: StreamedTexts,
-    /// The messages that have arrived in a stream without increments.
-    pub(super) retold: RetoldText,
-    /// The indexes of all messages that have had increments.
-    pub(super) indexes_of_deltas: BTreeSet<u64>,
+    arrived: ArrivedText,
+    pub(super) reading: ReadingState,
+}
+
+/// What is remembered of the parts of a reply that have been read, to read the next one.
+#[derive(Debug, Default)]
+pub struct ReadingState {
     /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
     pub(super) other_api: Option<&'static str>,
     /// How many parts of the reply have been looked at for it.
@@ -143,41 +138,63 @@ impl Reply {
         Some(place)
     }
 
-    /// Adds what is new in a message of a stream that has had no increments.
-    pub(super) fn add_message(&mut self, place: TextPlace, message: &str) {
-        let new = self.retold.next(message);
-        self.end.lacks_text |= self.retold.is_revised;
-        // Increments may follow, and all of it once more.
-        self.streamed.push(place, &new);
-        self.add_text(&new);
+    /// Adds an increment of the text at this place.
+    pub(super) fn add_increment(&mut self, place: TextPlace, increment: &str) {
+        if increment.is_empty() {
+            return;
+        }
+        self.open_message(place);
+        self.arrived.push(place, increment);
+        self.add_text(increment);
     }
 
-    /// Records that the first increment comes. What was held back of messages is before it.
-    #[cold]
-    pub(super) fn begin_deltas(&mut self) {
-        self.has_deltas = true;
-        let held = self.retold.end();
-        self.streamed.push((None, None), &held);
-        self.add_text(&held);
-    }
-
-    /// Remembers that the message with this index has had an increment, which may be empty.
-    pub(super) fn note_delta(&mut self, index: Option<u64>, delta: &str) {
-        self.has_deltas |= !delta.is_empty();
-        if !delta.is_empty() && self.indexes_of_deltas.len() < MAX_MESSAGES {
-            self.indexes_of_deltas.extend(index);
+    /// Records that the model says this in a message at this place instead of an answer, after what it has said so far.
+    pub(super) fn refuse_further(&mut self, place: TextPlace, words: &str) {
+        if !words.is_empty() {
+            self.open_message(place);
+            self.refuse(words);
         }
     }
 
-    /// Whether no increment of the message with this index has come. Not all servers count alike, so there must be none of any
-    /// message since the last one ended, either.
-    pub(super) fn lacks_deltas(&self, index: Option<u64>) -> bool {
-        let has_own = index.is_some_and(|index| self.indexes_of_deltas.contains(&index));
-        !self.has_deltas && !has_own
+    /// Records that increments of the message at this place come, if it is not known.
+    fn open_message(&mut self, place: TextPlace) {
+        if !self.arrived.is_open(place.0) {
+            let held = self.arrived.open(place);
+            self.add_text(&held);
+        }
     }
 
-    /// Adds what is missing of a finished text.
-    pub(super) fn complete_text(&mut self, missing: &Missing) {
+    /// Whether a message with this index would repeat what has come as increments.
+    pub(super) fn has_part_of(&self, index: Option<u64>) -> bool {
+        self.arrived.has_part_of(index)
+    }
+
+    /// Adds what is new in a message of a stream that has had no increments.
+    pub(super) fn add_message(&mut self, place: TextPlace, message: &str) {
+        let new = self.arrived.message(place, message);
+        self.end.lacks_text |= self.arrived.is_revised();
+        self.add_text(&new);
+    }
+
+    /// Adds what is missing of the finished text at this place.
+    pub(super) fn finish_text(&mut self, place: TextPlace, finished: &str) {
+        let missing = self.arrived.finished_text(place, finished);
+        self.complete_text(&missing);
+    }
+
+    /// Adds what is missing of a finished message.
+    pub(super) fn finish_message(&mut self, index: Option<u64>, finished: &str) {
+        let missing = self.arrived.finished_message(index, finished);
+        self.complete_text(&missing);
+    }
+
+    /// Records that a message has ended, and that what follows is another one; not every server says when one begins.
+    pub(super) fn end_message(&mut self) {
+        self.arrived.end_message();
+        self.answer.begin_message(false);
+    }
+
+    fn complete_text(&mut self, missing: &Missing) {
         match missing {
             Missing::Nothing => {}
             Missing::End(end) => self.add_text(end),
@@ -229,7 +246,7 @@ impl Reply {
 
     /// Ends the reply: nothing more will come.
     pub fn close(&mut self) {
-        let held = self.retold.end();
+        let held = self.arrived.end();
         self.add_text(&held);
         self.end.close();
         self.take_commentary_for_answer();
@@ -278,7 +295,7 @@ impl Reply {
     /// Checks that the reply is in the form of the API that was asked for, if nothing could be read of it.
     pub fn check_api(&self) -> Result<(), ReplyError> {
         let is_empty = self.answer.is_blank() && self.turn.calls().is_empty();
-        match self.other_api {
+        match self.reading.other_api {
             Some(api) if is_empty => Err(ReplyError::OtherApi(api)),
             _ => Ok(()),
         }

@@ -9,7 +9,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Index, Json, Object, Text, text_field};
 use super::openai;
-use super::reply::{Missing, Reply, TextPlace};
+use super::reply::{Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
@@ -230,20 +230,13 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let place: TextPlace = (event.output_index.0, event.content_index.0);
     match kind {
         "response.output_text.delta" => {
-            reply.streamed.push(place, delta);
-            reply.note_delta(event.output_index.0, delta);
-            reply.add_text(delta);
+            reply.add_increment(place, delta);
         }
         "response.output_text.done" => {
-            let missing = reply.streamed.missing_of_text(place, &event.text);
-            reply.complete_text(&missing);
-            if let Missing::End(end) = missing {
-                reply.streamed.push(place, end);
-            }
+            reply.finish_text(place, &event.text);
         }
         "response.refusal.delta" => {
-            reply.note_delta(event.output_index.0, delta);
-            reply.refuse(delta);
+            reply.refuse_further(place, delta);
         }
         "response.output_item.added" => {
             let item: Item = event.item.object()?;
@@ -257,14 +250,12 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_item.done" => {
             let item: Item = event.item.object()?;
             if &*item.kind == MESSAGE {
-                if reply.lacks_deltas(event.output_index.0) {
-                    add_message(&item, reply)?;
-                } else {
+                if reply.has_part_of(event.output_index.0) {
                     complete_message(event.output_index.0, &item, reply)?;
+                } else {
+                    add_message(&item, reply)?;
                 }
-                reply.has_deltas = false;
-                // What follows is another message; not every server says when one begins.
-                reply.answer.begin_message(false);
+                reply.end_message();
             }
             read_item(event.item, &item, reply)?;
         }
@@ -382,8 +373,7 @@ fn complete_messages(output: &[Json], reply: &mut Reply) -> ReplyResult {
 /// Adds what is missing of a message that has arrived in pieces.
 fn complete_message(index: Option<u64>, item: &Item, reply: &mut Reply) -> ReplyResult {
     let content = item.content.content()?;
-    let missing = reply.streamed.missing_of_message(index, &content.text);
-    reply.complete_text(&missing);
+    reply.finish_message(index, &content.text);
     Ok(())
 }
 

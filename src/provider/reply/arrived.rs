@@ -1,0 +1,90 @@
+//! The text of a reply that has arrived, which tells what a message or a finished text repeats of it (pure).
+
+use std::collections::BTreeSet;
+
+use super::retold::RetoldText;
+use super::streamed::{Missing, StreamedTexts, TextPlace};
+
+/// The most messages whose increments are told apart.
+const MAX_MESSAGES: usize = 1_000;
+
+/// The text that has arrived of a reply.
+#[derive(Debug, Default)]
+pub struct ArrivedText {
+    streamed: StreamedTexts,
+    /// The messages that have arrived in a stream without increments.
+    retold: RetoldText,
+    /// The index of the message that the last increment belongs to; `None` if none has come since a message ended.
+    open: Option<Option<u64>>,
+    /// The indexes of all messages that have had increments.
+    messages: BTreeSet<u64>,
+}
+
+impl ArrivedText {
+    /// Whether the last increment belongs to the message with this index.
+    pub fn is_open(&self, index: Option<u64>) -> bool {
+        self.open == Some(index)
+    }
+
+    /// Begins increments of the message at this place. Returns what was held back of messages before them.
+    #[cold]
+    pub fn open(&mut self, place: TextPlace) -> String {
+        let (index, _) = place;
+        self.open = Some(index);
+        if self.messages.len() < MAX_MESSAGES {
+            self.messages.extend(index);
+        }
+        let held = self.retold.end();
+        self.streamed.push(place, &held);
+        held
+    }
+
+    /// Adds an increment of the text at this place. Its message is open.
+    pub fn push(&mut self, place: TextPlace, increment: &str) {
+        self.streamed.push(place, increment);
+    }
+
+    /// Whether some increment of the message with this index has come. Not all servers count alike, so one of any message since
+    /// the last one ended counts, too.
+    pub fn has_part_of(&self, index: Option<u64>) -> bool {
+        let has_own = index.is_some_and(|index| self.messages.contains(&index));
+        self.open.is_some() || has_own
+    }
+
+    /// Takes a message of a stream that has had no increments. Returns what is new in it.
+    pub fn message(&mut self, place: TextPlace, message: &str) -> String {
+        let new = self.retold.next(message);
+        // Increments may follow, and all of it once more.
+        self.streamed.push(place, &new);
+        new
+    }
+
+    /// Whether a message has taken back a part of the text.
+    pub fn is_revised(&self) -> bool {
+        self.retold.is_revised
+    }
+
+    /// Compares the finished text at a place with what has arrived of it. What is missing at its end counts as arrived.
+    pub fn finished_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> Missing<'t> {
+        let missing = self.streamed.missing_of_text(place, finished);
+        if let Missing::End(end) = missing {
+            self.streamed.push(place, end);
+        }
+        missing
+    }
+
+    /// Compares the finished text of a message with what has arrived of it. After that, nothing more of it should come.
+    pub fn finished_message<'t>(&mut self, index: Option<u64>, finished: &'t str) -> Missing<'t> {
+        self.streamed.missing_of_message(index, finished)
+    }
+
+    /// Ends the message that has come: the next increment belongs to another one, whatever its index.
+    pub fn end_message(&mut self) {
+        self.open = None;
+    }
+
+    /// Returns what was held back of messages, because no more come.
+    pub fn end(&mut self) -> String {
+        self.retold.end()
+    }
+}
