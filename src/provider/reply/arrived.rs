@@ -14,23 +14,30 @@ pub struct ArrivedText {
     streamed: StreamedTexts,
     /// The messages that have arrived in a stream without increments.
     retold: RetoldText,
-    /// The index of the message that the last increment belongs to; `None` if none has come since a message ended.
-    open: Option<Option<u64>>,
+    /// The message that the last increment belongs to; `None` if none has come since a message ended.
+    open: Option<OpenMessage>,
     /// The indexes of all messages that have had increments.
     messages: BTreeSet<u64>,
+}
+
+/// A message whose increments come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OpenMessage {
+    /// Not every server says it.
+    index: Option<u64>,
 }
 
 impl ArrivedText {
     /// Whether the last increment belongs to the message with this index.
     pub fn is_open(&self, index: Option<u64>) -> bool {
-        self.open == Some(index)
+        self.open == Some(OpenMessage { index })
     }
 
     /// Begins increments of the message at this place. Returns what was held back of messages before them.
     #[cold]
     pub fn open(&mut self, place: TextPlace) -> String {
         let (index, _) = place;
-        self.open = Some(index);
+        self.open = Some(OpenMessage { index });
         if self.messages.len() < MAX_MESSAGES {
             self.messages.extend(index);
         }

@@ -112,7 +112,7 @@ fn split_broken_end(message: &str) -> (&str, &str) {
 /// Returns how many bytes two texts have in common at their beginning, in whole characters.
 fn common_beginning(one: &str, other: &str) -> usize {
     let pairs = one.chars().zip(other.chars());
-    let equal = pairs.take_while(|(one, other)| one == other);
+    let equal = pairs.take_while(|(char, next)| char == next);
     equal.map(|(char, _)| char.len_utf8()).sum()
 }
 
