@@ -194,7 +194,7 @@ impl Client {
         outgoing: OutgoingRequest,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let sent = self.send_once(outgoing);
-        let is_unknown = |error: &ureq::Error| error.to_string().contains(tls::UNKNOWN_ISSUER);
+        let is_unknown = |error: &ureq::Error| tls::is_unknown_issuer(&error.to_string());
         if sent.as_ref().is_err_and(is_unknown) && self.roots.read_all() {
             return self.send_once(outgoing);
         }

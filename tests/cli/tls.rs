@@ -244,6 +244,7 @@ fn the_systems_certificate_authorities_are_trusted_unless_others_are_named() {
         return;
     }
     let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
+    let twin = Authority::new("known");
     let server = Server::openai("sealed");
     let tls = Tls::start(&known, &["localhost"], ALWAYS, &server, End::CloseNotify);
     // The authority that the system trusts, and the one that a variable names.
@@ -259,6 +260,8 @@ fn the_systems_certificate_authorities_are_trusted_unless_others_are_named() {
         // In a file of its own beside the one that should have all, or without that one.
         (Some(&unknown), "BESIDE", Some(&known), true),
         (None, "BESIDE", Some(&known), true),
+        // Another one of the same name is in the file that should have all.
+        (Some(&twin), "BESIDE", Some(&known), true),
     ] {
         let _case = case((system.is_some(), name, is_taken));
         let sandbox = Sandbox::new().openai_at(tls.url("localhost"));
@@ -283,7 +286,7 @@ fn the_systems_certificate_authorities_are_trusted_unless_others_are_named() {
             outcome.success().stdout("sealed\n");
         } else {
             outcome.exit(1).stdout_is_empty();
-            outcome.stderr_contains("UnknownIssuer");
+            outcome.stderr_contains("is not signed by a CA that this system trusts");
         }
     }
 }
@@ -291,17 +294,27 @@ fn the_systems_certificate_authorities_are_trusted_unless_others_are_named() {
 #[test]
 fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
+    let twin = Authority::new("known");
     let (here, elsewhere) = ("localhost", "elsewhere.example");
     // Who signed, for which hosts, in which years, and words of the error.
-    let unknown = ["UnknownIssuer", "SSL_CERT_FILE"];
+    let unknown = [
+        "is not signed by a CA that this system trusts",
+        "SSL_CERT_FILE",
+    ];
     let expired = ["certificate expired on 200", "this machine's clock says 20"];
     let early = ["is not valid before 2998-", "this machine's clock says 20"];
     for (signer, names, years, words) in [
         (&stranger, &[here][..], ALWAYS, unknown),
+        (&twin, &[here], ALWAYS, unknown),
         (&authority, &[elsewhere], ALWAYS, [here, elsewhere]),
         (&authority, &[here], 2000..=2001, expired),
         (&authority, &[here], 2998..=2999, early),
-        (&authority, &[], ALWAYS, ["CaUsedAsEndEntity", "CA:FALSE"]),
+        (
+            &authority,
+            &[],
+            ALWAYS,
+            ["certificate is one of a CA", "CA:FALSE"],
+        ),
     ] {
         let _case = case(words);
         let server = Server::openai("never");
@@ -329,6 +342,24 @@ fn a_server_without_tls_at_an_https_url_is_reported_with_advice() {
     let outcome = q(&sandbox, url, &["hi"]).run();
     outcome.exit(1).stdout_is_empty().explains();
     outcome.stderr_contains_all(&["TLS", "begin its URL with http://"]);
+}
+
+#[test]
+fn a_server_with_tls_at_an_http_url_is_reported_with_advice() {
+    // The alert of a server that wants TLS.
+    let server = Server::start(|_, _| Reply::raw([0x15, 3, 1, 0, 2, 2, 0x46]));
+    let sandbox = Sandbox::new();
+    let outcome = q(&sandbox, server.url(), &["hi"]).run();
+    outcome.exit(1).stdout_is_empty().explains();
+    let advice = "q: begin its URL with https://\n";
+    outcome.stderr_contains_all(&["TLS: the server answers in TLS", advice]);
+    server.expect_requests(1);
+    // It may be the proxy that wants it.
+    let far = q(&sandbox, "http://192.0.2.1/v1".to_owned(), &["hi"]);
+    let outcome = far.env("HTTP_PROXY", server.url()).run();
+    outcome.exit(1).stdout_is_empty();
+    let advice = "if the proxy has TLS, its URL in HTTP_PROXY\n";
+    outcome.stderr_contains_all(&["TLS: the server answers in TLS", advice]);
 }
 
 #[test]

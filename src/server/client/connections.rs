@@ -1,5 +1,6 @@
 //! The connections of one client: opens one ahead of the first request, knows which were idle, and looks a name up once.
 
+use std::io::{self, ErrorKind};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use ureq::unversioned::transport::{
 use ureq::{Error, Timeout};
 
 use super::happy_eyeballs::{HappyEyeballs, details};
+use super::tls;
 use crate::threads::{self, lock};
 
 /// How long connecting may take, and resolving the name before it.
@@ -24,6 +26,9 @@ pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// How long reading what has already arrived may take.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// The first bytes of what a server with TLS answers to bytes that are not TLS: the type of an alert, and the version.
+const TLS_ALERT: [u8; 2] = [0x15, 3];
 
 /// The state that a client shares with its connections.
 #[derive(Debug, Default)]
@@ -138,6 +143,8 @@ fn connect_timeout(reason: Timeout) -> NextTimeout {
 pub struct HttpConnection {
     transport: Box<dyn Transport>,
     opened: Instant,
+    /// Whether anything has come.
+    has_received: bool,
     state: Arc<Mutex<ConnectionState>>,
 }
 
@@ -165,6 +172,12 @@ impl Transport for HttpConnection {
         let has_arrived = has_arrived?;
         if has_arrived {
             lock(&self.state).was_idle = false;
+            let is_first = !std::mem::replace(&mut self.has_received, true);
+            let is_alert = self.transport.buffers().input().starts_with(&TLS_ALERT);
+            if is_first && is_alert && !self.transport.is_tls() {
+                let failure = io::Error::new(ErrorKind::InvalidData, tls::UNASKED_TLS);
+                return Err(failure.into());
+            }
         }
         Ok(has_arrived)
     }
@@ -198,6 +211,7 @@ impl<In: Transport> Connector<In> for LastStep {
         Ok(Some(HttpConnection {
             transport: Box::new(transport),
             opened: Instant::now(),
+            has_received: false,
             state: Arc::clone(&self.0),
         }))
     }

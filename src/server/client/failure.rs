@@ -139,10 +139,18 @@ impl TransportError {
         };
         let variable = named.variable;
         let is_encrypted = named.protocol == ProxyProtocol::Https;
-        if is_encrypted && failure.error.message.contains(tls::NO_TLS) {
+        let message = &failure.error.message;
+        if is_encrypted && message.contains(tls::NOT_TLS) {
             // The connection to the proxy comes first. The server's own URL must not lose its TLS.
             let advice =
                 format!("if the proxy has no TLS, begin its URL in {variable} with http://");
+            failure.advice = Some(advice);
+        }
+        if !is_encrypted && message.contains(tls::UNASKED_TLS) {
+            // Whose answer it is, nobody knows.
+            let advice = format!(
+                "begin its URL with https://\nor, if the proxy has TLS, its URL in {variable}"
+            );
             failure.advice = Some(advice);
         }
         let (host, port) = (named.proxy.host(), named.proxy.port());
