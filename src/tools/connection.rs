@@ -93,14 +93,7 @@ impl Connection {
         let deadline = after(section.start);
         let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
-        let handshake = connection.protocol().handshake();
-        let answer = connection.ask_at_start(section, "initialize", handshake)?;
-        if let Ok(introduction) = &answer
-            && let Some(unknown) = protocol::unknown_version(introduction)
-        {
-            return Err(connection.failure(unknown));
-        }
-        let agreed = connection.protocol().agree(answer);
+        let agreed = connection.shake_hands(section)?;
         let introduction = match agreed {
             Ok(introduction) => {
                 connection.end_handshake()?;
@@ -120,8 +113,58 @@ impl Connection {
                 })?
             }
         };
-        let about = connection.read_offer(section, &introduction)?;
-        Ok((connection, about))
+        let mut about = connection.read_offer(section, &introduction);
+        if about.is_err() && connection.has_lost_session() {
+            // A list may be asked for again.
+            let introduction = connection.renew_session(section)?;
+            about = connection.read_offer(section, &introduction);
+        }
+        Ok((connection, about?))
+    }
+
+    /// Begins a conversation. The inner error is how the server rejects it.
+    fn shake_hands(&mut self, section: &ToolServer) -> Result<Result<Value, String>, Failure> {
+        let handshake = self.protocol().handshake();
+        let answer = self.ask_at_start(section, "initialize", handshake)?;
+        if let Ok(introduction) = &answer
+            && let Some(unknown) = protocol::unknown_version(introduction)
+        {
+            return Err(self.failure(unknown));
+        }
+        Ok(self.protocol().agree(answer))
+    }
+
+    /// Whether a remote server no longer knows the session.
+    fn has_lost_session(&self) -> bool {
+        matches!(&self.transport, Transport::Remote(http) if http.has_lost_session())
+    }
+
+    /// Begins another session in place of one that a remote server has lost, and returns how the server introduces itself.
+    /// Nothing that was sent is sent again. After a failure the old one still counts as lost.
+    fn renew_session(&mut self, section: &ToolServer) -> Result<Value, Failure> {
+        let Transport::Remote(lost) = &self.transport else {
+            return Err(self.failure("has no sessions"));
+        };
+        let mut protocol = Protocol::new(true);
+        protocol.tools.clone_from(&self.protocol().tools);
+        let protocol = Arc::new(Mutex::new(protocol));
+        let (sender, events) = event_queue();
+        let http = lost.without_session(Arc::clone(&protocol), sender);
+        let mut renewed = Connection {
+            protocol,
+            transport: Transport::Remote(http),
+            events,
+            timeout: self.timeout,
+            deadline: self.deadline,
+            listed: 0,
+            listed_weight: 0,
+        };
+        let agreed = renewed.shake_hands(section)?;
+        let introduction = agreed.map_err(|refusal| renewed.failure(refusal))?;
+        renewed.end_handshake()?;
+        // The lost one ends here.
+        *self = renewed;
+        Ok(introduction)
     }
 
     /// Says that the handshake is over, and listens to what a remote server sends without being asked.
@@ -252,12 +295,18 @@ impl Connection {
                 Err(refusal) => Ok(Err(refusal)),
             };
         }
+        let is_listed = !self.protocol().tools.is_empty();
+        let goal = if is_listed {
+            "begin another session"
+        } else {
+            "list its tools"
+        };
         let place = section.place();
         let limit = seconds(self.timeout);
         let advice = format!("a longer start may help, such as start = \"2m\" in {place}");
         Err(Failure {
             advice: Some(advice),
-            ..self.failure(format!("did not list its tools within {limit}"))
+            ..self.failure(format!("did not {goal} within {limit}"))
         })
     }
 
@@ -277,14 +326,21 @@ impl Connection {
         surrogates::lossy(result).map_err(|error| self.failure(protocol::unparsable(&error)))
     }
 
-    /// Returns the outcome of a call, which may take `timeout` until its answer, or from one report of progress to the next.
+    /// Returns the outcome of a call, which may take the section's timeout until its answer, or from one report of progress to
+    /// the next. If the server has lost the session of an earlier one, another is begun.
     pub fn call(
         &mut self,
+        section: &ToolServer,
         tool: &str,
         arguments: &Map<String, Value>,
         reads: bool,
-        timeout: Option<Duration>,
     ) -> Result<Outcome, Failure> {
+        if self.has_lost_session() {
+            self.timeout = section.start;
+            self.deadline = after(section.start);
+            self.renew_session(section)?;
+        }
+        let timeout = section.timeout;
         if let Transport::Local(process) = &mut self.transport
             && !reads
         {

@@ -2,7 +2,7 @@
 //! Protocol, streamable HTTP).
 
 use std::io::Read;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -32,6 +32,10 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the end of a session may take.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The codes of errors of JSON-RPC that are about a request and not about its session.
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
 
 /// How much later than a call its connection times out, so that the message about the call is shown.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
@@ -72,6 +76,8 @@ struct Line {
     protocol: Arc<Mutex<Protocol>>,
     /// The server's name for the session, if it has sessions.
     session: Arc<OnceLock<Secret>>,
+    /// Whether the server no longer knows it.
+    is_session_lost: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -121,11 +127,22 @@ impl Http {
                 site,
                 protocol,
                 session: Arc::default(),
+                is_session_lost: Arc::default(),
             },
             events,
             answers: Arc::default(),
             exchanges: Arc::default(),
         }
+    }
+
+    /// Returns a client of the same server that has no session yet.
+    pub fn without_session(&self, protocol: Arc<Mutex<Protocol>>, events: EventSender) -> Http {
+        Http::new(Arc::clone(&self.line.site), protocol, events)
+    }
+
+    /// Whether the server no longer knows the session, so that another has to be begun before the next request.
+    pub fn has_lost_session(&self) -> bool {
+        self.line.is_session_lost.load(Ordering::SeqCst)
     }
 
     /// Sends a message. The answer to a request is not waited for; it may take as long as `timeout`.
@@ -170,10 +187,10 @@ impl Http {
         });
     }
 
-    /// Ends the session; a server may reject that, or have ended it before.
+    /// Ends the session, unless the server has. It may reject that.
     pub fn end(&self) {
         lock(&self.line.protocol).close();
-        if self.line.session.get().is_some() {
+        if self.line.session.get().is_some() && !self.has_lost_session() {
             let limits = within(SESSION_END_TIMEOUT);
             let _ = self.line.request(Method::Delete, &Value::Null, limits);
         }
@@ -243,6 +260,9 @@ impl Http {
         let response = match self.line.post(message, limits) {
             Ok(response) => response,
             Err(error) => {
+                if self.line.session.get().is_some() && says_that_session_is_lost(&error) {
+                    self.line.is_session_lost.store(true, Ordering::SeqCst);
+                }
                 // It may have the answer. If not, its status says what has failed.
                 if is_answer(&error) {
                     self.receive(error.body.as_bytes(), Some(id));
@@ -388,6 +408,14 @@ fn within(time: Duration) -> Timeouts {
 fn is_answer(error: &TransportError) -> bool {
     let message: Value = json::parse(&error.body).unwrap_or_default();
     matches!(error.status, Some(400 | 404)) && message["error"]["code"].is_i64()
+}
+
+/// Whether a response to a request of a session says that there is no such session. An unknown method, or a wrong parameter,
+/// such as an unknown tool, may have the same status.
+fn says_that_session_is_lost(error: &TransportError) -> bool {
+    let message: Value = json::parse(&error.body).unwrap_or_default();
+    let code = message["error"]["code"].as_i64();
+    error.status == Some(404) && !matches!(code, Some(METHOD_NOT_FOUND | INVALID_PARAMS))
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Server {
         }
         let mut connected = lock(&self.connection);
         let result = match &mut *connected {
-            Some(connection) => connection.call(tool, arguments, reads, self.section.timeout),
+            Some(connection) => connection.call(&self.section, tool, arguments, reads),
             None => Err(Failure::new("it has ended")),
         };
         match result {
