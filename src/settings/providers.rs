@@ -148,9 +148,9 @@ fn filled(
     for (name, value) in headers {
         let wrong = |reason: String| format!("{origin}: {name}: {reason}");
         let filled = variables::fill(value.expose(), environment).map_err(wrong)?;
-        for (variable, value) in filled.values {
+        for (variable, key) in filled.values {
             if names_key(&variable) {
-                keys.push(value);
+                keys.push(key);
             }
         }
         let secret = Secret::new(filled.text);
