@@ -384,13 +384,13 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
         _ if is_whole => (choice.message.object()?, PartForm::WholeAnswer),
         _ => (choice.message.object()?, PartForm::Message),
     };
-    add_calls(part.tool_calls, reply)?;
+    add_calls(part.tool_calls, form, reply)?;
     let text = &*part.content.text;
     if form != PartForm::Increment && reply.has_part_of(None) {
         // At the end of a stream, some servers send all of the answer once more.
         reply.finish_text(PLACE, text);
     } else {
-        add_reasoning(&part, reply)?;
+        add_reasoning(&part, form, reply)?;
         match form {
             PartForm::Increment => reply.add_increment(PLACE, text),
             PartForm::Message => reply.add_message(PLACE, text),
@@ -419,13 +419,18 @@ fn add_sources(pages: Json, reply: &mut Reply) {
     }
 }
 
-/// Adds calls, or parts of calls.
-fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
+/// Adds calls, or parts of calls, unless they have come as increments.
+fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
+    let is_increment = form == PartForm::Increment;
+    if !is_increment && reply.reading.has_streamed_calls {
+        return Ok(());
+    }
     let fragments: Vec<Object<CallFragment>> = calls.list()?;
     for (fragment, position) in fragments.into_iter().zip(0..) {
         let fragment = fragment.0.unwrap_or_default();
         let function = fragment.function.0.unwrap_or_default();
         let index = fragment.index.0.unwrap_or(position);
+        reply.reading.has_streamed_calls |= is_increment && !function.name.is_empty();
         let call = ToolCall {
             id: fragment.id.to_string(),
             name: function.name.to_string(),
@@ -440,9 +445,13 @@ fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// Reads the reasoning. It comes in one of three fields, or in parts of the content, as Mistral writes it. Where tools are
-/// offered, it is kept to go back with the calls, in the field in which it came.
-fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
+/// Reads the reasoning, unless it has come as increments. It comes in one of three fields, or in parts of the content, as Mistral
+/// writes it. Where tools are offered, it is kept to go back with the calls, in the field in which it came.
+fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResult {
+    let is_increment = form == PartForm::Increment;
+    if !is_increment && reply.reading.has_streamed_reasoning {
+        return Ok(());
+    }
     let details = delta.reasoning_details.list::<&RawValue>()?;
     let mut plain = &*delta.reasoning;
     if !delta.reasoning_content.is_empty() || !details.is_empty() {
@@ -470,11 +479,13 @@ fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
     }
     // OpenRouter hides some reasoning: its text is in neither field.
     if !thought.is_empty() || !details.is_empty() {
+        reply.reading.has_streamed_reasoning |= is_increment;
         reply.think(thought);
     }
     if let Some(rest) = &delta.content.rest
         && !rest.thinking.is_empty()
     {
+        reply.reading.has_streamed_reasoning |= is_increment;
         reply.think(&rest.thinking);
     }
     Ok(())
@@ -541,6 +552,31 @@ mod tests {
                 names.map(|other| other == name),
                 "{rejected_fields:?}"
             );
+        }
+    }
+
+    #[test]
+    fn calls_and_reasoning_that_come_once_more_in_a_message_are_taken_once() {
+        let call = |arguments: &str| json!([{"function": {"name": "a", "arguments": arguments}}]);
+        let of = |form: &str, part: Value| json!({"choices": [{(form): part}]}).to_string();
+        let thought = json!({"reasoning": "hm"});
+        let all = json!({"content": "", "reasoning": "hm", "tool_calls": call("{\"n\": 1}")});
+        let called = json!({"tool_calls": call("{\"n\":1}")});
+        for events in [
+            &[
+                of("delta", thought.clone()),
+                of("delta", called.clone()),
+                of("message", all.clone()),
+            ][..],
+            &[of("delta", thought.clone()), of("message", all.clone())],
+            &[of("message", thought), of("message", called)],
+            &[of("message", all)],
+        ] {
+            let mut reply = reply_of(events, "tool_calls");
+            let arguments = reply.turn.calls()[0].arguments.replace(' ', "");
+            let found = (reply.turn.calls().len(), arguments);
+            assert_eq!(found, (1, "{\"n\":1}".to_owned()), "{events:?}");
+            assert_eq!(reply.take_piece(true).reasoning, "hm", "{events:?}");
         }
     }
 

@@ -74,6 +74,10 @@ pub struct ReadingState {
     pub(super) looks_at_api: usize,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
+    /// Whether calls have come as increments, so that a message would repeat them.
+    pub(super) has_streamed_calls: bool,
+    /// Likewise of reasoning.
+    pub(super) has_streamed_reasoning: bool,
 }
 
 /// The activity of the model or its provider besides answering.
