@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use super::about::{ListedTool, ServerInfo};
 use super::bounds::Bounds;
 use super::commands::Commands;
-use super::events::{Arrival, EventReceiver, EventSender, event_queue};
+use super::events::{Arrival, EventReceiver, EventSender, event_queue, reporting_strays};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Input, MAX_LINE, Process, ProcessGroups, Program, ReportLine, WrittenLine};
-use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent};
+use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent, Strays};
 use crate::settings::ToolServer;
 use crate::text::size::in_units;
 use crate::text::{json, surrogates};
@@ -149,7 +149,7 @@ impl Connection {
         protocol.tools.clone_from(&self.protocol().tools);
         let protocol = Arc::new(Mutex::new(protocol));
         let (sender, events) = event_queue();
-        let http = lost.without_session(Arc::clone(&protocol), sender);
+        let http = lost.without_session(&protocol, sender);
         let mut renewed = Connection {
             protocol,
             transport: Transport::Remote(http),
@@ -210,7 +210,7 @@ impl Connection {
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
         let transport = match callee {
             Callee::Local(program) => {
-                let mut reader = LineReader::new(Arc::clone(&protocol), sender);
+                let mut reader = LineReader::new(Arc::clone(&protocol), sender, report);
                 let read = move |input: &Input, line: &WrittenLine| reader.take(input, line);
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {
@@ -219,7 +219,7 @@ impl Connection {
                 })?)
             }
             Callee::Remote(site) => {
-                let http = Http::new(Arc::clone(site), Arc::clone(&protocol), sender);
+                let http = Http::new(site, &protocol, sender, report);
                 Transport::Remote(http)
             }
             Callee::Commands(_) => return Err(Failure::new("has commands, and no server")),
@@ -304,10 +304,33 @@ impl Connection {
         let place = section.place();
         let limit = seconds(self.timeout);
         let advice = format!("a longer start may help, such as start = \"2m\" in {place}");
-        Err(Failure {
-            advice: Some(advice),
-            ..self.failure(format!("did not {goal} within {limit}"))
-        })
+        let strays = self.protocol().strays.clone();
+        let failure = self.failure(format!("did not {goal} within {limit}"));
+        let mut failure = self.with_strays(failure, &strays);
+        // One that answers otherwise than it should is not slow.
+        failure.advice = (!strays.has_json).then_some(advice);
+        Err(failure)
+    }
+
+    /// Adds to a failure what the server has sent instead of an answer.
+    fn with_strays(&self, failure: Failure, strays: &Strays) -> Failure {
+        if strays.count == 0 {
+            return failure;
+        }
+        let over_http = matches!(self.transport, Transport::Remote(_));
+        let summary = strays.full_summary(over_http);
+        match failure.more.strip_prefix(": ") {
+            // The only line of its standard error comes after.
+            Some(line) => Failure {
+                quote: line.to_owned(),
+                more: summary,
+                ..failure
+            },
+            None => Failure {
+                more: format!("{}{summary}", failure.more.trim_end_matches(':')),
+                ..failure
+            },
+        }
     }
 
     /// Parses what the server says of itself or its tools, unless that is too much.
@@ -358,7 +381,11 @@ impl Connection {
             self.send(cancellation)?;
         }
         let limit = seconds(timeout);
-        Ok(Outcome::without_result(format!("no answer within {limit}")))
+        let over_http = matches!(self.transport, Transport::Remote(_));
+        let strays = self.protocol().strays.summary("the server", over_http);
+        Ok(Outcome::without_result(format!(
+            "no answer within {limit}{strays}"
+        )))
     }
 
     /// Sends a request, and waits for its answer; `None` if that takes too long.
@@ -465,15 +492,17 @@ impl Connection {
 struct LineReader {
     protocol: Arc<Mutex<Protocol>>,
     events: EventSender,
+    report: ReportLine,
     /// The size of the last lines, in a row, that ask and answer nothing.
     ignored: usize,
 }
 
 impl LineReader {
-    fn new(protocol: Arc<Mutex<Protocol>>, events: EventSender) -> LineReader {
+    fn new(protocol: Arc<Mutex<Protocol>>, events: EventSender, report: &ReportLine) -> LineReader {
         LineReader {
             protocol,
             events,
+            report: Arc::clone(report),
             ignored: 0,
         }
     }
@@ -498,7 +527,10 @@ impl LineReader {
                 ))
             });
         }
-        let Some(event) = lock(&self.protocol).receive(&line.bytes) else {
+        let received = reporting_strays(&self.protocol, &self.report, |protocol| {
+            protocol.receive(&line.bytes)
+        });
+        let Some(event) = received else {
             self.ignored += line.bytes.len() + LINE;
             if self.ignored > MAX_IGNORED {
                 return Err(Failure::noise());

@@ -5,11 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::outcome::Failure;
-use super::protocol::{Id, ServerEvent};
+use super::process::ReportLine;
+use super::protocol::{Id, Protocol, ServerEvent};
 use crate::threads::lock;
 
 /// How many events of a server wait until q takes them.
 const MAX_EVENTS: usize = 64;
+
+/// How much of what answers nothing is reported between two requests.
+const MAX_SHOWN_STRAYS: usize = 20;
 
 /// A message or a failure that has arrived from a server.
 #[derive(Debug, PartialEq)]
@@ -84,6 +88,23 @@ impl EventReceiver {
         for _ in self.queue.try_iter() {}
         lock(&self.failure).take()
     }
+}
+
+/// Takes what has come, and reports it for `-v` if it answers nothing; of many such only the first ones.
+pub fn reporting_strays(
+    protocol: &Mutex<Protocol>,
+    report: &ReportLine,
+    receive: impl FnOnce(&mut Protocol) -> Option<ServerEvent>,
+) -> Option<ServerEvent> {
+    let mut protocol = lock(protocol);
+    let before = protocol.strays.count;
+    let event = receive(&mut protocol);
+    let strays = protocol.strays.clone();
+    drop(protocol);
+    if before < strays.count && strays.count <= MAX_SHOWN_STRAYS {
+        report(&format!("answers nothing that q asked: {}", strays.last));
+    }
+    event
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::events::EventSender;
+use super::events::{EventSender, reporting_strays};
 use super::outcome::Failure;
+use super::process::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::secret::{Secret, Secrets};
 use crate::server::body::describe_non_api;
@@ -63,6 +64,7 @@ const MAX_EXCHANGES: usize = 8;
 pub struct Http {
     line: Line,
     events: EventSender,
+    report: ReportLine,
     /// The way to the thread that sends the answers, once there are any; `None` if it could not be started.
     answers: Arc<OnceLock<Option<SyncSender<Value>>>>,
     /// How many requests have a thread.
@@ -121,23 +123,29 @@ impl Line {
 
 impl Http {
     /// Sends nothing yet.
-    pub fn new(site: Arc<Site>, protocol: Arc<Mutex<Protocol>>, events: EventSender) -> Http {
+    pub fn new(
+        site: &Arc<Site>,
+        protocol: &Arc<Mutex<Protocol>>,
+        events: EventSender,
+        report: &ReportLine,
+    ) -> Http {
         Http {
             line: Line {
-                site,
-                protocol,
+                site: Arc::clone(site),
+                protocol: Arc::clone(protocol),
                 session: Arc::default(),
                 is_session_lost: Arc::default(),
             },
             events,
+            report: Arc::clone(report),
             answers: Arc::default(),
             exchanges: Arc::default(),
         }
     }
 
     /// Returns a client of the same server that has no session yet.
-    pub fn without_session(&self, protocol: Arc<Mutex<Protocol>>, events: EventSender) -> Http {
-        Http::new(Arc::clone(&self.line.site), protocol, events)
+    pub fn without_session(&self, protocol: &Arc<Mutex<Protocol>>, events: EventSender) -> Http {
+        Http::new(&self.line.site, protocol, events, &self.report)
     }
 
     /// Whether the server no longer knows the session, so that another has to be begun before the next request.
@@ -211,7 +219,9 @@ impl Http {
     /// Takes a message that came in the response to this request, or without one in a stream. A request of the server is
     /// answered on a thread, because the answer to q's own may have arrived already.
     fn receive(&self, message: &[u8], request: Option<Id>) {
-        let event = lock(&self.line.protocol).receive_over_http(message, request);
+        let event = reporting_strays(&self.line.protocol, &self.report, |protocol| {
+            protocol.receive_over_http(message, request)
+        });
         let is_flood = match event {
             Some(ServerEvent::Reply(answer)) => !self.answer(answer),
             Some(ServerEvent::Flood) => true,
@@ -299,7 +309,17 @@ impl Http {
         if !body.is_empty() && !is_json {
             what = describe_non_api(&String::from_utf8_lossy(&body), &content_type);
         }
-        Err(self.failure(what))
+        Err(self.unanswered(what, is_json))
+    }
+
+    /// Returns the failure of a response without the answer, and what it has instead.
+    fn unanswered(&self, what: impl Into<String>, shows_strays: bool) -> Failure {
+        let mut failure = self.failure(what);
+        if shows_strays {
+            let strays = lock(&self.line.protocol).strays.full_summary(true);
+            failure.more.push_str(&strays);
+        }
+        failure
     }
 
     /// Reads a stream until the answer has arrived, or is no longer wanted; without a request to its end.
@@ -313,7 +333,7 @@ impl Http {
         let mut has_ended = false;
         while is_wanted() {
             if has_ended {
-                return Err(self.failure("the stream ended before the answer"));
+                return Err(self.unanswered("the stream ended before the answer", true));
             }
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;

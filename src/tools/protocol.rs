@@ -3,6 +3,8 @@
 //! Up to 2025-11-25 a conversation begins with a handshake. Since 2026-07-28 there is none: every request says for itself
 //! what it speaks.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -31,6 +33,9 @@ const MAX_ID: usize = 1_000;
 
 /// How many requests a server may send. Even one that asks every second whether q is there needs hours for them.
 const MAX_REQUESTS: usize = 10_000;
+
+/// The most characters of a stray that are kept.
+const MAX_STRAY: usize = 200;
 
 /// The number of a request; each request has its own.
 pub type Id = u64;
@@ -98,6 +103,42 @@ enum MessageSource {
     OtherResponse,
 }
 
+/// What a server has sent since the last request that answers nothing that was asked.
+#[derive(Debug, Clone, Default)]
+pub struct Strays {
+    pub count: usize,
+    /// The beginning of the last one.
+    pub last: String,
+    /// Whether one may have been meant as a message.
+    pub has_json: bool,
+}
+
+impl Strays {
+    /// Returns how many there were, to follow what has failed; nothing if there were none.
+    pub fn summary(&self, who: &str, over_http: bool) -> String {
+        let (sent, one, many) = if over_http {
+            ("sent", "a message", "messages")
+        } else {
+            ("wrote", "a line", "lines")
+        };
+        match self.count {
+            0 => String::new(),
+            1 => format!("; {who} {sent} {one} that answers nothing that q asked"),
+            count => format!("; {who} {sent} {count} {many} that answer nothing that q asked"),
+        }
+    }
+
+    /// Returns the same with the last one.
+    pub fn full_summary(&self, over_http: bool) -> String {
+        let summary = self.summary("it", over_http);
+        match self.count {
+            0 => summary,
+            1 => format!("{summary}: {}", self.last),
+            _ => format!("{summary}; the last: {}", self.last),
+        }
+    }
+}
+
 /// What q has to know of a conversation to write the next message and to read one. One request at a time waits for its
 /// answer.
 #[derive(Debug, Default)]
@@ -111,6 +152,9 @@ pub struct Protocol {
     last_id: Id,
     /// Whether the last request waits for its answer.
     is_waiting: bool,
+    /// The requests that q has given up and whose late answers have not come.
+    given_up: BTreeSet<Id>,
+    pub strays: Strays,
     /// How many requests of the server have arrived.
     requests: usize,
     /// Whether the conversation is over: nothing that comes has a meaning.
@@ -152,8 +196,12 @@ impl Protocol {
 
     /// Returns a request, and its number. An earlier one without an answer is given up.
     pub fn request(&mut self, method: &str, mut parameters: Value) -> (Id, Value) {
+        if self.is_waiting {
+            self.given_up.insert(self.last_id);
+        }
         self.last_id += 1;
         self.is_waiting = true;
+        self.strays = Strays::default();
         let id = self.last_id;
         // Progress shows that the server still works on a call.
         if method == "tools/call" {
@@ -190,6 +238,7 @@ impl Protocol {
     /// of the connection says it.
     pub fn give_up(&mut self) -> Option<Value> {
         self.is_waiting = false;
+        self.given_up.insert(self.last_id);
         if self.over_http && self.is_stateless() {
             return None;
         }
@@ -244,9 +293,12 @@ impl Protocol {
         let text = String::from_utf8_lossy(bytes.trim_ascii());
         // Some libraries begin their output with a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
-        if self.closed || !text.starts_with('{') {
-            // Servers write other lines, too.
+        if self.closed {
             return None;
+        }
+        if !text.starts_with('{') {
+            // Servers write other lines, too.
+            return self.strayed(text, source);
         }
         let message: RpcMessage = match serde_json::from_str(text) {
             Ok(read) => read,
@@ -258,7 +310,7 @@ impl Protocol {
             {
                 return Some(self.answered(Err(unparsable(&error))));
             }
-            Err(_) => return None,
+            Err(_) => return self.strayed(text, source),
         };
         if let Some(method) = message.method.and_then(string) {
             return match message.id {
@@ -266,14 +318,19 @@ impl Protocol {
                 None => self.notified(&method, message.params),
             };
         }
-        // A server that could not read a request does not know its number. A program's error may be about a notification.
+        if let Some(id) = message.id
+            && self.is_late(id)
+        {
+            return None;
+        }
+        // A server that could not read a request does not know its number.
         let is_nameless = message.id.is_none()
-            && message.error.is_some()
-            && source == MessageSource::LastResponse;
-        // Anything else is the late answer to a call that was given up.
+            && message
+                .error
+                .is_some_and(|error| self.is_about_last(error, source));
         let is_own = message.id.is_some_and(|id| self.is_last(id)) || is_nameless;
         if !self.is_waiting || !is_own {
-            return None;
+            return self.strayed(text, source);
         }
         let answer = match (message.error, message.result) {
             (Some(error), _) => Err(words(error)),
@@ -281,6 +338,39 @@ impl Protocol {
             (None, None) => Ok("null".to_owned()),
         };
         Some(self.answered(answer))
+    }
+
+    /// Counts what answers nothing, unless it is about an earlier request.
+    fn strayed(&mut self, text: &str, source: MessageSource) -> Option<ServerEvent> {
+        if !text.is_empty() && source != MessageSource::OtherResponse {
+            let strays = &mut self.strays;
+            strays.count += 1;
+            strays.has_json |= text.starts_with(['{', '}', '[', '"']);
+            strays.last = text.chars().take(MAX_STRAY).collect();
+        }
+        None
+    }
+
+    /// Whether this is the number of a request that was given up, whose answer has now come.
+    fn is_late(&mut self, id: &RawValue) -> bool {
+        let id = id.get().trim_matches('"');
+        id.parse().is_ok_and(|id: Id| self.given_up.remove(&id))
+    }
+
+    /// Whether an error without a number can only be about the last request. That of a program may be about one that was given
+    /// up, or about a notification, which some programs refuse although it is no request.
+    fn is_about_last(&self, error: &RawValue, source: MessageSource) -> bool {
+        match source {
+            MessageSource::LastResponse => true,
+            MessageSource::OtherResponse => false,
+            MessageSource::Program if self.last_id == 1 => true,
+            MessageSource::Program => {
+                let words = words(error);
+                let is_notification =
+                    words.contains("(-32601)") || words.to_lowercase().contains("notification");
+                self.given_up.is_empty() && !is_notification
+            }
+        }
     }
 
     /// Returns what a request of the server means. Without a handshake, a server sends none.
@@ -502,10 +592,83 @@ mod tests {
     }
 
     #[test]
+    fn an_error_of_a_program_without_an_id_answers_the_only_request_that_is_open() {
+        let error = |code: i64, message: &str| {
+            json!({"id": null, "error": {"code": code, "message": message}}).to_string()
+        };
+        let boom = error(-32603, "boom");
+        let expected = |id| Some(ServerEvent::RpcAnswer(id, Err("boom (-32603)".to_owned())));
+        let mut protocol = waiting(false);
+        assert_eq!(protocol.receive(boom.as_bytes()), expected(1));
+        assert_eq!(protocol.receive(boom.as_bytes()), None, "nothing is open");
+        protocol.request("tools/list", json!({}));
+        for of_notification in [
+            error(-32601, "Method not found"),
+            error(-32600, "unknown: notifications/initialized"),
+        ] {
+            assert_eq!(protocol.receive(of_notification.as_bytes()), None);
+        }
+        assert_eq!(protocol.receive(boom.as_bytes()), expected(2));
+        // It may be about one that was given up, until that has its answer.
+        protocol.request("tools/call", json!({}));
+        protocol.give_up();
+        protocol.request("tools/call", json!({}));
+        assert_eq!(protocol.receive(boom.as_bytes()), None);
+        assert_eq!(protocol.receive(answer(3, &json!({})).as_bytes()), None);
+        assert_eq!(protocol.receive(boom.as_bytes()), expected(4));
+    }
+
+    #[test]
+    fn what_answers_nothing_is_counted_until_the_next_request() {
+        let none = "";
+        let one = "; it wrote a line that answers nothing that q asked: ";
+        for (lines, summary, has_json) in [
+            (&[][..], none.to_owned(), false),
+            (&["", " "], none.to_owned(), false),
+            (
+                &[r#"{"method":"notifications/message"}"#],
+                none.to_owned(),
+                false,
+            ),
+            (&["Starting"], format!("{one}Starting"), false),
+            (
+                &[r#"{"id":0,"result":{}}"#],
+                format!(r#"{one}{{"id":0,"result":{{}}}}"#),
+                true,
+            ),
+            (
+                &["{", r#"  "id": 1"#, "}"],
+                "; it wrote 3 lines that answer nothing that q asked; the last: }".to_owned(),
+                true,
+            ),
+        ] {
+            let mut protocol = waiting(false);
+            for line in lines {
+                assert_eq!(protocol.receive(line.as_bytes()), None);
+            }
+            assert_eq!(protocol.strays.full_summary(false), summary);
+            assert_eq!(protocol.strays.has_json, has_json, "{lines:?}");
+            protocol.request("tools/call", json!({}));
+            assert_eq!(protocol.strays.count, 0);
+        }
+        // Neither the late answer to a request that was given up, nor what comes in its response.
+        let mut protocol = waiting(true);
+        protocol.give_up();
+        protocol.request("tools/call", json!({}));
+        let late = answer(1, &json!({}));
+        assert_eq!(protocol.receive_over_http(late.as_bytes(), Some(1)), None);
+        assert_eq!(protocol.receive_over_http(b"{\"id\":0}", Some(1)), None);
+        assert_eq!(protocol.strays.count, 0);
+        assert_eq!(protocol.receive_over_http(b"{\"id\":0}", Some(2)), None);
+        let expected = "; it sent a message that answers nothing that q asked: {\"id\":0}";
+        assert_eq!(protocol.strays.full_summary(true), expected);
+    }
+
+    #[test]
     fn over_http_an_error_without_an_id_answers_the_request_of_its_response() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         let broken = br#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
-        assert_eq!(waiting(false).receive(nameless), None);
+        assert!(waiting(false).receive(nameless).is_some());
         assert!(waiting(false).receive(broken).is_some());
         for message in [&nameless[..], broken] {
             // The first request was given up, and the second waits.

@@ -240,6 +240,58 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_to_nothing_is_shown_where_none_comes_in_time() {
+        let wrote = "db: did not list its tools within 0.5 s; it wrote";
+        let answers = "answer nothing that q asked; the last:";
+        let boom = r#"say '{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"boom"}}'"#;
+        for (instead, expected, is_slow) in [
+            (
+                r#"say '{"id":0,"result":{}}'; echo I am lost >&2"#,
+                format!(
+                    "{wrote} a line that answers nothing that q asked: {{\"id\":0,\"result\":{{}}}}\nI am lost"
+                ),
+                false,
+            ),
+            (
+                r#"say '{'; say ' "id": 2,'; say ' "result": {}'; say '}'"#,
+                format!("{wrote} 4 lines that {answers} }}"),
+                false,
+            ),
+            (
+                "say one; say two",
+                format!("{wrote} 2 lines that {answers} two"),
+                true,
+            ),
+            (
+                boom,
+                "db: refused to list its tools: boom (-32603)".to_owned(),
+                false,
+            ),
+        ] {
+            let (before, _) = START.split_once("answer 2").expect("a list");
+            let mut server = scripted(&format!("{before}{instead}; read -r end"));
+            Arc::make_mut(&mut server.section).start = Some(Duration::from_millis(500));
+            let opened = server.open(&silent()).map(|_| ());
+            let error = opened.expect_err("no tools");
+            let said = format!("{}\n{}", error.message, error.quote);
+            assert_eq!(said.trim_end(), expected);
+            assert_eq!(error.advice.is_some(), is_slow, "{expected}");
+        }
+    }
+
+    #[test]
+    fn a_call_whose_error_has_no_id_fails_at_once_and_one_with_another_says_what_came() {
+        let error = r#"say '{"id":null,"error":{"code":-1,"message":"boom"}}'"#;
+        let script = format!("read -r call; {error}; read -r call; answer 0 '{{}}'; read -r end");
+        let mut server = started(&script);
+        assert_eq!(call(&mut server, "{}"), outcome("boom (-1)", true));
+        Arc::make_mut(&mut server.section).timeout = Some(Duration::from_millis(500));
+        let expected =
+            "no answer within 0.5 s; the server wrote a line that answers nothing that q asked";
+        assert_eq!(call(&mut server, "{}").text, expected);
+    }
+
+    #[test]
     fn pages_of_tools_are_read_until_one_is_the_last_or_has_no_new_tools() {
         let known = r#"{"name":"a"}"#;
         let uncallable = r#"{"name":"t","execution":{"taskSupport":"required"}}"#;
