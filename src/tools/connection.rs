@@ -116,8 +116,8 @@ impl Connection {
         let mut about = connection.read_offer(section, &introduction);
         if about.is_err() && connection.has_lost_session() {
             // A list may be asked for again.
-            let introduction = connection.renew_session(section)?;
-            about = connection.read_offer(section, &introduction);
+            let renewed = connection.renew_session(section)?;
+            about = connection.read_offer(section, &renewed);
         }
         Ok((connection, about?))
     }

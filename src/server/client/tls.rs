@@ -187,7 +187,7 @@ fn about_names(names: &str) -> String {
     let Some((_, presented)) = names.split_once(NAMES) else {
         return format!("is not valid for {wanted}, nor for any other name");
     };
-    let mut presented = presented.replace(')', "").replace('"', "");
+    let mut presented = presented.replace([')', '"'], "");
     for kind in ["DnsName(", "IpAddress(", "UniformResourceIdentifier("] {
         presented = presented.replace(kind, "");
     }
