@@ -10,6 +10,12 @@ const TAGS: &[(&str, &str)] = &[
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),
     ("<seed:think>", "</seed:think>"),
+    // MiniMax, and LongCat.
+    ("<mm:think>", "</mm:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    // K2 Think, which thinks less.
+    ("<think_fast>", "</think_fast>"),
+    ("<think_faster>", "</think_faster>"),
     // Kimi.
     ("◁think▷", "◁/think▷"),
     // Cohere, OpenThinker, Apertus, and Gemma.
@@ -28,10 +34,14 @@ const TAGS: &[(&str, &str)] = &[
 ];
 
 /// The tags that the templates of some servers open themselves, so that only the closing one arrives: those of DeepSeek and
-/// Qwen, of Seed, and of Kimi. No other text has them, unless it is about them.
+/// Qwen, of Seed, of MiniMax, of LongCat, of K2 Think, and of Kimi. No other text has them, unless it is about them.
 const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<think_fast>", "</think_fast>"),
+    ("<think_faster>", "</think_faster>"),
     ("◁think▷", "◁/think▷"),
 ];
 
@@ -259,6 +269,11 @@ mod tests {
             ("[THINK]so[/THINK]42", "42"),
             ("[THIN", "[THIN"),
             ("<seed:think>so</seed:think>42", "42"),
+            ("<mm:think>so</mm:think>42", "42"),
+            ("<longcat_think>\nso\n</longcat_think>\n42", "42"),
+            ("<think_fast>so</think_fast>42", "42"),
+            ("<think_faster>so</think_faster>42", "42"),
+            ("<mm:th", "<mm:th"),
             ("◁think▷so◁/think▷42", "42"),
             ("<|START_THINKING|>so<|END_THINKING|>42", "42"),
             ("<|begin_of_thought|>so<|end_of_thought|>42", "42"),
@@ -323,6 +338,10 @@ mod tests {
             the tag `<think>`?␊</think>␊42 | the tag `<think>`?␊ | ␊42
             so</think>a</think>b | so | a</think>b
             so</seed:think>42 | so | 42
+            so</mm:think>42 | so | 42
+            so</longcat_think>42 | so | 42
+            so</think_fast>42 | so | 42
+            so</think_faster>42 | so | 42
             so◁/think▷42 | so | 42
             so</think> | so | -
             </think>42 | - | 42
