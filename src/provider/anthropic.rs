@@ -489,14 +489,24 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     }
 }
 
-/// Appends text to a field of the block at this place, if there is room for it. A text within another block is none of it.
+/// Appends text to a field of the block at this place, if there is room for it. What comes within a block of another type is
+/// none of it, because the API rejects a field that it does not know.
 fn append(place: u64, field: &str, piece: &str, reply: &mut Reply) {
     if !piece.is_empty()
         && reply.turn.budget.spend(piece.len())
         && let Some(block) = reply.turn.items.get_mut(&place)
-        && (field != "text" || block["type"] == "text")
+        && has_field(text_field(block, "type"), field)
     {
         lenient::append(&mut block[field], piece);
+    }
+}
+
+/// Whether blocks of this type have the field.
+fn has_field(kind: &str, field: &str) -> bool {
+    match field {
+        "thinking" | "signature" => kind.ends_with("thinking"),
+        INPUT => kind.ends_with(TOOL_USE),
+        _ => kind == field,
     }
 }
 
