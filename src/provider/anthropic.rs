@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Index, Json, Object, Text, text_field};
-use super::reply::Reply;
+use super::reply::{Added, Reply};
 use super::request::{self, AnswerForm, OptionalField, Prompt};
 use super::tool_schema::ToolSchemas;
 use super::{calls, schema};
@@ -522,30 +522,57 @@ fn keep_citation(place: u64, citation: Json, reply: &mut Reply) {
     }
 }
 
-/// Finds the calls in the complete blocks, and turns the inputs of blocks from text into JSON.
+/// Finds the calls in the complete blocks, and turns the inputs of blocks from text into JSON. A call that was sent again is
+/// left out.
 fn read_calls(reply: &mut Reply) {
-    let mut blocks = std::mem::take(&mut reply.turn.items);
-    for block in blocks.values_mut() {
-        let Value::String(input) = &block[INPUT] else {
+    for (place, mut block) in std::mem::take(&mut reply.turn.items) {
+        if block[INPUT].is_string() && read_input(&mut block, reply) == ReadBlock::SentAgain {
             continue;
-        };
-        let mut fields = calls::object(input);
-        let asked = ToolCall {
-            id: text_field(block, "id").to_owned(),
-            name: text_field(block, "name").to_owned(),
-            arguments: input.clone(),
-            api_data: Value::Null,
-        };
-        if block["type"] == TOOL_USE
-            && let Some(place) = reply.add_call(None, asked)
-        {
-            let call = &reply.turn.calls()[place];
-            fields = calls::object(&call.arguments);
-            block["id"] = call.id.as_str().into();
         }
-        block[INPUT] = fields;
+        reply.turn.items.insert(place, block);
     }
-    reply.turn.items = blocks;
+}
+
+/// What becomes of a block whose input has been read.
+#[derive(PartialEq, Eq)]
+enum ReadBlock {
+    Kept,
+    /// An earlier block has its call.
+    SentAgain,
+}
+
+fn read_input(block: &mut Value, reply: &mut Reply) -> ReadBlock {
+    let input = text_field(block, INPUT);
+    let mut fields = calls::object(input);
+    let asked = ToolCall {
+        id: text_field(block, "id").to_owned(),
+        name: text_field(block, "name").to_owned(),
+        arguments: input.to_owned(),
+        api_data: Value::Null,
+    };
+    if block["type"] == TOOL_USE
+        && let Some(added) = reply.add_whole_call(asked)
+    {
+        let call = &reply.turn.calls()[added.place()];
+        fields = calls::object(&call.arguments);
+        match added {
+            Added::New(_) => block["id"] = call.id.as_str().into(),
+            Added::Again(_) => return ReadBlock::SentAgain,
+            Added::Completed(_) => {
+                let is_same = |known: &&mut Value| {
+                    known["type"] == TOOL_USE
+                        && known["id"] == block["id"]
+                        && known["name"] == block["name"]
+                };
+                if let Some(known) = reply.turn.items.values_mut().rev().find(is_same) {
+                    known[INPUT] = fields;
+                }
+                return ReadBlock::SentAgain;
+            }
+        }
+    }
+    block[INPUT] = fields;
+    ReadBlock::Kept
 }
 
 #[cfg(test)]

@@ -26,12 +26,12 @@ pub struct Calls {
     calls: Vec<ToolCall>,
     /// How each of them has been put together.
     progress: Vec<Assembly>,
-    /// The position of the latest call with each index of the provider's. A call that came in one piece has none.
+    /// The position of the latest call with each index of the provider's. A call that came by [`Calls::add_whole`] has none.
     open: HashMap<u64, usize>,
     /// The positions of the calls with an index and an id.
     by_id: HashMap<(u64, String), usize>,
-    /// The position of the first call with each id, whatever its index.
-    first: HashMap<String, usize>,
+    /// The calls that came in one piece.
+    whole: KnownCalls,
     /// How many calls of the question came in earlier replies.
     before: usize,
     /// The names of the tools that were offered.
@@ -68,49 +68,54 @@ impl Calls {
         places
     }
 
-    /// Adds a call in one piece, or a fragment of the call with this index. It may begin another call. Returns the position of
-    /// the call.
-    pub fn add(&mut self, index: Option<u64>, fragment: ToolCall) -> usize {
-        if let Some(index) = index
-            && let Some(&position) = self.open_call(index, &fragment.id)
-            && !begins_another(
-                &self.calls[position],
-                &fragment,
-                &mut self.progress[position].scan,
-            )
-        {
-            self.open.insert(index, position);
+    /// Adds a fragment of the call with this index, or all of it. It may begin another call. Returns the position of the call.
+    pub fn add(&mut self, index: u64, mut fragment: ToolCall) -> usize {
+        if let Some(&position) = self.open_call(index, &fragment.id) {
             let call = &mut self.calls[position];
-            if call.id.is_empty() && !fragment.id.is_empty() {
-                self.by_id.insert((index, fragment.id.clone()), position);
-                call.id = fragment.id;
-            }
             let progress = &mut self.progress[position];
-            progress.add_name(&call.name, &fragment.name);
-            if call.name.is_empty() {
-                call.name = fragment.name;
+            if is_same_with_id(call, &fragment) {
+                fragment.name.clear();
+                fragment.arguments.clear();
             }
-            progress.append(&mut call.arguments, &fragment.arguments);
-            return position;
+            if !begins_another(call, &fragment, &mut progress.scan) {
+                self.open.insert(index, position);
+                if call.id.is_empty() && !fragment.id.is_empty() {
+                    self.by_id.insert((index, fragment.id.clone()), position);
+                    call.id = fragment.id;
+                }
+                progress.add_name(&call.name, &fragment.name);
+                if call.name.is_empty() {
+                    call.name = fragment.name;
+                }
+                progress.append(&mut call.arguments, &fragment.arguments);
+                return position;
+            }
         }
         let position = self.calls.len();
-        let mut call = fragment;
-        if let Some(index) = index {
-            if let Some(first) = self.repeated(&call) {
-                return first;
-            }
-            self.open.insert(index, position);
-            if !call.id.is_empty() {
-                self.by_id.insert((index, call.id.clone()), position);
-                self.first.entry(call.id.clone()).or_insert(position);
-            }
-        } else {
-            call.arguments = Assembly::default().without_repeats(call.arguments);
-            call = normalized(call, self.before + position);
+        self.open.insert(index, position);
+        if !fragment.id.is_empty() {
+            self.by_id.insert((index, fragment.id.clone()), position);
         }
-        self.calls.push(call);
+        self.calls.push(fragment);
         self.progress.push(Assembly::default());
         position
+    }
+
+    /// Adds a call in one piece. Returns what became of it.
+    pub fn add_whole(&mut self, mut call: ToolCall) -> Added {
+        let position = self.calls.len();
+        let has_id = !call.id.is_empty();
+        call.arguments = Assembly::default().without_repeats(call.arguments);
+        call = normalized(call, self.before + position);
+        let mut added = Added::New(position);
+        if has_id {
+            added = self.whole.add(&call, &mut self.calls);
+        }
+        if matches!(added, Added::New(_)) {
+            self.calls.push(call);
+            self.progress.push(Assembly::default());
+        }
+        added
     }
 
     /// Sets what has arrived with the call at this place. A later value replaces an earlier one.
@@ -127,19 +132,12 @@ impl Calls {
         by_id.or_else(|| self.open.get(&index))
     }
 
-    /// Returns the call that a server sends a second time, in one piece and with another index: some send all calls again at the
-    /// end, or each of them twice.
-    fn repeated(&self, call: &ToolCall) -> Option<usize> {
-        let position = *self.first.get(&call.id)?;
-        let known = &self.calls[position];
-        let is_same = known.name == call.name && known.arguments == call.arguments;
-        (is_same && json::is_object(&call.arguments)).then_some(position)
-    }
-
-    /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
+    /// Completes the calls after the last fragment: drops those without a name or sent again, and fills in missing ids and
+    /// arguments.
     pub fn finish(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let assembled = std::mem::take(&mut self.progress);
+        let mut known = KnownCalls::default();
         for (position, (mut call, progress)) in calls.into_iter().zip(assembled).enumerate() {
             if !call.name.is_empty() {
                 let is_offered =
@@ -148,11 +146,114 @@ impl Calls {
                     call.name.clone_from(&progress.joined_name);
                 }
                 call.arguments = progress.without_repeats(call.arguments);
-                self.calls.push(normalized(call, self.before + position));
+                let has_id = !call.id.is_empty();
+                call = normalized(call, self.before + position);
+                if has_id && let Some(first) = known.add(&call, &mut self.calls).earlier() {
+                    let data = &mut self.calls[first].api_data;
+                    if data.is_null() {
+                        *data = call.api_data;
+                    }
+                    continue;
+                }
+                self.calls.push(call);
                 self.progress.push(Assembly::default());
             }
         }
     }
+}
+
+/// What became of a call that came in one piece, and its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    New(usize),
+    /// A server has sent it before.
+    Again(usize),
+    /// A server has sent it before with no arguments or only their beginning. Now the call has all of them.
+    Completed(usize),
+}
+
+impl Added {
+    /// Returns the position of the call.
+    pub fn place(self) -> usize {
+        match self {
+            Added::New(place) | Added::Again(place) | Added::Completed(place) => place,
+        }
+    }
+
+    /// Returns the position of the call if it has come before.
+    fn earlier(self) -> Option<usize> {
+        (!matches!(self, Added::New(_))).then_some(self.place())
+    }
+}
+
+/// The complete calls by id and name. Some servers send a call again: at the end, with another index, or once its arguments are
+/// there. Others give several calls one id, so two calls with different arguments are two.
+#[derive(Debug, Default)]
+struct KnownCalls(HashMap<(String, String), KnownCall>);
+
+/// The calls with one id and name.
+#[derive(Debug, Default)]
+struct KnownCall {
+    /// The position of the latest.
+    latest: usize,
+    /// The positions of all, by their arguments without whitespace.
+    by_arguments: HashMap<String, usize>,
+}
+
+impl KnownCalls {
+    /// Adds a call that would be the next of `calls`, or completes the one of them that it is.
+    fn add(&mut self, call: &ToolCall, calls: &mut [ToolCall]) -> Added {
+        let key = (call.id.clone(), call.name.clone());
+        let arguments = without_white_space(&call.arguments);
+        let known = self.0.entry(key).or_default();
+        if let Some(&position) = known.by_arguments.get(&arguments) {
+            return Added::Again(position);
+        }
+        let mut added = Added::New(calls.len());
+        if !known.by_arguments.is_empty() {
+            let latest = &mut calls[known.latest];
+            if is_part(&call.arguments, &latest.arguments) {
+                return Added::Again(known.latest);
+            }
+            if is_part(&latest.arguments, &call.arguments) {
+                latest.arguments.clone_from(&call.arguments);
+                added = Added::Completed(known.latest);
+            }
+        }
+        known.latest = added.place();
+        known.by_arguments.insert(arguments, added.place());
+        added
+    }
+}
+
+/// Whether arguments are none, or only the beginning of others.
+fn is_part(arguments: &str, all: &str) -> bool {
+    let is_beginning = || !json::is_object(arguments) && all.starts_with(arguments.trim());
+    is_empty(arguments) || is_beginning()
+}
+
+/// Whether arguments are an object without fields.
+fn is_empty(arguments: &str) -> bool {
+    let inside = arguments.trim().strip_prefix('{');
+    inside.is_some_and(|rest| rest.trim_start() == "}")
+}
+
+/// Returns JSON without the whitespace between its values.
+fn without_white_space(json: &str) -> String {
+    let (mut in_text, mut is_escaped) = (false, false);
+    let mut dense = String::new();
+    for char in json.chars() {
+        if std::mem::take(&mut is_escaped) {
+            dense.push(char);
+            continue;
+        }
+        in_text ^= char == '"';
+        is_escaped = in_text && char == '\\';
+        if in_text || !char.is_ascii_whitespace() {
+            dense.push(char);
+        }
+    }
+    dense
 }
 
 /// The way in which the arguments of a call have been put together.
@@ -201,7 +302,6 @@ impl Assembly {
         let mut found = "";
         for value in values.by_ref().map_while(Result::ok) {
             let value = value.get();
-            let is_empty = |json: &str| json.starts_with('{') && json[1..].trim_start() == "}";
             if found.is_empty() || is_empty(found) {
                 found = value;
             } else if found != value {
@@ -278,6 +378,12 @@ impl JsonScan {
 
 fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+/// Whether a fragment is a call without an id once more, now with its id. It may have all of the arguments, or none.
+fn is_same_with_id(call: &ToolCall, fragment: &ToolCall) -> bool {
+    let says_same = fragment.arguments.trim().is_empty() || fragment.arguments == call.arguments;
+    call.id.is_empty() && !fragment.id.is_empty() && fragment.name == call.name && says_same
 }
 
 /// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
@@ -426,7 +532,22 @@ mod tests {
             a call twice in one event | 0 x a {"n":1} ; 1 x a {"n":1} | x a {"n":1}
             all calls again at the end | 0 x a {"n" ; 0 - - :1} ; 0 y b {} ; 0 x a {"n":1} ; 1 y b {} | x a {"n":1} ; y b {}
             one id for all calls | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 b {"n":1} | 0 a {"n":1} ; 0 a {"n":2} ; 0 b {"n":1}
-            one id for all calls, in fragments | 0 0 a {"n" ; 0 - - :1} ; 1 0 a {"n" ; 1 - - :1} | 0 a {"n":1} ; 0 a {"n":1}
+            one id for all calls, in fragments | 0 0 a {"n" ; 0 - - :1} ; 1 0 a {"n" ; 1 - - :2} | 0 a {"n":1} ; 0 a {"n":2}
+            one id for all calls, then all again | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 a {"n":1} ; 3 0 a {"n":2} | 0 a {"n":1} ; 0 a {"n":2}
+            a call twice, in fragments | 0 x a {"n" ; 0 - - :1} ; 1 x a {"n" ; 1 - - :1} | x a {"n":1}
+            a call twice, with other whitespace | 0 x a {"n":1} ; 1 x a {"n": 1} ; 2 x a {"n":␊1} | x a {"n":1}
+            a call twice, whose texts differ in whitespace | 0 x a {"n":"␊\""} ; 1 x a {"n":"\""} | x a {"n":"␊\""} ; x a {"n":"\""}
+            a call without arguments, and with all | 0 x a - ; 1 x a {"n":1} | x a {"n":1}
+            a call with an empty object, and with all | 0 x a {} ; 1 x a {"n" ; 1 - - :1} | x a {"n":1}
+            a call with a part of its arguments, and with all | 0 x a {"n ; 1 x a {"n":1} | x a {"n":1}
+            a call with all arguments, and with none | 0 x a {"n":1} ; 1 x a - | x a {"n":1}
+            a call again and again, with more each time | 0 x a - ; 1 x a {"n ; 2 x a {"n":1} ; 3 x a {"n":1} | x a {"n":1}
+            a call at many indexes, next to another | 0 x a - ; 1 x a {"n":1} ; 2 y a {"n":1} ; 3 y b {} | x a {"n":1} ; y a {"n":1} ; y b {}
+            arguments that are not the beginning of the others | 0 x a {"m ; 1 x a {"n":1} | x a {"m ; x a {"n":1}
+            the id comes late, with all again | 0 - a {"n":1} ; 0 x a {"n":1} | x a {"n":1}
+            the id comes late, with the name again | 0 - a {"n":1} ; 0 x a - | x a {"n":1}
+            the id comes late, with all again, twice | 0 - a {"n":1} ; 0 x a {"n":1} ; 0 - b {"n":2} ; 0 y b {"n":2} | x a {"n":1} ; y b {"n":2}
+            the id comes late, with another call | 0 - a {"n":1} ; 0 x a {"n":2} | - a {"n":1} ; x a {"n":2}
             the same call without ids | 0 - a {} ; 1 - a {} | - a {} ; - a {}
             the same call with other ids | 0 x a {} ; 1 y a {} | x a {} ; y a {}
             a name as gpt-oss writes it | 0 x a<|channel|>commentary { ; 0 x a<|channel|>commentary } | x a {}
@@ -454,7 +575,7 @@ mod tests {
                     panic!("{fragment}");
                 };
                 let index = index.parse().expect(fragment);
-                calls.add(Some(index), call(id, name, arguments));
+                calls.add(index, call(id, name, arguments));
             }
             calls.finish();
             let mut found = Vec::new();
@@ -474,8 +595,42 @@ mod tests {
     #[test]
     fn an_empty_object_before_the_arguments_of_a_whole_call_is_dropped_at_once() {
         let mut calls = Calls::default();
-        calls.add(None, call("x", "a", r#"{}{"n":1}"#));
+        calls.add_whole(call("x", "a", r#"{}{"n":1}"#));
         assert_eq!(calls.list()[0].arguments, r#"{"n":1}"#);
+    }
+
+    #[test]
+    fn a_whole_call_that_was_sent_before_is_told_from_a_new_one() {
+        // The calls with id, name and arguments, and what becomes of the last.
+        let table = r##"
+            once | x a {} | New(0)
+            twice | x a {"n":1} ; x a {"n":1} | Again(0)
+            other whitespace | x a {"n":1} ; x a { "n": 1 } | Again(0)
+            another id | x a {} ; y a {} | New(1)
+            another name | x a {} ; x b {} | New(1)
+            no id | - a {} ; - a {} | New(1)
+            other arguments | x a {"n":1} ; x a {"n":2} | New(1)
+            the second of two | x a {"n":1} ; x a {"n":2} ; x a {"n":2} | Again(1)
+            arguments late | x a - ; x a {"n":1} | Completed(0)
+            their end late | x a {"n ; x a {"n":1} | Completed(0)
+            none after all | x a {"n":1} ; x a {} | Again(0)
+            twice after none | x a {} ; x a {"n":1} ; x a {"n":1} | Again(0)
+        "##;
+        for [case, sent, expected] in rows(table) {
+            let mut calls = Calls::default();
+            let mut added = None;
+            for whole in sent.split(" ; ") {
+                let mut columns = whole
+                    .splitn(3, ' ')
+                    .map(|text| if text == "-" { "" } else { text });
+                let mut next = || columns.next().expect(whole);
+                added = Some(calls.add_whole(call(next(), next(), next())));
+            }
+            assert_eq!(format!("{:?}", added.expect(case)), expected, "{case}");
+            let before = calls.list().len();
+            calls.finish();
+            assert_eq!(calls.list().len(), before, "{case}");
+        }
     }
 
     #[test]
@@ -490,11 +645,11 @@ mod tests {
             ("{}", " {}", "", 100_001),
         ] {
             let mut calls = Calls::default();
-            calls.add(Some(0), call("", "a", begin));
+            calls.add(0, call("", "a", begin));
             for _ in 0..100_000 {
-                calls.add(Some(0), call("", "a", piece));
+                calls.add(0, call("", "a", piece));
             }
-            calls.add(Some(0), call("", "", end));
+            calls.add(0, call("", "", end));
             assert_eq!(calls.list().len(), count, "{begin}");
         }
     }
@@ -512,9 +667,14 @@ mod tests {
 
     #[test]
     fn a_called_name_that_is_longer_than_that_of_any_tool_is_cut() {
-        for index in [None, Some(0)] {
+        for is_whole in [true, false] {
             let mut calls = Calls::default();
-            calls.add(index, call("", &"ä".repeat(100_000), ""));
+            let long = call("", &"ä".repeat(100_000), "");
+            if is_whole {
+                calls.add_whole(long);
+            } else {
+                calls.add(0, long);
+            }
             calls.finish();
             let name = &calls.list()[0].name;
             assert_eq!(
@@ -527,10 +687,10 @@ mod tests {
     #[test]
     fn ids_that_q_makes_up_number_the_calls_of_a_question() {
         let mut calls = Calls::after(7, &[]);
-        calls.add(Some(0), call("", "a", "{}"));
-        calls.add(Some(1), call("", "", "{}"));
-        calls.add(Some(2), call("x", "a", "{}"));
-        calls.add(None, call("", "a", "{}"));
+        calls.add(0, call("", "a", "{}"));
+        calls.add(1, call("", "", "{}"));
+        calls.add(2, call("x", "a", "{}"));
+        calls.add_whole(call("", "a", "{}"));
         for _ in 0..2 {
             calls.finish();
             let ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
@@ -558,7 +718,7 @@ mod tests {
         fn fragments_become_a_call_exactly_if_one_of_them_has_a_name(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
             let mut calls = Calls::default();
             for (index, id, name, arguments) in &fragments {
-                calls.add(Some(*index), call(id, name, arguments));
+                calls.add(*index, call(id, name, arguments));
             }
             calls.finish();
             let is_named = fragments.iter().any(|(_, _, name, _)| !name.is_empty());

@@ -4,11 +4,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::calls;
 use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Entries, Index, Json, Object, Scalar, Text, text_field};
-use super::reply::Reply;
+use super::reply::{Added, Reply};
 use super::request::{self, AnswerForm, OptionalField, Prompt, Quirks};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolCall, ToolRun, Usage};
@@ -55,6 +56,9 @@ const TOKEN: &str = "continuationToken";
 
 /// The field that makes a part a call.
 const FUNCTION_CALL: &str = "functionCall";
+
+/// The field of a part with its signature.
+const SIGNATURE: &str = "thoughtSignature";
 
 fn path(prompt: &Prompt) -> String {
     let name = prompt.model.trim_start_matches("models/");
@@ -350,7 +354,13 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
             arguments: call.args.as_text(),
             api_data: Value::Null,
         };
-        reply.add_call(None, call);
+        match reply.add_whole_call(call) {
+            Some(Added::New(_)) | None => {}
+            Some(added) => {
+                complete_part(&json.value(), &added, reply);
+                return Ok(());
+            }
+        }
     }
     let own_calls = [part.tool_call.0, part.executable_code.0];
     for call in own_calls.into_iter().flatten() {
@@ -381,6 +391,25 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
         reply.turn.keep_call(None, json.get(), arguments, "{}");
     }
     Ok(())
+}
+
+/// Adds to the part with a call what it lacks and the `later` part has, which the server has sent for the same call.
+fn complete_part(later: &Value, added: &Added, reply: &mut Reply) {
+    let call = &reply.turn.calls()[added.place()];
+    let arguments = calls::object(&call.arguments);
+    let is_same = |known: &&mut Value| {
+        let (known, later) = (&known[FUNCTION_CALL], &later[FUNCTION_CALL]);
+        known["id"] == later["id"] && known["name"] == later["name"]
+    };
+    let Some(known) = reply.turn.items.values_mut().rev().find(is_same) else {
+        return;
+    };
+    if matches!(added, Added::Completed(_)) {
+        known[FUNCTION_CALL]["args"] = arguments;
+    }
+    if known[SIGNATURE].is_null() && later[SIGNATURE].is_string() {
+        known[SIGNATURE] = later[SIGNATURE].clone();
+    }
 }
 
 fn sources_of(grounding: Grounding) -> Vec<Source> {

@@ -437,7 +437,7 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
             arguments: function.arguments.as_text(),
             api_data: Value::Null,
         };
-        let place = reply.add_call(Some(index), call);
+        let place = reply.add_call(index, call);
         if let Some(place) = place {
             reply.turn.add_api_data(place, fragment.extra_content);
         }

@@ -15,6 +15,7 @@ pub use self::end::shown_word;
 use self::streamed::Missing;
 pub(super) use self::streamed::TextPlace;
 use self::turn::ModelTurn;
+pub(super) use super::calls::Added;
 use super::failure::ReplyError;
 use super::kept::ITEM;
 use super::request::Request;
@@ -134,12 +135,20 @@ impl Reply {
         reply
     }
 
-    /// Adds a call, see [`ModelTurn::add_call`].
-    pub(super) fn add_call(&mut self, index: Option<u64>, call: ToolCall) -> Option<usize> {
+    /// Adds a call, or a fragment of one, see [`ModelTurn::add_call`].
+    pub(super) fn add_call(&mut self, index: u64, call: ToolCall) -> Option<usize> {
         let place = self.turn.add_call(index, call)?;
         self.end.go_on();
         self.activity.end();
         Some(place)
+    }
+
+    /// Adds a call in one piece, see [`ModelTurn::add_whole_call`].
+    pub(super) fn add_whole_call(&mut self, call: ToolCall) -> Option<Added> {
+        let added = self.turn.add_whole_call(call)?;
+        self.end.go_on();
+        self.activity.end();
+        Some(added)
     }
 
     /// Adds an increment of the text at this place.
@@ -344,7 +353,7 @@ mod tests {
             name: "a".to_owned(),
             ..ToolCall::default()
         };
-        reply.add_call(Some(0), call);
+        reply.add_call(0, call);
     }
 
     #[test]
@@ -437,7 +446,7 @@ mod tests {
                 arguments: input.clone(),
                 ..ToolCall::default()
             };
-            reply.add_call(None, call);
+            reply.add_whole_call(call);
             let is_right = reply.turn.calls().len() == usize::from(offers_tools);
             assert!(is_right && !reply.turn.has_cut_call());
             reply.add_text(&input);
@@ -445,7 +454,7 @@ mod tests {
         }
         // A fragment without a name is no call.
         let mut reply = Reply::new(true);
-        reply.add_call(Some(0), ToolCall::default());
+        reply.add_call(0, ToolCall::default());
         reply.end.read("stop");
         reply.close();
         assert_eq!(

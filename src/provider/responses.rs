@@ -9,7 +9,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Index, Json, Object, Text, text_field};
 use super::openai;
-use super::reply::{Reply, TextPlace};
+use super::reply::{Added, Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
@@ -406,7 +406,7 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. A call
 /// of another kind at the end waits for its result if it has an id for one, which a search of the provider's has not.
 fn read_calls(reply: &mut Reply) {
-    let mut items = std::mem::take(&mut reply.turn.items);
+    let items = std::mem::take(&mut reply.turn.items);
     if let Some(last) = items.values().next_back()
         && last["call_id"].is_string()
     {
@@ -419,16 +419,27 @@ fn read_calls(reply: &mut Reply) {
             ids_with_output.push(item["call_id"].clone());
         }
     }
-    for item in items.values_mut() {
+    for (place, mut item) in items {
         let has_run = ids_with_output.contains(&item["call_id"]);
-        if item["type"] == FUNCTION_CALL && !has_run {
-            add_call(item, reply);
+        let is_call = item["type"] == FUNCTION_CALL && !has_run;
+        let known = if is_call {
+            add_call(&mut item, reply)
+        } else {
+            None
+        };
+        match known {
+            // It was sent again.
+            Some(Added::Again(_)) => {}
+            Some(Added::Completed(known)) => complete_item(&item, known, reply),
+            Some(Added::New(_)) | None => {
+                reply.turn.items.insert(place, item);
+            }
         }
     }
-    reply.turn.items = items;
 }
 
-fn add_call(item: &mut Value, reply: &mut Reply) {
+/// Adds the call of an item. Returns what became of it.
+fn add_call(item: &mut Value, reply: &mut Reply) -> Option<Added> {
     let mut id = text_field(item, "call_id");
     // Some servers send only the id of the item.
     if id.is_empty() {
@@ -440,8 +451,21 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
         arguments: lenient::arguments(&item["arguments"]),
         api_data: Value::Null,
     };
-    if let Some(place) = reply.add_call(None, call) {
-        item["call_id"] = reply.turn.calls()[place].id.as_str().into();
+    let added = reply.add_whole_call(call)?;
+    item["call_id"] = reply.turn.calls()[added.place()].id.as_str().into();
+    Some(added)
+}
+
+/// Completes the item of the call at this place, whose arguments a later `item` has.
+fn complete_item(item: &Value, place: usize, reply: &mut Reply) {
+    let arguments = reply.turn.calls()[place].arguments.as_str().into();
+    let is_same = |known: &&mut Value| {
+        known["type"] == FUNCTION_CALL
+            && known["call_id"] == item["call_id"]
+            && known["name"] == item["name"]
+    };
+    if let Some(known) = reply.turn.items.values_mut().rev().find(is_same) {
+        known["arguments"] = arguments;
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message::ToolCall;
 use crate::message::echo::{Echo, EchoFields};
-use crate::provider::calls::{self, Calls};
+use crate::provider::calls::{self, Added, Calls};
 use crate::provider::kept::{self, ByteBudget, ITEM};
 use crate::provider::lenient::Json;
 use crate::provider::request::Request;
@@ -44,15 +44,9 @@ impl ModelTurn {
 
     /// Adds a call, or a fragment of the one with this index of the provider's. Each of the texts may be empty. Returns the
     /// call's position; `None` if no tools were offered, or if there is no room.
-    pub fn add_call(&mut self, index: Option<u64>, call: ToolCall) -> Option<usize> {
-        // Some servers end with an empty fragment, which belongs to no call.
-        self.has_called |= !self.offers_tools || !call.name.is_empty();
-        let mut bytes = 0;
-        // A call in one piece is also one of the items, and has been counted there.
-        if index.is_some() {
-            bytes = call.id.len() + call.name.len() + call.arguments.len();
-        }
-        if !self.offers_tools || !self.budget.spend(bytes) {
+    pub fn add_call(&mut self, index: u64, call: ToolCall) -> Option<usize> {
+        let bytes = call.id.len() + call.name.len() + call.arguments.len();
+        if !self.takes_call(&call, bytes) {
             return None;
         }
         let count = self.calls().len();
@@ -61,6 +55,26 @@ impl ModelTurn {
             self.budget.spend(ITEM);
         }
         Some(place)
+    }
+
+    /// Adds a call in one piece. Returns what became of it; `None` if no tools were offered, or if there is no room.
+    pub fn add_whole_call(&mut self, call: ToolCall) -> Option<Added> {
+        // It is also one of the items, and has been counted there.
+        if !self.takes_call(&call, 0) {
+            return None;
+        }
+        let added = self.calls.add_whole(call);
+        if matches!(added, Added::New(_)) {
+            self.budget.spend(ITEM);
+        }
+        Some(added)
+    }
+
+    /// Whether tools were offered, and there is room for so many bytes more of a call.
+    fn takes_call(&mut self, call: &ToolCall, bytes: usize) -> bool {
+        // Some servers end with an empty fragment, which belongs to no call.
+        self.has_called |= !self.offers_tools || !call.name.is_empty();
+        self.offers_tools && self.budget.spend(bytes)
     }
 
     /// Adds what has arrived with the call at this place, if there is room for it.
