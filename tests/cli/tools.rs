@@ -167,13 +167,14 @@ fn an_answer_with_tools_that_nobody_reads_is_saved_on_a_signal() {
 
 #[test]
 fn only_the_first_32_calls_of_a_reply_run() {
-    let server = model(vec![(0..40).map(|_| echo("hi")).collect()]);
+    let texts = (0..40).map(|number| echo(&format!("hi {number}")));
+    let server = model(vec![texts.collect()]);
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "go"]).run().success();
     assert_eq!(calls(&sandbox, "db").len(), 32);
     let kept = sandbox.current()["messages"][1]["steps"][0]["calls"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(40));
-    assert_eq!(kept[31]["result"], "you said hi");
+    assert_eq!(kept[31]["result"], "you said hi 31");
     let refused = "The call was refused: at most 32 calls of one reply run.";
     assert_eq!(kept[32]["result"], refused);
     assert_eq!(kept[39]["error"], true);
