@@ -127,3 +127,20 @@ fn root_certs(found: &[impl AsRef<[u8]>]) -> RootCerts {
     let certificate = |der: &[u8]| Certificate::from_der(der).to_owned();
     RootCerts::from(found.iter().map(|der| certificate(der.as_ref())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_file_of_certificates_replaces_those_of_the_system() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("ca.pem");
+        let certificate = "-----BEGIN CERTIFICATE-----\nYWI=\n-----END CERTIFICATE-----\n";
+        fs::write(&file, certificate).expect("a file");
+        let variable = ("SSL_CERT_FILE".into(), file.into_os_string());
+        let roots = load(&Environment::from_iter([variable])).expect("certificates");
+        assert!(matches!(&roots.first, RootCerts::Specific(found) if found.len() == 1));
+        assert!(!roots.read_all(), "others may follow");
+    }
+}
