@@ -288,8 +288,8 @@ impl Assembly {
         arguments.push_str(fragment);
     }
 
-    /// Returns the arguments without what a server has sent more than once: each fragment from the beginning again, or all of it again, or an
-    /// empty object before it. Two different objects may be two calls, so they stay.
+    /// Returns the arguments without what a server has sent more than once: each fragment from the beginning again, or all of it
+    /// again, or an empty object before it. Two different objects may be two calls, so they stay.
     fn without_repeats(&self, arguments: String) -> String {
         if json::is_object(&arguments) {
             return arguments;

@@ -41,7 +41,8 @@ pub struct LocalProgram {
     pub is_shared: bool,
     /// Patterns for more variables to pass on from q's own environment.
     pub env_from: Vec<String>,
-    /// `None` is the home directory, which `~/` means, too, or the temporary directory of a confined program; `.` is the directory that q was started in.
+    /// `None` is the home directory, which `~/` means, too, or the temporary directory of a confined program; `.` is the directory
+    /// that q was started in.
     pub cwd: Option<String>,
     /// What the kernel lets it do; `None` if that is everything that the user may do.
     pub confine: Option<Confinement>,

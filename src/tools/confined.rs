@@ -40,7 +40,8 @@ pub fn keep_variables(variables: &mut Vec<(String, OsString)>, set: &[(String, S
 }
 
 impl Confined {
-    /// Starts a program with its variables set, in its temporary directory unless the command has another one. The thread that the kernel holds ends as soon as the program has started.
+    /// Starts a program with its variables set, in its temporary directory unless the command has another one. The thread that the
+    /// kernel holds ends as soon as the program has started.
     pub fn spawn(
         &self,
         mut command: Command,
