@@ -163,12 +163,15 @@ fn a_signal_does_not_suppress_the_note_where_the_exchange_is_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let _lock = hold_the_lock(&sandbox);
-    let started: Vec<_> = (0..8)
+    let mut started: Vec<_> = (0..8)
         .map(|_| sandbox.q(&["-s", "work", "one"]).spawn())
         .collect();
-    for mut running in started {
+    // All are signalled before the first is waited for: none may have given up on the lock by then.
+    for running in &mut started {
         running.read_stdout_until("answer\n");
         running.signal(SIGTERM);
+    }
+    for running in started {
         let outcome = running.wait();
         outcome.killed_by(SIGTERM);
         outcome.stderr_contains_all(&["another q holds the lock", "session_"]);
