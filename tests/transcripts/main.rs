@@ -64,13 +64,19 @@ fn trials() -> Vec<Trial> {
         let play = || Stage::new(case, variant, None).play(case, false);
         quietly(play).map(drop)
     });
-    let check = || {
-        quietly(|| {
-            format::check_expansion();
-            Ok(())
-        })
-    };
-    trials.push(Trial::test("the runner: cases of @each and @rows", check));
+    let checks: [(&str, fn()); 2] = [
+        ("cases of @each and @rows", format::check_expansion),
+        ("the silence of pause", replies::check_pause),
+    ];
+    for (name, check) in checks {
+        let check = move || {
+            quietly(|| {
+                check();
+                Ok(())
+            })
+        };
+        trials.push(Trial::test(format!("the runner: {name}"), check));
+    }
     trials
 }
 

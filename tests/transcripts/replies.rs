@@ -1,12 +1,15 @@
 //! What a transcript tells a server to answer, as a reply.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::compare::bytes_of;
 use crate::format::Directive;
-use crate::harness::server::{Gate, Reply};
-use std::thread;
-use std::time::Duration;
+use crate::harness::server::{Reply, Server};
 
 /// How the bytes of a reply arrive.
 #[derive(Clone, Copy, PartialEq)]
@@ -191,16 +194,26 @@ fn paused(reply: Reply, body: &[u8], seconds: u64) -> Reply {
         .position(|two| two == b"\n\n")
         .expect("an event")
         + 2;
-    let gate = Gate::new();
-    let opened = gate.clone();
-    thread::spawn(move || {
-        thread::sleep(Duration::from_secs(seconds));
-        opened.open();
-    });
     reply
         .piece(&body[..end])
-        .wait_for(&gate)
+        .then(move || thread::sleep(Duration::from_secs(seconds)))
         .piece(&body[end..])
+}
+
+/// The silence of `pause` begins when the first event is sent, however long ago the directive was read.
+pub fn check_pause() {
+    let directive = Directive {
+        key: "reply".to_owned(),
+        value: "stream pause=1".to_owned(),
+        block: vec!["{}".to_owned(), "{}".to_owned()],
+    };
+    let server = Server::always(reply(&directive, Split::Whole));
+    thread::sleep(Duration::from_secs(1));
+    let mut client = TcpStream::connect(server.address()).expect("a connection");
+    let asked = Instant::now();
+    client.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("a request");
+    client.read_to_end(&mut Vec::new()).expect("an answer");
+    assert!(asked.elapsed() >= Duration::from_secs(1), "no silence");
 }
 
 /// The body as it arrives: whole, byte by byte, or in pieces of 1 to 32 bytes, the same ones in every run.
