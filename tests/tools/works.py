@@ -19,8 +19,13 @@ def call(trial, results, what, argv, words, read=(), write=(), more="", network=
     reach += ", network = true" if network else ""
     recipe = f"[tools.real.run]\nrun = {json.dumps([str(word) for word in argv])}\nreads = true\nconfine = {{ {reach} }}\n{more}\n"
     _, notes = trial.start(recipe, [("run", {})], options=["--no-save"]).communicate(timeout=120)
-    text, failed = Scripted.results[0] if Scripted.results else (notes, True)
-    holds = words in text and not failed
+    works(what, words, notes, results)
+
+
+def works(what, words, notes, results):
+    """Checks that the call of the last run has a result with these words, which is no error."""
+    text, is_error = Scripted.results[0] if Scripted.results else (notes, True)
+    holds = words in text and not is_error
     check(f"{what} works confined" + ("" if holds else f": {text!r}"), holds, results)
 
 
@@ -106,7 +111,6 @@ def texts(trial, results):
 
 
 def interpreters(trial, results, modules):
-    venv = pathlib.Path(sys.prefix)
     code = "import tempfile, threading, subprocess, multiprocessing.dummy, sqlite3, ssl, mcp; t = tempfile.NamedTemporaryFile(); " \
         "print(subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout)"
     base = pathlib.Path(sys.base_prefix)
@@ -114,8 +118,8 @@ def interpreters(trial, results, modules):
     call(trial, results, "python3 with packages", [modules["python"], "-c", code], "child",
          read=[pathlib.Path(modules["python"]).parent.parent, base])
     script = "const fs = require('fs'), os = require('os'); fs.writeFileSync(os.tmpdir() + '/x', 'y'); " \
-        "require('child_process').exec('echo child', (e, out) => console.log(out, new Worker ? 1 : 0))"
-    call(trial, results, "node", ["node", "-e", script.replace(", new Worker ? 1 : 0", "")], "child")
+        "require('child_process').exec('echo child', (e, out) => console.log(out))"
+    call(trial, results, "node", ["node", "-e", script], "child")
 
 
 def postgres(trial, results):
@@ -143,13 +147,14 @@ def servers(trial, results, modules):
     home = trial.home
     files = home / "files"
     files.mkdir()
-    (files / "new.txt").write_text("new", encoding="utf-8")
+    # No message about the file has these words.
+    (files / "new.txt").write_text("fresh bread", encoding="utf-8")
     node, python = pathlib.Path(modules["node"]), modules["python"]
     packages = [pathlib.Path(python).parent.parent, sys.base_prefix]
     repository = home / "repository"
     rows = {
         "files": (["node", node / "@modelcontextprotocol/server-filesystem/dist/index.js", files], "read_text_file",
-                  {"path": str(files / "new.txt")}, "new", [node, files]),
+                  {"path": str(files / "new.txt")}, "fresh bread", [node, files]),
         "everything": (["node", node / "@modelcontextprotocol/server-everything/dist/index.js"], "echo", {"message": "hello"}, "hello", [node]),
         "time": ([python, "-m", "mcp_server_time"], "get_current_time", {"timezone": "Asia/Tokyo"}, "+09:00", packages),
         "git": ([python, "-m", "mcp_server_git"], "git_log", {"repo_path": str(repository)}, "Change it", [*packages, repository]),
@@ -158,8 +163,7 @@ def servers(trial, results, modules):
         recipe = f"[tools.{name}]\ncommand = {json.dumps([str(word) for word in command])}\nallow = ['*']\n" \
             f"confine = {{ read = {json.dumps([str(path) for path in read])} }}\n"
         _, notes = trial.start(recipe, [(tool, arguments)], options=["--no-save"]).communicate(timeout=120)
-        text = Scripted.results[0][0] if Scripted.results else notes
-        check(f"the tool server {name} works confined" + ("" if words in text else f": {text!r}"), words in text, results)
+        works(f"the tool server {name}", words, notes, results)
         listed = subprocess.run([trial.q, "--list-tools", "-t", name, "-j"], env=trial.environment, capture_output=True, text=True,
                                 stdin=subprocess.DEVNULL, timeout=120, check=False)
         check("and lists its tools" + ("" if f"{name}__{tool}" in listed.stdout else f": {listed.stderr}"),
