@@ -361,7 +361,10 @@ fn a_confined_command_does_not_run_where_the_kernel_cannot_confine_it() {
         let filter: BpfProgram = filter.expect("a filter").try_into().expect("a filter");
         let outcomes = std::thread::spawn(move || {
             apply_filter(&filter).expect("a filter");
-            let sandbox = with_script("touch ran; touch /tmp/q-ran-unconfined", "confine = {}");
+            let sandbox = with_script("touch \"$MARK\"", "confine = {}");
+            let mark = sandbox.home().join("ran");
+            let config = fs::read_to_string(sandbox.config_file()).expect("a configuration");
+            sandbox.config(&format!("{config}env = {{ MARK = {mark:?} }}\n"));
             let server = model("c__x", json!({}));
             let run = |arguments: &[&str]| DIALECT.q(&sandbox, &server, arguments).run();
             run(&["-t", "c", "--yes", "go"])
@@ -371,7 +374,7 @@ fn a_confined_command_does_not_run_where_the_kernel_cannot_confine_it() {
                 ));
             run(&["--status"]).success().stdout_contains(said);
             run(&["--list-tools"]).exit(0).stderr_contains(said);
-            assert!(!sandbox.home().join("ran").exists());
+            assert!(!mark.exists(), "it ran unconfined");
             let server = Server::start(|request, _| (DIALECT.reply)(request, "hello"));
             DIALECT.q(&sandbox, &server, &["hi"]).run().success();
         });
