@@ -5,12 +5,13 @@ use std::io::{self, Read};
 
 use serde_json::json;
 
-use crate::fixtures::{
-    ARCHIVED, STORED_MODEL, case, fast_clock, hold_the_lock, lacks, numbered, snapshot, stored,
-    with_every_kind,
-};
+use crate::conversations::{ARCHIVED, hold_the_lock, stored, with_every_kind};
+use crate::dialect::STORED_MODEL;
+use crate::fixtures::{case, numbered};
+use crate::machine::{fast_clock, lacks};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
+use crate::snapshot::snapshot;
 
 #[test]
 fn a_history_on_a_terminal_has_local_time() {

@@ -1,9 +1,11 @@
 //! `--again` where there is a signal, another q at the same time, or very much text. The rest is in the transcripts.
 
+use crate::conversations::{ARCHIVED, EARLIER, idle_for, stored, texts};
 use crate::dialect::{first_word_then_silence, held_back, openai_reply};
-use crate::fixtures::{ARCHIVED, EARLIER, HOUR, LARGEST, case, idle_for, numbered, stored, texts};
+use crate::fixtures::{LARGEST, case, numbered};
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
+use crate::times::HOUR;
 
 #[test]
 fn an_interrupted_new_answer_is_saved_in_a_conversation_of_its_own() {

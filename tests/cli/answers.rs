@@ -5,7 +5,8 @@ use std::os::unix::fs::{chown, symlink};
 use std::thread;
 
 use crate::dialect::openai_reply;
-use crate::fixtures::{case, skip};
+use crate::fixtures::case;
+use crate::machine::skip;
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 

@@ -5,10 +5,11 @@ use std::fs;
 use serde_json::json;
 
 use crate::dialect::{DIALECTS, Dialect, held_back};
-use crate::fixtures::{case, session, wait_until};
+use crate::fixtures::{case, session};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
+use crate::times::wait_until;
 
 const OPENAI: &Dialect = &DIALECTS[0];
 

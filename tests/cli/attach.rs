@@ -1,6 +1,6 @@
 //! What a terminal shows of attachments. All else is in `tests/transcripts/ask/attach.txt`.
 
-use crate::fixtures::{PIXEL, PNG, attachment, stored, with_attachments};
+use crate::conversations::{PIXEL, PNG, attachment, stored, with_attachments};
 use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect};
-use crate::fixtures::{
-    cannot_confine, case, documents, in_foreground, lacks, session, shown, wait_until,
-};
+use crate::fixtures::{case, documents, in_foreground, session, shown};
+use crate::machine::{cannot_confine, lacks};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
+use crate::times::wait_until;
 use crate::toolserver::is_there;
 
 /// Its calls come in one piece, so that their arguments may have any characters.

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::dialect::{held_back, openai_reply, word};
-use crate::fixtures::{
-    ARCHIVED, EARLIER, FASTER, HOUR, ID, ahead, case, fast_clock, hold_the_lock, id_of, idle_for,
-    lacks, layer, lock_directory, prompt, snapshot, stored, texts,
+use crate::conversations::{
+    ARCHIVED, EARLIER, ID, hold_the_lock, id_of, idle_for, lock_directory, stored, texts,
 };
-use crate::sandbox::{Outcome, Running, Sandbox};
+use crate::dialect::{held_back, openai_reply, word};
+use crate::fixtures::{case, prompt};
+use crate::machine::{FASTER, fast_clock, lacks, layer};
+use crate::run::{Outcome, Running};
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
+use crate::snapshot::snapshot;
+use crate::times::{HOUR, ahead};
 
 /// How many run at once when they compete. Each waits five seconds for the lock; with more of them that would not be enough
 /// on a slow disk and a busy machine.

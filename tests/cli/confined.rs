@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect};
-use crate::fixtures::{cannot_confine, case, in_foreground, lacks, wait_until};
+use crate::fixtures::{case, in_foreground};
+use crate::machine::{cannot_confine, lacks};
 use crate::pty::Terminal;
 use crate::sandbox::Sandbox;
 use crate::server::Server;
+use crate::times::wait_until;
 use crate::toolserver;
 
 const DIALECT: &Dialect = &DIALECTS[2];

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::conversations::{id_of, idle_for, with};
 use crate::dialect::{DIALECTS, Dialect, models_reply, openai_reply};
-use crate::fixtures::{case, fast_clock, id_of, idle_for, snapshot, with};
-use crate::sandbox::{API_KEY, Sandbox};
+use crate::fixtures::case;
+use crate::machine::fast_clock;
+use crate::run::API_KEY;
+use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
+use crate::snapshot::snapshot;
 
 const OPENAI: &Dialect = &DIALECTS[0];
 

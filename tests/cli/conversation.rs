@@ -1,9 +1,12 @@
 //! Conversations while an answer comes: nothing is touched before it is complete.
 
+use crate::conversations::{ARCHIVED, change_when_created, idle_for, texts};
 use crate::dialect::{first_word_then_silence, held_back, in_two_parts};
-use crate::fixtures::{ARCHIVED, HOUR, case, change_when_created, idle_for, snapshot, texts};
+use crate::fixtures::case;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
+use crate::snapshot::snapshot;
+use crate::times::HOUR;
 
 #[test]
 fn no_file_is_changed_before_the_answer_is_complete() {

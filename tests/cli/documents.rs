@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::fixtures::{case, lacks, repository_file, set_mode};
+use crate::fixtures::{case, repository_file, set_mode};
+use crate::machine::lacks;
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 

@@ -5,12 +5,15 @@ use std::time::Duration;
 use libc::SIGTERM;
 use serde_json::json;
 
+use crate::conversations::{idle_for, stored};
 use crate::dialect::{DIALECTS, Dialect, data, finish, word};
+use crate::fixtures::{LARGEST, case, make_pipe};
+use crate::run::Q;
+use crate::sandbox::Sandbox;
 #[cfg(target_os = "linux")]
-use crate::fixtures::make_pipe;
-use crate::fixtures::{HOUR, LARGEST, case, idle_for, snapshot, stored};
-use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
+use crate::snapshot::snapshot;
+use crate::times::HOUR;
 use crate::toolserver::{expect_gone, section};
 
 /// The bytes of text in one event.

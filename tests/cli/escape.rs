@@ -4,11 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
+use crate::conversations::{idle_for, with};
 use crate::dialect::{data, openai_event, openai_stream, word};
-use crate::fixtures::{HOUR, case, idle_for, in_foreground, with};
+use crate::fixtures::{case, in_foreground};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
+use crate::times::HOUR;
 
 /// On a terminal that reads bytes, the second byte of `Û` begins a command: `ÛH` and `ÛJ` clear the screen.
 const LETTERS: &str = "ÛHÛJ Größe 日本 e\u{301} “x”";

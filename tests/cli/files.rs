@@ -3,8 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::fixtures::{ARCHIVED, HOUR, ID, OTHER, age, case, lacks, numbered, stored};
+use crate::conversations::{ARCHIVED, ID, OTHER, stored};
+use crate::fixtures::{case, numbered};
+use crate::machine::lacks;
 use crate::sandbox::Sandbox;
+use crate::times::{HOUR, age};
 
 /// What q printed, and all calls of the system that it made.
 #[track_caller]

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::dialect::{failure, word};
-use crate::fixtures::{CLOSED, case, documents, lacks, shown_roles};
-use crate::sandbox::{Outcome, Sandbox};
+use crate::fixtures::{CLOSED, case, documents, shown_roles};
+use crate::machine::lacks;
+use crate::run::Outcome;
+use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
 
 const MESSAGE: &str = "Add a file that says hello";

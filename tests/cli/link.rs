@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::fixtures::{
-    ARCHIVED, HOUR, OTHER, case, hold_the_lock, idle_for, lacks, numbered, other, stored,
-    wait_until,
-};
+use crate::conversations::{ARCHIVED, OTHER, hold_the_lock, idle_for, other, stored};
+use crate::fixtures::{case, numbered};
+use crate::machine::lacks;
 use crate::sandbox::Sandbox;
+use crate::times::{HOUR, wait_until};
 
 #[test]
 fn clear_removes_the_conversation_that_is_current_once_the_lock_is_free() {

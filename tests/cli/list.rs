@@ -1,7 +1,8 @@
 //! How `--list` shows conversations on a terminal.
 
-use crate::fixtures::{ARCHIVED, DAY, EARLIER, HOUR, MINUTE, OTHER, age, idle_for, stored};
+use crate::conversations::{ARCHIVED, EARLIER, OTHER, idle_for, stored};
 use crate::sandbox::Sandbox;
+use crate::times::{DAY, HOUR, MINUTE, age};
 
 #[test]
 fn a_list_on_a_terminal_shows_number_name_age_and_question_in_its_width() {

@@ -41,4 +41,7 @@ mod unreadable;
 mod web;
 mod wrap;
 
-use harness::{authority, dialect, fixtures, pty, sandbox, server, toolserver};
+use harness::{
+    authority, conversations, dialect, fixtures, machine, pty, run, sandbox, server, snapshot,
+    times, toolserver,
+};

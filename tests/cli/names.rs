@@ -3,10 +3,14 @@
 use std::fs;
 use std::os::unix::fs::chown;
 
+use crate::conversations::{ARCHIVED, ID, stored, texts};
 use crate::dialect::in_two_parts;
-use crate::fixtures::{ARCHIVED, ID, case, numbered, skip, snapshot, stored, texts};
-use crate::sandbox::{Outcome, Sandbox};
+use crate::fixtures::{case, numbered};
+use crate::machine::skip;
+use crate::run::Outcome;
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
+use crate::snapshot::snapshot;
 
 #[test]
 fn a_conversation_removed_meanwhile_does_not_come_back_without_its_beginning() {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::dialect::{DIALECTS, openai_reply, openai_stream, word};
-use crate::fixtures::{FASTER, case, fast_clock};
+use crate::fixtures::case;
+use crate::machine::{FASTER, fast_clock};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};

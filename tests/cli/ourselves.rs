@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::panic::{self, AssertUnwindSafe};
 
-use crate::fixtures::{HOUR, age, snapshot};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
+use crate::snapshot::snapshot;
+use crate::times::{HOUR, age};
 
 #[test]
 fn a_program_gets_only_the_environment_of_the_sandbox() {

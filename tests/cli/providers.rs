@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::dialect::openai_reply;
 use crate::fixtures::{CLOSED, every_provider};
-use crate::sandbox::{Outcome, Sandbox};
+use crate::run::Outcome;
+use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
 
 const LOCAL: [&str; 4] = ["ollama", "llamacpp", "lmstudio", "vllm"];

@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use crate::fixtures::{FASTER, asked_by, case, fast_clock, make_pipe, prompt};
-use crate::sandbox::{Q, Sandbox};
+use crate::fixtures::{asked_by, case, make_pipe, prompt};
+use crate::machine::{FASTER, fast_clock};
+use crate::run::Q;
+use crate::sandbox::Sandbox;
 use crate::server::Server;
 
 #[test]

@@ -5,11 +5,10 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use crate::dialect::DIALECTS;
-use crate::dialect::{models_reply, openai_stream, word};
-use crate::fixtures::{
-    PNG, case, documents, lacks, prompt, session, set_mode, shown_roles, stored,
-};
+use crate::conversations::{PNG, stored};
+use crate::dialect::{DIALECTS, models_reply, openai_stream, word};
+use crate::fixtures::{case, documents, prompt, session, set_mode, shown_roles};
+use crate::machine::lacks;
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};

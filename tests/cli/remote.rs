@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect, data};
 use crate::fixtures::case;
-use crate::sandbox::{API_KEY, Sandbox};
+use crate::run::API_KEY;
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Recorded, Reply, Server};
 use crate::toolserver::{self, IMAGE};
 

@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::conversations::idle_for;
 use crate::dialect::{Dialect, anthropic_reply};
-use crate::fixtures::{HOUR, case, idle_for, snapshot};
+use crate::fixtures::case;
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
+use crate::snapshot::snapshot;
+use crate::times::HOUR;
 use crate::toolserver::section;
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::fixtures::{case, lacks, stored};
+use crate::conversations::stored;
+use crate::fixtures::case;
+use crate::machine::lacks;
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 

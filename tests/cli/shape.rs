@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect};
-use crate::fixtures::{case, lacks, shown};
+use crate::fixtures::{case, shown};
+use crate::machine::lacks;
 use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};

@@ -9,16 +9,19 @@ use std::time::{Duration, Instant};
 use libc::{SIGHUP, SIGINT, SIGTERM};
 use serde_json::{Value, json};
 
+use crate::conversations::{hold_the_lock, idle_for};
 use crate::dialect::{
     DIALECTS, finish, first_word_then_silence, in_two_parts, openai_event, openai_reply, word,
 };
-use crate::fixtures::{
-    GUARD, HOUR, case, hold_the_lock, idle_for, lacks, prompt, snapshot, wait_until,
-};
+use crate::fixtures::{case, prompt};
 use crate::harness::pseudo_terminal;
+use crate::machine::lacks;
 use crate::pty::Terminal;
-use crate::sandbox::{Running, Sandbox};
+use crate::run::Running;
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
+use crate::snapshot::snapshot;
+use crate::times::{GUARD, HOUR, wait_until};
 use crate::toolserver::is_there;
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];

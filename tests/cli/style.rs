@@ -3,11 +3,13 @@
 use libc::{SIGINT, SIGKILL};
 use serde_json::json;
 
+use crate::conversations::{attachment, idle_for};
 use crate::dialect::{data, openai_stream, word};
-use crate::fixtures::{HOUR, attachment, case, idle_for};
+use crate::fixtures::case;
 use crate::pty::{Terminal, WIDE, without_styles};
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
+use crate::times::HOUR;
 
 const ANSWER: &str = "\
 # Sorting `files`

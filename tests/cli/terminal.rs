@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::conversations::{idle_for, with};
 use crate::dialect::{Dialect, data, openai_stream, word};
-use crate::fixtures::{HOUR, case, idle_for, make_pipe, prompt, session, with};
+use crate::fixtures::{case, make_pipe, prompt, session};
 use crate::pty::{Terminal, WIDE, screen};
-use crate::sandbox::{API_KEY, Sandbox};
+use crate::run::API_KEY;
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
+use crate::times::HOUR;
 
 /// Text that must pass as it is: marks, joiners, both directions, tabs; and CR LF, which passes as LF.
 const ORDINARY: &str =

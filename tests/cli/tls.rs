@@ -11,10 +11,14 @@ use std::thread;
 use rustls::{ServerConnection, StreamOwned};
 
 use crate::authority::Authority;
+use crate::conversations::talked;
 use crate::dialect::{openai_stream, word};
-use crate::fixtures::{UNKNOWN_HOST, case, lacks, prompt, snapshot, talked};
-use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::fixtures::{UNKNOWN_HOST, case, prompt};
+use crate::machine::lacks;
+use crate::run::{API_KEY, Q};
+use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
+use crate::snapshot::snapshot;
 use crate::toolserver;
 
 /// The years in which a certificate is valid that is neither too old nor too new.

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect, failure, held_back};
-use crate::fixtures::{case, in_foreground, make_pipe, session, wait_until};
+use crate::fixtures::{case, in_foreground, make_pipe, session};
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{Q, Running, Sandbox};
+use crate::run::{Q, Running};
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
+use crate::times::wait_until;
 use crate::toolserver::{calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
@@ -234,7 +236,7 @@ fn programs_are_waited_for_although_sigchld_is_ignored_or_blocked() {
         let provider = format!(
             "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"echo\", \"{}\"]\n",
             server.url(),
-            crate::sandbox::API_KEY
+            crate::run::API_KEY
         );
         let shop = "[tools.shop]\nabout_run = [\"echo\", \"tables\"]\n\
             sql = { run = [\"sh\", \"-c\", \"sleep 0; echo rows; exit 3\"], reads = true }\n";
@@ -260,7 +262,7 @@ fn processes_in_another_session_are_not_ended() {
         format!("setsid sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1 &")
     };
     let until = |name: &str| format!(" until [ -s {name} ]; do sleep 0.01; done; ");
-    let key = daemon("agent") + &until("agent") + "echo " + crate::sandbox::API_KEY;
+    let key = daemon("agent") + &until("agent") + "echo " + crate::run::API_KEY;
     let provider = format!(
         "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"sh\", \"-c\", {}]\n",
         server.url(),

@@ -3,13 +3,15 @@
 use std::fs;
 use std::os::unix::fs::chown;
 
+use crate::conversations::{ARCHIVED, EARLIER, ID, idle_for, texts};
 use crate::dialect::{openai_stream, word};
-use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, layer, numbered, set_mode, skip,
-    snapshot, texts,
-};
-use crate::sandbox::{Outcome, Sandbox};
+use crate::fixtures::{LARGEST, case, numbered, set_mode};
+use crate::machine::{lacks, layer, skip};
+use crate::run::Outcome;
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
+use crate::snapshot::snapshot;
+use crate::times::HOUR;
 
 /// Runs a command of q as a user that the system does not know; only root can become one.
 fn without_home(sandbox: &Sandbox, command: &str) -> Outcome {

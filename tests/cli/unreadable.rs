@@ -2,8 +2,11 @@
 
 use std::os::unix::fs::chown;
 
-use crate::fixtures::{case, skip, snapshot, stored};
+use crate::conversations::stored;
+use crate::fixtures::case;
+use crate::machine::skip;
 use crate::sandbox::Sandbox;
+use crate::snapshot::snapshot;
 
 /// The actions that must read a conversation, and others. Deleting one needs no right to read it.
 const READS: &str = "--history, --last, --last --json, --list, --list --json, --list one, --copy branch, --undo, --undo --json";

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 use libc::SIGINT;
 use serde_json::Value;
 
+use crate::conversations::idle_for;
 use crate::dialect::{in_two_parts, openai_stream, word};
-use crate::fixtures::{HOUR, case, idle_for, make_pipe};
+use crate::fixtures::{case, make_pipe};
 use crate::pty::Terminal;
-use crate::sandbox::{Q, Sandbox};
+use crate::run::Q;
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
+use crate::times::HOUR;
 
 /// Prose, a list, code and a table.
 const ANSWER: &str = "\

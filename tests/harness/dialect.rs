@@ -177,6 +177,9 @@ fn gemini_error(status: u16, message: &str) -> Value {
     json!({"error": {"code": status, "message": message, "status": "SOME_ERROR"}})
 }
 
+/// The model of the conversations that tests write, and of sections that need one.
+pub const STORED_MODEL: &str = "stored-model";
+
 /// What the ready-made answers report as the size of the question.
 pub const INPUT_TOKENS: u64 = 11;
 /// What the ready-made answers report as the size of the answer.

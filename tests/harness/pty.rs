@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
-use super::fixtures::GUARD;
+use super::capture::Capture;
 use super::pseudo_terminal;
-use super::sandbox::Capture;
+use super::times::GUARD;
 
 /// Wide enough that no line of a test wraps, unless the test is about that.
 pub const WIDE: u16 = 2_000;
@@ -138,6 +138,29 @@ impl Terminal {
         self.arrived.take()
     }
 
+    /// Everything that arrived, with the ends of lines as programs write them, once the programs have ended.
+    #[track_caller]
+    pub fn text(self) -> String {
+        let text = String::from_utf8(self.bytes()).expect("UTF-8");
+        text.replace("\r\n", "\n")
+    }
+
+    /// The same without styles.
+    #[track_caller]
+    pub fn text_alone(self) -> String {
+        without_styles(&self.text())
+    }
+
+    /// Waits for each question in turn, and types the answer to it.
+    #[track_caller]
+    pub fn answer(&self, said: &[(&str, &str)]) {
+        let mut seen = 0;
+        for (question, answer) in said {
+            seen = self.wait_for(question, seen).len();
+            self.type_in(answer);
+        }
+    }
+
     /// What a person sees in the end.
     #[track_caller]
     pub fn screen(self) -> Vec<String> {
@@ -209,8 +232,4 @@ pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
         }
     }
     lines.into_iter().map(String::from_iter).collect()
-}
-
-fn contains(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.windows(text.len()).any(|window| window == text)
 }

@@ -6,13 +6,14 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use serde_json::Value;
 
-use super::fixtures::GUARD;
+use super::locks::lock;
+use super::times::GUARD;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
@@ -295,6 +296,7 @@ impl Server {
     }
 
     /// The same, but requests are forgotten: for a server that answers a million of them.
+    #[allow(dead_code, reason = "the soak needs it")]
     pub fn forgetful(handler: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Server {
         Server::listen(Box::new(move |request, _| handler(request)), false)
     }
@@ -762,9 +764,4 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
 
 fn malformed(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-/// A panic elsewhere has been reported already; it must not hide behind a poisoned lock.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

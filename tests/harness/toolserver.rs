@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::fixtures::GUARD;
 use super::sandbox::Sandbox;
 use super::server::{self, Recorded, Reply};
+use super::times::GUARD;
 
 /// The variables that make this program a server: what it does, and where it writes down what it hears.
 const MODE: &str = "TOOL_MODE";

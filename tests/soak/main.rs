@@ -5,6 +5,7 @@
 
 mod command;
 mod faults;
+#[allow(dead_code, reason = "the tests of cli need all of it")]
 #[path = "../harness/mod.rs"]
 mod harness;
 mod image;

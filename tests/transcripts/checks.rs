@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::compare::{diff, visible};
 use crate::format::{Case, Command, Directive};
-use crate::harness::fixtures::{Snapshot, texts};
+use crate::harness::conversations::texts;
 use crate::harness::pty::Terminal;
-use crate::harness::sandbox::{API_KEY, Outcome};
+use crate::harness::run::{API_KEY, Outcome};
 use crate::harness::server::{Recorded, Server};
+use crate::harness::snapshot::Snapshot;
 use crate::harness::toolserver::heard;
 use crate::servers::{message, method};
 use crate::stage::Stage;

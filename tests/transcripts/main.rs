@@ -3,6 +3,7 @@
 mod checks;
 mod compare;
 mod format;
+#[allow(dead_code, reason = "the tests of cli need all of it")]
 #[path = "../harness/mod.rs"]
 mod harness;
 mod replies;

@@ -211,7 +211,9 @@ pub fn check_pause() {
     thread::sleep(Duration::from_secs(1));
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     let asked = Instant::now();
-    client.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("a request");
+    client
+        .write_all(b"GET / HTTP/1.1\r\n\r\n")
+        .expect("a request");
     client.read_to_end(&mut Vec::new()).expect("an answer");
     assert!(asked.elapsed() >= Duration::from_secs(1), "no silence");
 }

@@ -11,13 +11,15 @@ use serde_json::{Value, json};
 use crate::checks::{Run, Use, request_lines};
 use crate::compare::{Names, bytes_of, difference, matches, visible};
 use crate::format::{Case, Command, Directive, Item, Output};
+use crate::harness::conversations::{id_of, idle_for, with};
 use crate::harness::dialect::{Call, DIALECTS, Dialect};
-use crate::harness::fixtures::{
-    HOUR, MINUTE, ago, cannot_confine, id_of, idle_for, snapshot, with,
-};
+use crate::harness::machine::cannot_confine;
 use crate::harness::pty::{Terminal, WIDE};
-use crate::harness::sandbox::{API_KEY, Outcome, Q, Sandbox};
+use crate::harness::run::{API_KEY, Outcome, Q};
+use crate::harness::sandbox::Sandbox;
 use crate::harness::server::{Reply, Server};
+use crate::harness::snapshot::snapshot;
+use crate::harness::times::{HOUR, MINUTE, ago};
 use crate::harness::toolserver::{expect_gone, section};
 use crate::replies::{Split, reply};
 use crate::servers::{Script, Shared, listed, model_server, tool_site};
