@@ -1,12 +1,15 @@
 //! Counts the instructions for an event of a long answer in each dialect, with valgrind. Unlike times they are the same on a
 //! busy machine.
 
-use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
-use crate::{HEAD, Q, event, instructions, line};
+use crate::bench::Bench;
+use crate::instructions;
+use crate::programs::Q;
+use crate::server::{END, HEAD, event, listen, reply};
+use crate::table::line;
 
 /// Events of two answers. The difference is what an event costs, without the start of the program.
 const FEWER: usize = 1_000;
@@ -26,7 +29,7 @@ const STREAMS: [Stream; 4] = [
     Stream {
         provider: "openai",
         event,
-        end: crate::END,
+        end: END,
         goal: "0.66",
     },
     Stream {
@@ -61,20 +64,16 @@ const STREAMS: [Stream; 4] = [
     },
 ];
 
-/// Prints a line for each dialect. `old` is another q, beside which it is measured.
-pub fn measure(home: &Path, old: Option<&Path>) {
-    let version = Command::new("valgrind")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    if version.is_err() {
-        println!("| instructions an event | not measured: valgrind is missing | | | |");
+/// Prints a line for each dialect, with an older q beside this one if there is one.
+pub fn instructions(bench: &Bench) {
+    if !instructions::can_count("instructions an event") {
         return;
     }
+    let home = &bench.state;
     for stream in STREAMS {
         let what = format!("instructions an event, {}", stream.provider);
         let own = per_event(&stream, Path::new(Q), home);
-        match old {
+        match &bench.old {
             None => println!("| {what} | {own:.0} | | | |"),
             Some(old) => {
                 let other = per_event(&stream, old, home);
@@ -93,18 +92,17 @@ fn per_event(stream: &Stream, program: &Path, home: &Path) -> f64 {
 
 /// The instructions of a whole run.
 fn total(stream: &Stream, events: usize, program: &Path, home: &Path) -> f64 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen();
     let event = stream.event;
     let body: String = (0..events).map(|number| event(number % 10)).collect();
     let answer = [HEAD, &body, stream.end].concat();
     let server = thread::spawn(move || {
         let (connection, _) = listener.accept().expect("a connection");
-        crate::reply(connection, answer.as_bytes()).expect("an answer");
+        reply(connection, answer.as_bytes()).expect("an answer");
     });
 
     let section =
-        format!("[providers.responses]\napi = \"responses\"\nbase_url = \"http://{address}/v1\"\n");
+        format!("[providers.responses]\napi = \"responses\"\nbase_url = \"{address}/v1\"\n");
     let configured = home.join("dialects");
     std::fs::create_dir_all(configured.join("q")).expect("a directory");
     std::fs::write(configured.join("q/config.toml"), section).expect("a file");
@@ -120,14 +118,11 @@ fn total(stream: &Stream, events: usize, program: &Path, home: &Path) -> f64 {
     ]);
     command.env("HOME", home).env("XDG_CONFIG_HOME", configured);
     for (name, path) in [("OPENAI", "/v1"), ("ANTHROPIC", ""), ("GEMINI", "")] {
-        command.env(
-            format!("{name}_BASE_URL"),
-            format!("http://{address}{path}"),
-        );
+        command.env(format!("{name}_BASE_URL"), format!("{address}{path}"));
         command.env(format!("{name}_API_KEY"), "k");
     }
     command.env("RESPONSES_API_KEY", "k");
     let counted = instructions::count(&mut command);
     server.join().expect("the server");
-    counted.expect("a count") as f64
+    counted as f64
 }
