@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use crate::conversations::{idle_for, with};
 use crate::dialect::{Dialect, data, openai_stream, word};
 use crate::fixtures::{case, make_pipe, prompt, session};
-use crate::pty::{Terminal, WIDE, screen};
+use crate::pty::{Terminal, WIDE};
 use crate::run::API_KEY;
 use crate::sandbox::Sandbox;
+use crate::screen::screen;
 use crate::server::{Gate, Reply, Server};
 use crate::times::HOUR;
 

@@ -11,6 +11,7 @@ use crate::fixtures::{case, make_pipe};
 use crate::pty::Terminal;
 use crate::run::Q;
 use crate::sandbox::Sandbox;
+use crate::screen::screen;
 use crate::server::{Gate, Reply, Server};
 use crate::times::HOUR;
 
@@ -57,6 +58,47 @@ fn an_answer_is_broken_between_words_on_a_terminal_and_nowhere_else() {
             sandbox.expect_answer(ANSWER, false);
             sandbox.q(args).run().success().stdout(ANSWER);
         }
+    }
+}
+
+/// What the other tests see is what a terminal makes of it.
+#[test]
+fn the_screen_of_these_tests_has_columns_and_not_characters() {
+    for (bytes, expected) in [
+        ("abcdef", &["abcd", "ef"][..]),
+        // One column is left, and it takes two.
+        ("abc日本", &["abc", "日本"]),
+        ("日本語", &["日本", "語"]),
+        (
+            "e\u{301}e\u{301}e\u{301}e\u{301}e",
+            &["e\u{301}e\u{301}e\u{301}e\u{301}", "e"],
+        ),
+        ("👩\u{200d}👧🇩🇪a", &["👩\u{200d}👧🇩🇪", "a"]),
+        ("日本\rab", &["ab本"]),
+        ("日本\ra", &["a 本"]),
+        ("abcd\r日\u{1b}[K", &["日"]),
+        ("a\tb", &["a\t", "b"]),
+    ] {
+        let _case = case(bytes);
+        assert_eq!(screen(bytes.as_bytes(), 4), expected);
+    }
+}
+
+#[test]
+fn wide_letters_stay_within_the_columns_of_the_terminal() {
+    for (answer, expected) in [
+        ("one 日本語 two", &["one 日", "本語 ", "two", ""][..]),
+        ("日本語日本語", &["日本語", "日本語", ""]),
+        ("a日本語日本語", &["a日本", "語日本", "語", ""]),
+        (
+            "👩\u{200d}👧 👩\u{200d}👧 👩\u{200d}👧",
+            &["👩\u{200d}👧 👩\u{200d}👧 ", "👩\u{200d}👧", ""],
+        ),
+    ] {
+        let _case = case(answer);
+        let server = Server::openai(answer);
+        let sandbox = Sandbox::new().server_env(&server);
+        assert_eq!(sandbox.q(&["hi"]).shown_on(7).screen(), expected);
     }
 }
 

@@ -15,6 +15,7 @@ pub mod pseudo_terminal;
 pub mod pty;
 pub mod run;
 pub mod sandbox;
+pub mod screen;
 pub mod server;
 pub mod snapshot;
 pub mod times;

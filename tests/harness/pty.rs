@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::capture::Capture;
 use super::pseudo_terminal;
+use super::screen::screen;
 use super::times::GUARD;
 
 /// Wide enough that no line of a test wraps, unless the test is about that.
@@ -191,45 +192,4 @@ pub fn without_styles(text: &str) -> String {
         }
     }
     plain
-}
-
-/// The lines that a terminal shows after these bytes: text, CR, LF, styles and "erase to the end of the line" are all that
-/// q may use; anything else fails. A line that is full continues in the next one, and cannot be reached again.
-pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
-    let text = without_styles(&String::from_utf8_lossy(bytes));
-    let mut lines = vec![Vec::new()];
-    let mut column = 0;
-    let mut rest = text.chars();
-    while let Some(character) = rest.next() {
-        if column == usize::from(columns) && !matches!(character, '\r' | '\n') {
-            lines.push(Vec::new());
-            column = 0;
-        }
-        let line: &mut Vec<char> = lines.last_mut().expect("a line");
-        match character {
-            '\r' => column = 0,
-            '\n' => {
-                lines.push(Vec::new());
-                // The terminal's driver has sent the CR before it.
-                assert_eq!(column, 0, "a bare LF in {text:?}");
-            }
-            '\u{1b}' => {
-                let is_right = rest.as_str().starts_with("[K");
-                assert!(is_right, "an unknown control in {text:?}");
-                rest = rest.as_str()[2..].chars();
-                line.truncate(column);
-            }
-            _ => {
-                let is_right = character == '\t' || !character.is_control();
-                assert!(is_right, "{character:?} in {text:?}");
-                if column < line.len() {
-                    line[column] = character;
-                } else {
-                    line.push(character);
-                }
-                column += 1;
-            }
-        }
-    }
-    lines.into_iter().map(String::from_iter).collect()
 }
