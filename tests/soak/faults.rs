@@ -106,7 +106,7 @@ impl Faults {
         let wrapper = strace::wrapper(&self.strace, &log, &injections);
         let outcome = Run::start(scene.world.run(&wrapper, &command, &question))?.finish()?;
         let trace = strace::read(
-            &String::from_utf8_lossy(&std::fs::read(&log)?),
+            &String::from_utf8_lossy(&fs_err::read(&log)?),
             &scene.world.state_paths(),
         );
         let hit = hit(&fault, &trace.calls);

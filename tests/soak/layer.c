@@ -1,6 +1,10 @@
-/* A file system that lies or lacks something: LAYER names what. rename: each is done and, three times in ten, reported as failed;
-   stale: it always is, and with undone it is not done either; noreplace: a rename cannot refuse to replace; hardlink, symlink: there are no such links; flock: there are no locks; hang: a
-   request for a lock is never answered. */
+/* A file system that lies or lacks something: LAYER names what.
+   rename: each is done and, three times in ten, reported as failed;
+   stale: it always is, and with undone it is not done either;
+   noreplace: a rename cannot refuse to replace;
+   hardlink, symlink: there are no such links;
+   flock: there are no locks;
+   hang: a request for a lock is never answered. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -41,7 +41,7 @@ use std::time::Instant;
 use faults::Faults;
 use harness::pseudo_terminal;
 use layers::Under;
-use options::Options;
+use options::{Counts, Options};
 use report::{Kind, Part};
 use soak::Soak;
 
@@ -76,7 +76,7 @@ fn soak(options: &Options) -> io::Result<bool> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let findings = target.with_file_name("soak").join(options.seed.to_string());
     if findings.exists() {
-        std::fs::remove_dir_all(&findings)?;
+        fs_err::remove_dir_all(&findings)?;
     }
     let deadline = options.length.map(|length| Instant::now() + length);
     let work = tempfile::Builder::new().prefix("soak").tempdir_in(target)?;
@@ -85,43 +85,43 @@ fn soak(options: &Options) -> io::Result<bool> {
         signal_hook::flag::register(signal, Arc::clone(&soak.stop))?;
     }
     eprintln!("soak: --seed {}", options.seed);
-    let [
-        kill_count,
-        turn_count,
-        signal_count,
-        fault_count,
-        process_count,
-        layer_count,
-        version_count,
-    ] = options.counts;
-    let faults = Faults::new();
-    if faults.is_none() && fault_count > 0 {
+    let Counts {
+        kills,
+        turns,
+        signals,
+        faults,
+        processes,
+        layers,
+        versions,
+    } = options.counts;
+    let tracer = Faults::new();
+    if tracer.is_none() && faults > 0 {
         eprintln!("soak: there is no strace, or it may not trace: faults are skipped");
     }
     let layer = Under::library(target);
-    if layer.is_none() && layer_count > 0 {
+    if layer.is_none() && layers > 0 {
         eprintln!("soak: there is no compiler for C: layers are skipped");
     }
     let old = std::env::var_os("Q_OLD").map(|program| Under::Program(program.into()));
-    if old.is_none() && version_count > 0 {
+    if old.is_none() && versions > 0 {
         eprintln!("soak: Q_OLD names no older q: versions are skipped");
     }
-    let confines = process_count > 0 && processes::can_confine(&soak)?;
-    if !confines && process_count > 0 {
+    let confines = processes > 0 && processes::can_confine(&soak)?;
+    if !confines && processes > 0 {
         eprintln!("soak: this kernel cannot confine programs: confined commands are skipped");
     }
     let mut seed = options.seed;
     loop {
-        drive(&soak, options, seed, kill_count, &kills::batch)?;
-        drive(&soak, options, seed, turn_count, &turns::batch)?;
-        drive(&soak, options, seed, signal_count, &signals::batch)?;
-        if let Some(faults) = &faults {
-            let batch = |soak: &Soak, seed, rounds| faults.batch(soak, seed, rounds);
-            drive(&soak, options, seed, fault_count, &batch)?;
+        drive(&soak, options, seed, kills, &kills::batch)?;
+        drive(&soak, options, seed, turns, &turns::batch)?;
+        drive(&soak, options, seed, signals, &signals::batch)?;
+        if let Some(tracer) = &tracer {
+            let batch = |soak: &Soak, seed, rounds| tracer.batch(soak, seed, rounds);
+            drive(&soak, options, seed, faults, &batch)?;
         }
         let batch = |soak: &Soak, seed, rounds| processes::batch(soak, seed, rounds, confines);
-        drive(&soak, options, seed, process_count, &batch)?;
-        for (under, rounds) in [(&layer, layer_count), (&old, version_count)] {
+        drive(&soak, options, seed, processes, &batch)?;
+        for (under, rounds) in [(&layer, layers), (&old, versions)] {
             if let Some(under) = under {
                 let batch = |soak: &Soak, seed, rounds| under.batch(soak, seed, rounds);
                 drive(&soak, options, seed, rounds, &batch)?;
@@ -156,7 +156,10 @@ fn drive(soak: &Soak, options: &Options, seed: u64, rounds: u64, batch: Batch) -
                 if rounds == 0 || soak.is_over() {
                     return Ok(());
                 }
-                batch(soak, seed + number, rounds)?;
+                let seed = seed + number;
+                batch(soak, seed, rounds).map_err(|error| {
+                    io::Error::new(error.kind(), format!("--seed {seed}: {error}"))
+                })?;
             }
         };
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();

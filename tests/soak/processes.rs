@@ -1,11 +1,12 @@
 //! Signals and kills while tools leave processes and files behind: q ends and removes them all, and ends nothing that it did not
 //! start.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+
+use fs_err as fs;
 
 use crate::command::{Command, Does, Target, With};
 use crate::harness::toolserver::is_there;

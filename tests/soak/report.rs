@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::symlink;
 
 const PROGRESS: Duration = Duration::from_secs(5);
 

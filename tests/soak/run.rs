@@ -36,10 +36,11 @@ impl Run {
         let began = Instant::now();
         command.stdin(Stdio::null()).stdout(stdout);
         command.stderr(Stdio::piped()).process_group(0);
-        Ok(Run {
-            child: command.spawn()?,
-            began,
-        })
+        let child = command.spawn().map_err(|error| {
+            let program = command.get_program().display();
+            io::Error::new(error.kind(), format!("cannot start {program}: {error}"))
+        })?;
+        Ok(Run { child, began })
     }
 
     pub fn ended(&mut self) -> bool {

@@ -1,12 +1,12 @@
 //! The tools of the soak: the tests' server, and this program as a command. Both say what they are asked.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fs_err as fs;
 use serde_json::{Value, json};
 
 use crate::harness;

@@ -1,14 +1,14 @@
 //! Two state directories and a file that both share, and what a run of q in them looks like.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
 
+use fs_err as fs;
+use fs_err::os::unix::fs::symlink;
 use serde_json::json;
 use tempfile::TempDir;
 use time::OffsetDateTime;
