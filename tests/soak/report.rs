@@ -50,6 +50,8 @@ struct Inner {
     found: BTreeMap<(&'static str, Kind, String), Group>,
     findings: u64,
     shown: Option<Instant>,
+    /// How long runs took to end after a signal.
+    ends: BTreeMap<&'static str, Vec<Duration>>,
     /// What runs said on standard error.
     said: BTreeMap<(&'static str, String), u64>,
 }
@@ -95,6 +97,11 @@ impl Report {
             let modes = modes.join(", ");
             eprintln!("{seconds:6} s: {modes}; findings {}", inner.findings);
         }
+    }
+
+    /// A run has ended so long after a signal. On a busy machine that says little, so it is shown and not judged.
+    pub fn ended(&self, mode: &'static str, after: Duration) {
+        self.lock().ends.entry(mode).or_default().push(after);
     }
 
     /// What a run said on standard error, for a reader who wants to know how often something happened.
@@ -156,6 +163,14 @@ impl Report {
         let mut text = format!("\n{:9} {:>8}  command\n", "mode", "runs");
         for ((mode, command), count) in &inner.done {
             text.push_str(&format!("{mode:9} {count:8}  {command}\n"));
+        }
+        for (mode, ends) in &inner.ends {
+            let mut ends = ends.clone();
+            ends.sort();
+            let (median, longest) = (ends[ends.len() / 2], ends[ends.len() - 1]);
+            text.push_str(&format!(
+                "\n{mode}: the end came {median:.0?} after a signal (median), {longest:.0?} at the latest\n"
+            ));
         }
         text.push_str(&format!("\n{:9} {:>8}  said\n", "mode", "times"));
         for ((mode, said), count) in &inner.said {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::question::SITE;
 
 /// A run that takes longer hangs: q waits for a lock for 5 seconds at most.
-const GUARD: Duration = Duration::from_secs(20);
+pub const GUARD: Duration = Duration::from_secs(20);
 
 /// A run. Dropping it kills whatever it started.
 pub struct Run {

@@ -11,7 +11,7 @@ use crate::model::Link;
 use crate::question::Question;
 use crate::random::Random;
 use crate::report::{Kind, Part};
-use crate::run::{Outcome, Run};
+use crate::run::{GUARD, Outcome, Run};
 use crate::sink::{Form, Pace, Sink};
 use crate::snapshot::{Snapshot, Stored};
 use crate::soak::Soak;
@@ -19,8 +19,8 @@ use crate::world::World;
 
 const MODE: &str = "signals";
 
-/// A signal ends q within this time.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// A tool is called within this time.
+const CALLED: Duration = Duration::from_secs(1);
 
 /// An answer of so many words is several times what a pipe holds.
 const MOST_WORDS: u64 = 24_000;
@@ -91,7 +91,7 @@ fn round(
     };
     let mut run = Run::start_to(world.run(&[], &command, &question), stdout)?;
     if calls && random.percent(30) {
-        soak.server.wait_for_call(question.id, AT_ONCE);
+        soak.server.wait_for_call(question.id, CALLED);
     } else {
         soak.server.wait_for_request(question.id, &mut run);
     }
@@ -99,10 +99,10 @@ fn round(
     let sent = Instant::now();
     run.signal(signal);
     // If it was not sent because the run has ended, this is at once too; a stalled reader holds nothing up.
-    while !run.ended() && sent.elapsed() < AT_ONCE * 5 {
+    while !run.ended() && sent.elapsed() < GUARD {
         thread::sleep(Duration::from_micros(500));
     }
-    let took = sent.elapsed();
+    soak.report.ended(MODE, sent.elapsed());
     run.kill();
     let outcome = run.finish()?;
     drop(lock);
@@ -110,9 +110,6 @@ fn round(
     soak.report.done(MODE, &label);
     let snapshot = world.snapshot();
     let mut wrong = wrong(&question, signal, &outcome, &shown, &snapshot);
-    if took > AT_ONCE {
-        wrong.push((Kind::Other, format!("it took {took:?} to end")));
-    }
     let (torn, left_over) = (snapshot.torn.iter(), snapshot.left_over.iter());
     wrong.extend(torn.map(|what| (Kind::Torn, what.clone())));
     wrong.extend(left_over.map(|what| (Kind::LeftOver, what.clone())));
