@@ -1,8 +1,9 @@
 """Checks that src/ imports only downwards: a directory, or a file beside the directories, from layers below its own; a file of
-a directory never from its parent, nor from a file that imports it. Each file begins with its duty, and one whose duty says
-“(pure)” opens nothing.
+a directory never from its parent, nor from a file that imports it, be it by way of others. Each file begins with its duty, and
+one whose duty says “(pure)” opens nothing.
 """
 
+import collections
 import itertools
 import pathlib
 import re
@@ -70,11 +71,33 @@ def imports(path, files):
                 yield at, written
 
 
+def way_back(start, graph):
+    """The shortest way by which a file imports from itself, as the files on it; nothing if there is none."""
+    ways = collections.deque([[start]])
+    seen = set()
+    while ways:
+        way = ways.popleft()
+        for other in sorted(graph[way[-1]]):
+            if other == start:
+                return way
+            if other not in seen:
+                seen.add(other)
+                ways.append([*way, other])
+    return []
+
+
+def cycles(graph):
+    """The cycles of imports, each once, beginning with its first file."""
+    ways = (way_back(start, graph) for start in sorted(graph))
+    return sorted({tuple(way) for way in ways if way and way[0] == min(way)})
+
+
 def main():
     layer_of = {name: number for number, layer in enumerate(LAYERS) for name in layer}
     files = {module_of(path): path for path in sorted(SRC.rglob("*.rs"))}
     wrong = []
-    within = set()
+    # What each file imports from its own directory.
+    within = collections.defaultdict(set)
     for module, path in files.items():
         name = path.relative_to(SRC)
         if everything := re.search(r"\buse [^;]*\*", code_of(path)):
@@ -89,11 +112,13 @@ def main():
                 if not layer_of.get(here, 99) < layer_of.get(there, -1):
                     wrong.append(f"{name}: {written} is not in a layer below")
                 continue
-            within.add((module, other))
             if other == module[:-1]:
                 wrong.append(f"{name}: {written} imports from its parent")
-            elif (other, module) in within:
-                wrong.append(f"{name}: {written} imports from a file that imports it")
+            else:
+                within[module].add(other)
+    for cycle in cycles(within):
+        names = [str(files[module].relative_to(SRC)) for module in (*cycle, cycle[0])]
+        wrong.append(" imports from ".join(names))
     for line in sorted(set(wrong)):
         print(line)
     print(f"{len(files)} files on {len(LAYERS)} layers, {len(set(wrong))} faults")

@@ -3,11 +3,12 @@ words or more and is in a string of the product; `{…}` stands for what is fill
 
 import pathlib
 import re
+import sys
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "src"
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # The words by which errors of servers are recognized, and the lists that stand for a table.
-NO_MESSAGES = {"provider/failure/words.rs", "provider/failure/refused.rs", "provider/finish.rs", "text/synonyms.rs"}
+NO_MESSAGES = {"provider/failure/words.rs", "provider/failure/rejected.rs", "provider/finish.rs", "text/synonyms.rs"}
 
 
 def messages(code):
@@ -22,6 +23,9 @@ def messages(code):
 
 
 def main():
+    missing = sorted(name for name in NO_MESSAGES if not (SOURCES / name).is_file())
+    if missing:
+        sys.exit(f"These files without messages do not exist: {', '.join(missing)}")
     for path in sorted(SOURCES.rglob("*.rs")):
         name = path.relative_to(SOURCES).as_posix()
         texts = list(dict.fromkeys(messages(path.read_text(encoding="utf-8"))))
