@@ -5,6 +5,7 @@ mod forms;
 mod items;
 mod keywords;
 mod splitter;
+mod subschemas;
 
 use std::collections::HashSet;
 
@@ -15,6 +16,7 @@ use comparison::{MAX_STEPS, compare, parse_answer};
 pub use items::{ItemFault, ItemReader};
 pub use keywords::{TYPES, elements, is_of_object, named, referred};
 use keywords::{has_any, required, types_in};
+use subschemas::subschemas;
 
 use crate::text::json;
 use crate::text::short_form::{self, FormPurpose};
@@ -139,19 +141,18 @@ fn obeys_strict_rules(schema: &Value) -> bool {
     if has_any(schema, NOT_STRICT) || !has_any(schema, SAY_WHAT) {
         return false;
     }
-    if types_in(schema).contains(&"array") && !has_any(schema, &["items"]) {
+    // In older drafts, a list in `items` is what `prefixItems` is.
+    let may_lack_items = !types_in(schema).contains(&"array");
+    if schema["items"].is_array() || !(may_lack_items || has_any(schema, &["items"])) {
         return false;
     }
     if is_of_object(schema) && !requires_its_fields_only(schema) {
         return false;
     }
 
-    let mut parts = Vec::from_iter(elements(&schema["anyOf"]));
-    for word in ["properties", "$defs", "definitions"] {
-        parts.extend(named(&schema[word]).map(|(_, part)| part));
-    }
-    parts.extend(schema.get("items"));
-    parts.into_iter().all(obeys_strict_rules)
+    let mut parts = subschemas(schema).into_iter();
+    // That of an object is `false`, as checked above. For any other value it says nothing.
+    parts.all(|(word, part)| word == "additionalProperties" || obeys_strict_rules(part))
 }
 
 /// Whether the schema of an object requires all its properties, and allows no others.
@@ -162,17 +163,12 @@ fn requires_its_fields_only(schema: &Value) -> bool {
 }
 
 fn has_maps(schema: &Value) -> bool {
-    match schema {
-        Value::Object(words) => {
-            let others = words.get("additionalProperties");
-            let takes_others = others.is_some_and(|others| *others != false);
-            let has_free_names = takes_others || !words.contains_key("properties");
-            let is_map = has_free_names && is_of_object(schema);
-            is_map || words.values().any(has_maps)
-        }
-        Value::Array(schemas) => schemas.iter().any(has_maps),
-        _ => false,
-    }
+    let others = schema.get("additionalProperties");
+    let takes_others = others.is_some_and(|others| *others != false);
+    let has_free_names = takes_others || !has_any(schema, &["properties"]);
+    let is_map = has_free_names && is_of_object(schema);
+    let mut parts = subschemas(schema).into_iter();
+    is_map || parts.any(|(_, part)| has_maps(part))
 }
 
 /// Returns the text inside a code fence around all of it, if there is one.
@@ -331,6 +327,10 @@ mod tests {
             properties           | {"a":{"type":"string","minLength":1}}         | false
             properties           | {"a":{"enum":["x","y"]}}                      | true
             properties           | {"a":{"$ref":"#/$defs/A"}}                    | true
+            properties           | {"a":{"type":"string","definitions":{"A":LOOSE}}} | false
+            properties           | {"a":{"type":"string","additionalProperties":LOOSE}} | true
+            properties           | {"a":{"type":"string","unevaluatedItems":LOOSE}} | false
+            properties           | {"a":{"enum":[{"oneOf":[]}]}}                 | true
             properties           | {"a":{}}                                      | false
             properties           | {"a":true}                                    | false"##,
         ) {
@@ -352,7 +352,18 @@ mod tests {
             {"type":"object"} | true
             {"type":"object","additionalProperties":{"type":"number"}} | true
             {"properties":{"a":{"type":"object","additionalProperties":{"type":"number"}}}} | true
-            {"properties":{"a":{"items":{"anyOf":[{"type":"object"}]}}}} | true"#,
+            {"properties":{"a":{"items":{"anyOf":[{"type":"object"}]}}}} | true
+            {"properties":{"required":{"type":"string"}}} | false
+            {"properties":{"properties":{"type":"string"},"type":{"enum":["object"]}}} | false
+            {"properties":{"additionalProperties":{"type":"string"}}} | false
+            {"$defs":{"properties":{"type":"string"}},"properties":{"a":{}}} | false
+            {"properties":{"a":{"enum":[{"type":"object"}]}}} | false
+            {"properties":{"a":{"const":{"type":"object"},"default":{"required":[]}}}} | false
+            {"properties":{"a":{"examples":[{"type":"object"}]}}} | false
+            {"properties":{"required":{"type":"object"}}} | true
+            {"$defs":{"A":{"type":"object"}},"properties":{"a":{}}} | true
+            {"properties":{"a":{"items":{"if":{"type":"object"}}}}} | true
+            {"properties":{"a":{"unevaluatedItems":{"type":"object"}}}} | true"#,
         ) {
             assert_eq!(shape(schema).has_maps().to_string(), has_maps, "{schema}");
         }

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::keywords::{TYPES, has_any, types_in};
+use super::subschemas::subschemas_mut;
 
 /// The fields in which APIs want a schema, or an object with such a field: of OpenAI's two APIs, Anthropic and Gemini, for
 /// answers and for tools.
@@ -63,29 +64,6 @@ const WORDS: &[&str] = &[
     "pattern",
 ];
 
-/// The words whose values are schemas by name, a schema, or a list of schemas.
-const NAMED: &[&str] = &[
-    "properties",
-    "patternProperties",
-    "dependentSchemas",
-    "$defs",
-    "definitions",
-];
-const INNER: &[&str] = &[
-    "items",
-    "prefixItems",
-    "additionalProperties",
-    "contains",
-    "propertyNames",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "then",
-    "else",
-];
-
 /// Returns the schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something
 /// else.
 pub fn unwrapped(mut value: Value) -> Option<Value> {
@@ -104,24 +82,12 @@ fn is_schema(value: &Value) -> bool {
     has_any(value, WORDS) || types.any(|kind| TYPES.contains(&&*kind.to_lowercase()))
 }
 
-/// Turns `nullable` of OpenAPI into a type, and types in capitals, as Gemini has them, into small letters. In `enum`, `const`
-/// and `default` are values, not schemas.
+/// Turns `nullable` of OpenAPI into a type, and types in capitals, as Gemini has them, into small letters.
 fn normalize(schema: &mut Value) {
+    subschemas_mut(schema).into_iter().for_each(normalize);
     let Value::Object(words) = schema else {
         return;
     };
-    for (word, value) in words.iter_mut() {
-        match value {
-            Value::Object(parts) if NAMED.contains(&&**word) => {
-                parts.values_mut().for_each(normalize);
-            }
-            Value::Array(parts) if INNER.contains(&&**word) => {
-                parts.iter_mut().for_each(normalize);
-            }
-            part if INNER.contains(&&**word) => normalize(part),
-            _ => {}
-        }
-    }
     if let Some(Value::String(kind)) = words.get_mut("type") {
         let lower = kind.to_lowercase();
         if TYPES.contains(&&*lower) {
