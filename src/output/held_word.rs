@@ -2,8 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The most characters that one emoji may consist of.
-const MAX_EMOJI: usize = 64;
+use crate::text::columns::end_of;
 
 /// A word that may be unfinished: text without blanks, or a single wide character. A part of it may be shown already.
 #[derive(Default)]
@@ -86,14 +85,6 @@ impl HeldWord {
     }
 }
 
-/// Returns the end of a text, as far back as a character that follows may combine with it.
-fn end_of(text: &str) -> &str {
-    match text.char_indices().rev().nth(MAX_EMOJI) {
-        Some((at, _)) => &text[at..],
-        None => text,
-    }
-}
-
 fn is_wide(character: char) -> bool {
     !character.is_ascii() && character.width() == Some(2)
 }
@@ -173,7 +164,7 @@ mod tests {
         assert!(!word.has_shown_part() && word.held().len() == 1_000);
         word.mark_shown();
         word.push('y');
-        assert!(word.has_shown_part() && word.text.len() <= MAX_EMOJI + 2);
+        assert!(word.has_shown_part() && word.text.len() < 100);
         assert_eq!((word.width(), word.held()), (1, "y"));
         word.clear();
         assert!(word.is_empty() && !word.has_shown_part());

@@ -7,6 +7,9 @@ use super::escape::Charset;
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
 
+/// The most characters that one emoji may consist of.
+const MAX_EMOJI: usize = 64;
+
 /// Returns the column of the next tab stop after this column.
 pub fn next_tab_stop(column: usize) -> usize {
     column + TAB - column % TAB
@@ -21,18 +24,40 @@ pub fn cut(line: &str, columns: usize, charset: Charset) -> String {
         Charset::Unicode => "…",
         Charset::Ascii => &"..."[..columns.min(3)],
     };
-    let mut fitting = String::new();
     // The mark takes the last columns.
     let mut used = mark.width();
-    for character in line.chars() {
-        used += character.width().unwrap_or_default();
+    let mut fitting = "";
+    let mut is_half_flag = false;
+    for (start, character) in line.char_indices() {
+        let before = end_of(&line[..start]);
+        let end = start + character.len_utf8();
+        let both = &line[start - before.len()..end];
+        // A mark, a skin tone and a member of a family belong to what is before them, and so does the second half of a flag.
+        let is_apart = character.width() != Some(0) && both.width() > before.width();
+        let ends_flag = is_half_flag && is_flag_letter(character);
+        if is_apart && !ends_flag {
+            fitting = &line[..start];
+        }
+        is_half_flag = is_flag_letter(character) && !ends_flag;
+        used = (used + both.width()).saturating_sub(before.width());
         if used > columns {
             break;
         }
-        fitting.push(character);
     }
-    fitting.push_str(mark);
-    fitting
+    format!("{fitting}{mark}")
+}
+
+/// Returns the end of a text, as far back as a character that follows may combine with it.
+pub fn end_of(text: &str) -> &str {
+    match text.char_indices().rev().nth(MAX_EMOJI) {
+        Some((at, _)) => &text[at..],
+        None => text,
+    }
+}
+
+/// Whether two characters such as this one are the flag of a country.
+fn is_flag_letter(character: char) -> bool {
+    matches!(character, '\u{1f1e6}'..='\u{1f1ff}')
 }
 
 #[cfg(test)]
@@ -48,11 +73,26 @@ mod tests {
             ("日本語", 5, "日本…"),
             ("日本語", 4, "日…"),
             ("a\u{301}bc", 3, "a\u{301}bc"),
+            ("❤️❤️", 4, "❤️❤️"),
+            ("❤️❤️❤️", 5, "❤️❤️…"),
+            // Half an emoji would be another character.
+            ("❤️❤️❤️", 4, "❤️…"),
+            ("👨‍👩‍👧👨‍👩‍👧", 4, "👨‍👩‍👧👨‍👩‍👧"),
+            ("👨‍👩‍👧👨‍👩‍👧", 3, "👨‍👩‍👧…"),
+            ("a👨‍👩‍👧👨‍👩‍👧", 4, "a👨‍👩‍👧…"),
+            ("a👨‍👩‍👧👨‍👩‍👧", 3, "a…"),
+            ("👍🏽👍🏽", 3, "👍🏽…"),
+            ("🇩🇪🇫🇷🇮🇹", 5, "🇩🇪🇫🇷…"),
+            ("🇩🇪🇫🇷🇮🇹", 4, "🇩🇪…"),
+            ("1️⃣2️⃣", 3, "1️⃣…"),
+            ("1️⃣2️⃣", 2, "…"),
             ("", 3, ""),
         ] {
             let found = cut(line, columns, Charset::Unicode);
             assert_eq!(found, expected, "{line} {columns}");
         }
         assert_eq!(cut("abcdef", 5, Charset::Ascii), "ab...");
+        let hearts = cut(&"❤️".repeat(60), 40, Charset::Unicode);
+        assert_eq!((hearts.width(), hearts.chars().count()), (39, 39));
     }
 }
