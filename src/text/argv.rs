@@ -137,20 +137,29 @@ impl Argv {
 
     /// Refuses an option whose value may be missing: it would take the next element as its value.
     fn check_optional(&self) -> Result<(), ArgvError> {
-        for (option, value) in self.run.iter().zip(self.run.iter().skip(1)) {
+        for (index, value) in self.run.iter().enumerate().skip(1) {
+            let option = &self.run[index - 1];
             // Nothing after `--` is an option's value.
             if !option.starts_with('-') || option == "--" {
                 continue;
             }
-            for ShortField {
-                name, is_optional, ..
-            } in &self.inputs
-            {
-                if *is_optional && *value == whole(name) {
-                    return Err(ArgvError::run(format!(
-                        "“{value}”, which may be missing, cannot follow “{option}”, which would take the next argument as its value; write one argument, such as “--{name}={value}”, or change their order"
-                    )));
-                }
+            let mut inputs = self.inputs.iter();
+            let Some(field) = inputs.find(|field| *value == whole(&field.name)) else {
+                continue;
+            };
+            if field.is_optional {
+                let name = &field.name;
+                return Err(ArgvError::run(format!(
+                    "“{value}”, which may be missing, cannot follow “{option}”, which would take the next argument as its value; write one argument, such as “--{name}={value}”, or change their order"
+                )));
+            }
+            // At the end there is no next element.
+            let is_last = index + 1 == self.run.len();
+            let has_value = option.contains('=');
+            if field.kind == FieldKind::List && !is_last && !has_value {
+                return Err(ArgvError::run(format!(
+                    "the list “{value}”, which may be empty, cannot follow “{option}”, which would take the next argument as its value; move “{value}” before “{option}”, after “--”, or to the end"
+                )));
             }
         }
         Ok(())
@@ -455,6 +464,38 @@ mod tests {
         let error = parse(&["x", "-n", "{n}"], Some("n? int")).expect_err("an option's value");
         assert!(error.reason.contains("cannot follow “-n”"), "{error:?}");
         assert!(parse(&["x", "-n", "{n}"], Some("n int = 5")).is_ok());
+    }
+
+    #[test]
+    fn a_list_directly_after_an_option_is_refused_unless_it_is_the_end() {
+        for [run, input, refused] in rows(
+            "
+            -e {l} -- file   | l list     | yes
+            --like {l} end   | l list     | yes
+            -e {l} {m}       | l list, m  | yes
+            -e {l} end       | l list = x | yes
+            -e {l} end       | l? list    | yes
+            {l} -e end       | l list     | no
+            -- {l} end       | l list     | no
+            --like=x {l} end | l list     | no
+            -n100 {l}        | l list     | no
+            -n100 {l}        | l? list    | yes
+            -e {l} end       | l          | no",
+        ) {
+            let run = Vec::from_iter(std::iter::once("x").chain(run.split(' ')));
+            let found = parse(&run, Some(input));
+            let is_refused = match &found {
+                Ok(_) => false,
+                Err(error) => {
+                    assert!(
+                        error.key == "run" && error.reason.contains("“{l}”"),
+                        "{error:?}"
+                    );
+                    true
+                }
+            };
+            assert_eq!(is_refused, refused == "yes", "{run:?} {input}");
+        }
     }
 
     #[test]
