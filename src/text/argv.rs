@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
 use super::number::Decimal;
-use super::short_form::{self, FieldKind, ShortField};
+use super::short_form::{self, ARGUMENT_NAME, FieldKind, ShortField, is_argument_name};
 
 /// A command with placeholders for the model's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,13 +62,13 @@ impl Argv {
         let mut inputs: Vec<ShortField> = Vec::new();
         for text in self.run.iter().chain(&self.stdin) {
             for (_, name) in in_braces(text) {
-                if is_name(name) {
+                if is_argument_name(name) {
                     if !inputs.iter().any(|field| field.name == name) {
                         inputs.push(ShortField::text(name));
                     }
                 } else if is_like_a_name(name) {
                     return Err(ArgvError::run(format!(
-                        "the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
+                        "the name in “{{{name}}}” must have the form {ARGUMENT_NAME}; with input, only what it names is replaced"
                     )));
                 }
             }
@@ -79,7 +79,7 @@ impl Argv {
     /// Returns the inputs in single braces, each with its place. Any other brace means itself.
     fn placeholders<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
         let mut places = in_braces(text);
-        places.retain(|(_, name)| is_name(name) && self.has_input(name));
+        places.retain(|(_, name)| self.has_input(name));
         places
     }
 
@@ -285,11 +285,6 @@ fn in_braces(text: &str) -> Vec<(usize, &str)> {
 /// Returns an element that is this argument and nothing else.
 fn whole(name: &str) -> String {
     format!("{{{name}}}")
-}
-
-/// Whether a text is `[a-z_][a-z0-9_-]*`
-fn is_name(name: &str) -> bool {
-    is_like_a_name(name) && !name.contains(char::is_uppercase)
 }
 
 /// Whether somebody may have meant a name: it begins with a letter, and has letters, digits, `_` and `-` only.
@@ -555,6 +550,11 @@ mod tests {
             {a}{a} |     | a list    | must be an argument of its own
             {a}    | {a} | a list    | must be an argument of its own
             {a}    |     | [a]       | is not the name
+            {Dir}  |     | Dir: which | “Dir” is not the name of an argument, which has the form [a-z_]
+            {größe} |    | größe     | “größe” is not the name of an argument
+            {1a}   |     | 1a int    | “1a” is not the name of an argument
+            {-a}   |     | -a        | “-a” is not the name of an argument
+            {_a}   |     | _a, _A    | “_A” is not the name of an argument
             {a}    |     | a integer | str, int, float, bool, list, path
             x      |     |           | a field is empty"#,
         ) {

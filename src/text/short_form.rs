@@ -13,6 +13,9 @@ const KINDS: [(&str, FieldKind); 6] = [
     ("path", FieldKind::Path),
 ];
 
+/// The form of the names of a command's arguments.
+pub const ARGUMENT_NAME: &str = "[a-z_][a-z0-9_-]*";
+
 /// The purpose of a short form: what its fields describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormPurpose {
@@ -20,6 +23,20 @@ pub enum FormPurpose {
     Answer,
     /// The arguments of a command. They may be paths, and have defaults.
     Arguments,
+}
+
+impl FormPurpose {
+    fn check_name(self, name: &str) -> Result<(), String> {
+        match self {
+            FormPurpose::Answer if !is_field_name(name) => Err(format!(
+                "“{name}” is not the name of a field, which has letters, digits, _ and -"
+            )),
+            FormPurpose::Arguments if !is_argument_name(name) => Err(format!(
+                "“{name}” is not the name of an argument, which has the form {ARGUMENT_NAME}"
+            )),
+            FormPurpose::Answer | FormPurpose::Arguments => Ok(()),
+        }
+    }
 }
 
 /// A field: `NAME TYPE`, and what else is known about it.
@@ -68,11 +85,7 @@ impl ShortField {
         let head = head.trim();
         let (word, kind) = head.split_once(' ').unwrap_or((head, "str"));
         let name = word.strip_suffix('?').unwrap_or(word);
-        if !is_name(name) {
-            return Err(format!(
-                "“{name}” is not the name of a field, which has letters, digits, _ and -"
-            ));
-        }
+        purpose.check_name(name)?;
         let mut field = ShortField {
             kind: FieldKind::parse(name, kind.trim(), purpose)?,
             is_optional: word.ends_with('?'),
@@ -232,9 +245,18 @@ fn parts(text: &str, purpose: FormPurpose) -> (&str, Option<&str>, &str) {
     (head, Some(default.trim()), description)
 }
 
-fn is_name(text: &str) -> bool {
+fn is_field_name(text: &str) -> bool {
     let is_allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
     text.chars().all(is_allowed) && text.contains(char::is_alphanumeric)
+}
+
+/// Whether a text can be the name of a command's argument, and so a placeholder: `ARGUMENT_NAME`.
+pub fn is_argument_name(text: &str) -> bool {
+    let is_allowed = |char: char| {
+        char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '_' | '-')
+    };
+    let begins_well = text.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
+    begins_well && text.chars().all(is_allowed)
 }
 
 #[cfg(test)]
