@@ -330,7 +330,8 @@ impl SectionReader<'_> {
             return Ok(vec![whole]);
         }
         let mut argv = Vec::new();
-        for word in words(&command.text()?) {
+        let line = command.text()?;
+        for word in words(&line).map_err(|reason| command.explain(reason))? {
             argv.push(
                 variables::fill(&word, self.environment)
                     .map_err(|reason| command.explain(reason))?
@@ -368,7 +369,11 @@ impl SectionReader<'_> {
 }
 
 /// Returns the words of a command line, as a shell parts them: quotes and backslashes keep blanks in a word.
-fn words(line: &str) -> Vec<String> {
+///
+/// # Errors
+///
+/// A quotation mark is not closed.
+fn words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -393,12 +398,25 @@ fn words(line: &str) -> Vec<String> {
                     characters = rest[end + 1..].chars();
                 }
             }
-            (None | Some('"'), '\\') => word.get_or_insert_default().extend(characters.next()),
+            (None, '\\') => word.get_or_insert_default().extend(characters.next()),
+            (Some('"'), '\\') => {
+                let word = word.get_or_insert_default();
+                let rest = characters.as_str();
+                // Before any other character, a backslash means itself.
+                if rest.starts_with(['"', '\\', '$', '`']) {
+                    word.extend(characters.next());
+                } else {
+                    word.push('\\');
+                }
+            }
             _ => word.get_or_insert_default().push(character),
         }
     }
+    if let Some(quote) = quote {
+        return Err(format!("has a quotation mark {quote} that is not closed"));
+    }
     words.extend(word);
-    words
+    Ok(words)
 }
 
 #[cfg(test)]
@@ -461,6 +479,8 @@ mod tests {
             t|t||no}|/home/me | {"command": "${env:TOKEN}", "args": ["${env:TOKEN:-no}", "${NO:-}", "${env:NO:-no}}", "${userHome}"]}
             npx|-y|a b|c | {"command": " npx  -y 'a b' ", "args": ["c"]}
             npx|a b|c d|e\|f'|| | {"command": "npx \"a b\" c\\ d \"e\\\\\"\\|\"f'\" '' \"\""}
+            printf|\d+ %s\n|x | {"command": "printf \"\\d+ %s\\n\" x"}
+            x|"\$`\a| a|"|\d' | {"command": "x \"\\\"\\\\\\$\\`\\a\" \\ a \\\" '\\d'\\'"}
             npx|a b | {"command": "npx ${TWO}"}
             /opt/My App/server|x | {"command": "/opt/My App/server", "args": ["x"]}
             /opt/My|Other | {"command": "/opt/My Other"}
@@ -478,6 +498,9 @@ mod tests {
             servers.s.command: must be text | {"command": {"a": 1}}
             servers.s.command: must name a program | {"command": " "}
             servers.s.command: must name a program | {"command": []}
+            servers.s.command: has a quotation mark " that is not closed | {"command": "x \"a b"}
+            servers.s.command: has a quotation mark ' that is not closed | {"command": "x it's"}
+            servers.s.command: has a quotation mark " that is not closed | {"command": "x \"a\\\""}
             servers.s.command: “./x” is a relative path; write an absolute one | {"command": "./x"}
             servers.s.args: must be a list | {"command": "x", "args": "y"}
             servers.s.args[1]: must be text | {"command": "x", "args": ["y", {}]}
