@@ -21,7 +21,26 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
 
 /// Reads a file like `read_text`, with the kind of the error.
 pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
-    let bytes = whole_file::read(path, limit)?;
+    text_of(whole_file::read(path, limit)?)
+}
+
+/// Returns the text of at most `limit` bytes that comes through a pipe, which is read to its end, without a byte order mark.
+pub fn read_pipe(path: &Path, limit: u64) -> Result<String, String> {
+    try_read_pipe(path, limit).map_err(|error| unreadable(path, &error))
+}
+
+fn try_read_pipe(path: &Path, limit: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let size = in_units(limit);
+        return Err(io::Error::other(format!("it has more than {size}")));
+    }
+    text_of(bytes)
+}
+
+/// Returns the text in these bytes without a byte order mark.
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     let text = String::from_utf8(bytes);
     let mut text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -29,20 +48,37 @@ pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the text that comes through a pipe, which is read to its end.
-pub fn read_pipe(path: &Path, limit: u64) -> Result<String, String> {
-    let mut text = String::new();
-    let pipe = File::open(path).map_err(|error| unreadable(path, &error))?;
-    let read = pipe.take(limit + 1).read_to_string(&mut text);
-    read.map_err(|error| unreadable(path, &error))?;
-    if text.len() as u64 > limit {
-        let reason = format!("it has more than {size}", size = in_units(limit));
-        return Err(unreadable(path, &reason));
-    }
-    Ok(text)
-}
-
 /// Returns the error for a file that cannot be read.
 pub fn unreadable(path: &Path, reason: &dyn Display) -> String {
     format!("cannot read {}: {reason}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_read_as_a_file_is() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("text");
+        for (bytes, expected) in [
+            (&b"\xef\xbb\xbf{}"[..], Ok("{}")),
+            ("é".repeat(5).as_bytes(), Ok("ééééé")),
+            // The limit is in the middle of a character.
+            ("é".repeat(6).as_bytes(), Err("it has more than")),
+            (b"\xff", Err("it is not UTF-8")),
+            (b"", Ok("")),
+        ] {
+            fs::write(&path, bytes).expect("a file");
+            for found in [read_text(&path, 10), read_pipe(&path, 10)] {
+                match (found, expected) {
+                    (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                    (Err(error), Err(reason)) => assert!(error.contains(reason), "{error}"),
+                    (found, _) => panic!("{found:?} is not {expected:?}"),
+                }
+            }
+        }
+    }
 }
