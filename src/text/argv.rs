@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
-use super::number::Decimal;
+use super::number::integer_text;
 use super::short_form::{self, ARGUMENT_NAME, FieldKind, ShortField, is_argument_name};
 
 /// A command with placeholders for the model's arguments.
@@ -321,21 +321,12 @@ fn texts_of(kind: &FieldKind, value: &Value) -> Option<Vec<String>> {
         (FieldKind::List, Value::Array(_)) => return Vec::deserialize(value).ok(),
         (FieldKind::Text | FieldKind::Path, Value::String(text)) => text.clone(),
         (FieldKind::Choice(values), Value::String(text)) if values.contains(text) => text.clone(),
-        (FieldKind::Integer, Value::Number(number)) => integer(number)?,
+        (FieldKind::Integer, Value::Number(number)) => integer_text(number)?,
         (FieldKind::Number, Value::Number(number)) => number.to_string(),
         (FieldKind::Boolean, Value::Bool(is_true)) => is_true.to_string(),
         _ => return None,
     };
     Some(vec![text])
-}
-
-/// Returns the digits of an integer, which is one by its value: in JSON Schema, 5.00 is one, too.
-fn integer(number: &Number) -> Option<String> {
-    let text = number.as_str();
-    if text.contains(['.', 'e', 'E']) {
-        return Decimal::new(number).to_integer();
-    }
-    Some(text.to_owned())
 }
 
 #[cfg(test)]
@@ -580,7 +571,8 @@ mod tests {
 
     #[test]
     fn an_argument_is_an_integer_by_its_value_whatever_its_notation() {
-        let argv = Argv::parse(&strings(&["x", " {n}"]), None, Some("n int"), false).expect("argv");
+        let run = strings(&["x", " {n}"]);
+        let argv = Argv::parse(&run, None, Some("n int"), false).expect("argv");
         let long = "1".repeat(400);
         for [number, text] in rows(&format!(
             "
@@ -589,6 +581,7 @@ mod tests {
             1e2    | 100
             -0     | -0
             {long} | {long}
+            12345678901234567890.0 | 12345678901234567890
             1.50   | refused
             1e-2   | refused
             1e999999999 | refused"
@@ -599,6 +592,14 @@ mod tests {
                 filled.argv.join("").replace("x ", "")
             });
             assert_eq!(found, text, "{number}");
+
+            // The user's default is one by the same rule.
+            let with_default = Argv::parse(&run, None, Some(&format!("n int = {number}")), false);
+            let filled = with_default.map(|argv| argv.fill(&Map::new(), full).expect(number));
+            let found = filled.map_or("refused".to_owned(), |filled| {
+                filled.argv.join("").replace("x ", "")
+            });
+            assert_eq!(found, text, "default {number}");
         }
     }
 

@@ -56,6 +56,16 @@ impl Decimal {
     }
 }
 
+/// Returns the digits of an integer, which is one by its value: in JSON Schema, 5.00 is one, too. `None` if it is no integer, or
+/// one in exponential notation that is huge.
+pub fn integer_text(number: &Number) -> Option<String> {
+    let text = number.as_str();
+    if text.contains(['.', 'e', 'E']) {
+        return Decimal::new(number).to_integer();
+    }
+    Some(text.to_owned())
+}
+
 /// Reads the exponent of a number. One with more digits than a computer can count to is as good as any other.
 fn power_of_ten(text: &str) -> i128 {
     let power = text.parse::<i64>();

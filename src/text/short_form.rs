@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::number::integer_text;
+
 /// The types and their names. `path` is one of arguments alone: no field of an answer has it.
 const KINDS: [(&str, FieldKind); 6] = [
     ("str", FieldKind::Text),
@@ -159,7 +161,10 @@ impl FieldKind {
                 let is_known = values.iter().any(|value| value == text);
                 return is_known.then(|| text.into());
             }
-            FieldKind::Integer => Value::is_i64,
+            FieldKind::Integer => {
+                let digits = integer_text(&serde_json::from_str(text).ok()?)?;
+                return serde_json::from_str(&digits).ok();
+            }
             FieldKind::Number => Value::is_number,
             FieldKind::Boolean => Value::is_boolean,
         };
@@ -275,6 +280,8 @@ mod tests {
             a path         | {"type":"string"}                                        | ["a"]
             a int = 20     | {"type":"integer","default":20}                          | []
             a int=-1: b    | {"type":"integer","default":-1,"description":"b"}        | []
+            a int = 5.0    | {"type":"integer","default":5}                           | []
+            a int = 12345678901234567890 | {"type":"integer","default":12345678901234567890} | []
             a float = 1.5  | {"type":"number","default":1.5}                          | []
             a bool = true  | {"type":"boolean","default":true}                        | []
             a list = x     | {"type":"array","items":{"type":"string"},"default":["x"]} | []
@@ -298,6 +305,9 @@ mod tests {
             r#"
             a integer    | list, path, or values such as good|bad
             a int big    | the field “a” has the type “int big”
+            a int = 5.5  | the default “5.5” of “a” is not an integer
+            a int = 1e999999 | is not an integer
+            a int = "5"  | is not an integer
             a int = x    | the default “x” of “a” is not an integer
             a float = NaN | is not a number
             a bool = 1   | is not true or false
