@@ -2,12 +2,12 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::Arguments;
+use crate::flags::{Arguments, NO_TOOLS};
 use crate::output::print_exactly;
 use crate::session;
 use crate::session::rules::FileKind;
 use crate::session::title::title_of;
-use crate::settings::{NO_TOOLS, ServerKind, Settings};
+use crate::settings::{ServerKind, Settings};
 use crate::text::escape::escape;
 
 /// Prints the names of a kind. Those that a shell would have to quote are left out: q gives no such name.

@@ -187,7 +187,7 @@ impl OpenedConversation {
         notes.note(&note);
         let given = &plan.settings.arguments;
         // A system prompt or tools that stay with a conversation must not get into one that another q has begun.
-        if given.system.is_some() || !given.tools.is_empty() {
+        if given.system.is_some() || given.tools.is_given() {
             Intent::New
         } else {
             Intent::FollowOrNew

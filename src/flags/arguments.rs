@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use super::tool_names::ToolNames;
+
 /// The task of this run. All but `Ask` are actions, which ask no model, and read no input but a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -61,8 +63,7 @@ pub struct Arguments {
     pub effort: Option<String>,
     /// Each `KEY=VALUE`, in the order given.
     pub options: Vec<String>,
-    /// Each a server, one of its tools or a pattern, in the order given.
-    pub tools: Vec<String>,
+    pub tools: ToolNames,
     pub yes: bool,
     /// Files, in the order given; `-` is standard input.
     pub attach: Vec<OsString>,

@@ -3,7 +3,9 @@
 mod arguments;
 mod parse;
 mod table;
+mod tool_names;
 
 pub use arguments::{Arguments, Mode};
 pub use parse::{asks_for_json, parse, stray_word};
 pub use table::{Completion, FLAGS, Flag, KINDS_OF_NAMES, OptionGroup};
+pub use tool_names::{NO_TOOLS, ToolNames};

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
+use super::tool_names::ToolNames;
 
 use Completion::{Conversations, Files, NamesOf, Nothing, Words};
 use Effect::{Action, ActionWith, Switch, Takes};
@@ -93,8 +94,8 @@ const fn value(name: &'static str, completion: Completion, setter: Setter) -> Va
 pub enum Setter {
     Text(fn(&mut Arguments) -> &mut Option<String>),
     Texts(fn(&mut Arguments) -> &mut Vec<String>),
-    /// Names with commas between them.
-    Names(fn(&mut Arguments) -> &mut Vec<String>),
+    /// Names of tools with commas between them.
+    Names(fn(&mut Arguments) -> &mut ToolNames),
     /// One of these words, or of those that no document names.
     Choice {
         words: &'static [&'static str],
@@ -171,7 +172,9 @@ impl Setter {
             Texts(field) => field(arguments).push(text(value)?),
             Names(field) => {
                 let names = text(value)?;
-                field(arguments).extend(names.split(',').map(str::to_owned));
+                for name in names.split(',') {
+                    field(arguments).add(name)?;
+                }
             }
             Choice {
                 words,

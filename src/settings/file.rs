@@ -12,7 +12,7 @@ use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::ToolServer;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
 use crate::error::Error;
-use crate::flags::Arguments;
+use crate::flags::ToolNames;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
@@ -53,12 +53,29 @@ pub struct ProviderSection {
 #[derive(Debug, Clone, Default)]
 pub struct RoleSection {
     pub name: String,
-    /// Its keys as options; its question is in `words`.
-    pub options: Arguments,
+    pub options: RoleOptions,
     /// A file with the system prompt.
     pub system_file: Option<String>,
     /// Where each of its keys is.
     pub origins: BTreeMap<String, Origin>,
+}
+
+/// The options that a role stands for.
+#[derive(Debug, Clone, Default)]
+pub struct RoleOptions {
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub messages: Option<String>,
+    pub system: Option<String>,
+    pub tools: ToolNames,
+    /// A JSON Schema, the path of a file or the short form.
+    pub schema: Option<String>,
+    pub web: bool,
+    /// Each `KEY=VALUE`, as `-o` takes it.
+    pub options: Vec<String>,
+    /// What is asked if there are no words.
+    pub question: Option<String>,
 }
 
 /// The lines of a file, which tell on which line a byte is.
@@ -240,13 +257,13 @@ impl RoleSection {
             "model" => options.model = Some(setting(key, value)?),
             "effort" => options.effort = Some(setting(key, value)?),
             "messages" => options.messages = Some(setting(key, value)?),
-            "system" => options.system = Some(setting(key, value)?.into()),
+            "system" => options.system = Some(setting(key, value)?),
             "system_file" => self.system_file = Some(string(value)?),
-            "tools" => options.tools = value::strings(value)?,
+            "tools" => options.tools = ToolNames::read(&value::strings(value)?)?,
             "schema" => options.schema = Some(schema(value)?),
             "web" => options.web = value::switch(value)?,
             "options" => options.options = self::options(value)?,
-            "question" => options.words = vec![string(value)?.into()],
+            "question" => options.question = Some(string(value)?),
             _ => return Err(unknown_key(WordPlace::Role, key)),
         }
         Ok(())

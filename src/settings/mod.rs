@@ -37,7 +37,7 @@ pub use providers::Provider;
 pub use sections::{NO_PLACE, adds_one, adds_tools};
 pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_pipe, read_text};
-pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
+pub use tools::{READS, RemoteServer, ServerKind, ToolServer};
 
 use guess::fault_of_text;
 
@@ -300,7 +300,9 @@ impl Settings {
         let in_use = roles.find(|role| Some(&role.name) == self.arguments.role.as_ref());
         let is_server = |tool: &String| tool.split("__").next() == Some(name);
         match in_use {
-            Some(role) if role.options.tools.iter().any(is_server) => role.error("tools", reason),
+            Some(role) if role.options.tools.names().iter().any(is_server) => {
+                role.error("tools", reason)
+            }
             _ => Error::settings(reason),
         }
     }
@@ -333,7 +335,7 @@ impl Settings {
 }
 
 fn wants_results(arguments: &Arguments) -> bool {
-    arguments.web || arguments.tools.iter().any(|name| name.trim() != NO_TOOLS)
+    arguments.web || !arguments.tools.names().is_empty()
 }
 
 /// Returns the fields of a request that `-o` sets.

@@ -4,12 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::file::{ROLE_NAMES, RoleSection, is_role};
+use super::file::{ROLE_NAMES, RoleOptions, RoleSection, is_role};
 use super::origin::{Environment, Origin};
 use super::paths::expand_home;
 use super::sections::adds_one;
 use super::text::{MAX_TEXT, read_text};
-use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::shape::Shape;
@@ -98,31 +97,39 @@ fn without_front_matter(text: &str) -> &str {
 }
 
 /// Puts the options of the command line over those of a role.
-fn over(role: Arguments, given: &Arguments) -> Arguments {
+fn over(role: RoleOptions, given: &Arguments) -> Arguments {
+    let RoleOptions {
+        provider,
+        model,
+        effort,
+        messages,
+        system,
+        tools,
+        schema,
+        web,
+        options,
+        question,
+    } = role;
     let mut all = given.clone();
     // The role's model belongs to its own provider.
     if given.provider.is_none() {
-        all.model = all.model.or(role.model);
+        all.model = all.model.or(model);
     }
-    all.provider = all.provider.or(role.provider);
-    all.effort = all.effort.or(role.effort);
-    all.messages = all.messages.or(role.messages);
-    all.system = all.system.or(role.system);
+    all.provider = all.provider.or(provider);
+    all.effort = all.effort.or(effort);
+    all.messages = all.messages.or(messages);
+    all.system = all.system.or(system.map(OsString::from));
+    all.tools = tools.followed_by(&given.tools);
     // --extract and --is exclude a schema.
     if !given.extract && !given.is {
-        all.schema = all.schema.or(role.schema);
+        all.schema = all.schema.or(schema);
     }
-    all.web |= role.web;
-    all.options.splice(..0, role.options);
-    // “none” excludes other tools, so an option of the command line then replaces the role's.
-    let can_be_joined = given.tools != [NO_TOOLS] && role.tools != [NO_TOOLS];
-    if given.tools.is_empty() || can_be_joined {
-        all.tools.splice(..0, role.tools);
-    }
+    all.web |= web;
+    all.options.splice(..0, options);
     // --again has a question already.
     let is_blank = |word: &OsString| word.to_string_lossy().trim().is_empty();
     if !given.again && given.words.iter().all(is_blank) {
-        all.words = role.words;
+        all.words = question.into_iter().map(OsString::from).collect();
     }
     all
 }

@@ -12,12 +12,10 @@ use super::pattern;
 use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};
 use super::value::{self, ConfigError, Table, TableEntry, string, strings};
+use crate::flags::NO_TOOLS;
 use crate::secret::Secret;
 use crate::server_url::Endpoint;
 use crate::text::synonyms::WordPlace;
-
-/// The name that means no tools.
-pub const NO_TOOLS: &str = "none";
 
 /// In `allow`, means the tools that are said to read.
 pub const READS: &str = "@reads";

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use crate::error::Error;
-use crate::settings::{NO_TOOLS, pattern};
+use crate::flags::ToolNames;
+use crate::settings::pattern;
 
 /// Separates a server's name from its tool's.
 pub const SEPARATOR: &str = "__";
@@ -17,11 +18,11 @@ pub struct Selection {
 
 impl Selection {
     /// Returns the tools that `-t` names; `None` if it was not given.
-    pub fn from_option(names: &[String]) -> Result<Option<Selection>, Error> {
-        if names.is_empty() {
+    pub fn from_option(names: &ToolNames) -> Result<Option<Selection>, Error> {
+        if !names.is_given() {
             return Ok(None);
         }
-        match Selection::parse(names) {
+        match Selection::new(names) {
             Ok(selection) => Ok(Some(selection)),
             Err(reason) => Err(Error::usage(format!("--tools: {reason}"))),
         }
@@ -29,18 +30,17 @@ impl Selection {
 
     /// Reads names such as `db`, `db__query` and `db__list_*`; `none` alone selects nothing.
     pub fn parse<S: AsRef<str>>(given: &[S]) -> Result<Selection, String> {
+        Selection::new(&ToolNames::read(given)?)
+    }
+
+    fn new(given: &ToolNames) -> Result<Selection, String> {
         let mut names = Vec::new();
-        for name in given {
-            let name = name.as_ref().trim();
+        for name in given.names() {
             // As models know a server whose name begins with a digit.
             let own = name.strip_prefix('_').filter(|own| begins_with_digit(own));
-            names.push(own.unwrap_or(name).to_owned());
-        }
-        if names == [NO_TOOLS] {
-            names.clear();
-        }
-        for name in &names {
+            let name = own.unwrap_or(name);
             check(name)?;
+            names.push(name.to_owned());
         }
         Ok(Selection { names })
     }
@@ -77,9 +77,6 @@ impl Selection {
 }
 
 fn check(name: &str) -> Result<(), String> {
-    if name == NO_TOOLS {
-        return Err(format!("“{NO_TOOLS}” must be the only name"));
-    }
     let (server, pattern) = split(name);
     if server.is_empty() || (pattern.is_empty() && name != server) {
         return Err(format!(
