@@ -59,6 +59,92 @@ pub enum ErrorKind {
     Output,
 }
 
+/// What a kind of failure means for the rest of q.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consequences {
+    /// 1 for what failed on the way, 2 for what the user has to change, 3 for an answer that is incomplete.
+    pub exit_status: u8,
+    /// The exit status with `--is`.
+    pub condition_status: u8,
+    /// Whether the answer came as it should have, and the error is only what it says or lacks.
+    pub is_about_content: bool,
+    /// What is shown of it.
+    pub display: ErrorDisplay,
+    /// Whether the JSON of `--json` has been printed already, so that none follows.
+    pub has_printed_json: bool,
+}
+
+/// Who sees the message of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorDisplay {
+    Always,
+    /// `-q` hides it, because the exit status shows it.
+    UnlessQuiet,
+    /// Nobody, because nothing failed.
+    Never,
+}
+
+impl Consequences {
+    const fn of_failure(exit_status: u8) -> Consequences {
+        Consequences {
+            exit_status,
+            condition_status: 2,
+            is_about_content: false,
+            display: ErrorDisplay::Always,
+            has_printed_json: false,
+        }
+    }
+}
+
+impl ErrorKind {
+    /// Returns what this kind of failure means.
+    pub fn consequences(self) -> Consequences {
+        match self {
+            ErrorKind::Usage
+            | ErrorKind::Settings
+            | ErrorKind::Input
+            | ErrorKind::Binary
+            | ErrorKind::Session => Consequences::of_failure(2),
+            ErrorKind::Nothing
+            | ErrorKind::Misshapen
+            | ErrorKind::File
+            | ErrorKind::Provider { .. }
+            | ErrorKind::Tools
+            | ErrorKind::Output => Consequences::of_failure(1),
+            ErrorKind::NoResult => Consequences {
+                has_printed_json: true,
+                ..Consequences::of_failure(1)
+            },
+            ErrorKind::NoCode => Consequences {
+                is_about_content: true,
+                display: ErrorDisplay::UnlessQuiet,
+                ..Consequences::of_failure(1)
+            },
+            ErrorKind::Untrue => Consequences {
+                condition_status: 1,
+                is_about_content: true,
+                display: ErrorDisplay::Never,
+                has_printed_json: true,
+                ..Consequences::of_failure(1)
+            },
+            ErrorKind::Undecided => Consequences {
+                is_about_content: true,
+                has_printed_json: true,
+                ..Consequences::of_failure(2)
+            },
+            ErrorKind::Incomplete => Consequences {
+                display: ErrorDisplay::UnlessQuiet,
+                has_printed_json: true,
+                ..Consequences::of_failure(3)
+            },
+            ErrorKind::Withheld => Consequences {
+                display: ErrorDisplay::UnlessQuiet,
+                ..Consequences::of_failure(3)
+            },
+        }
+    }
+}
+
 impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         let message = message.into();
@@ -130,29 +216,17 @@ impl Error {
 
     /// Whether the answer came as it should have, and the error is only what it says or lacks.
     pub fn is_about_content(&self) -> bool {
-        matches!(
-            self.kind,
-            ErrorKind::NoCode | ErrorKind::Untrue | ErrorKind::Undecided
-        )
+        self.kind.consequences().is_about_content
     }
 
     /// Returns the exit status where the exit status is the answer, as grep has it: only a no is 1.
     pub fn exit_status_of_condition(&self) -> u8 {
-        if self.kind == ErrorKind::Untrue { 1 } else { 2 }
+        self.kind.consequences().condition_status
     }
 
     /// Returns the exit status for this kind of failure: 1, 2 or 3.
     pub fn exit_status(&self) -> u8 {
-        match self.kind {
-            ErrorKind::Usage
-            | ErrorKind::Settings
-            | ErrorKind::Input
-            | ErrorKind::Binary
-            | ErrorKind::Session
-            | ErrorKind::Undecided => 2,
-            ErrorKind::Incomplete | ErrorKind::Withheld => 3,
-            _ => 1,
-        }
+        self.kind.consequences().exit_status
     }
 }
 
@@ -208,6 +282,45 @@ mod tests {
             ("no (os error x) (os error 3)", "no (os error x)"),
         ] {
             assert_eq!(in_words(message), expected);
+        }
+    }
+
+    #[test]
+    fn each_kind_of_failure_has_its_consequences() {
+        // The exit status, that with --is, whether it is about the content, who sees it, and whether its JSON is printed.
+        for (kind, expected) in [
+            (ErrorKind::Usage, "2 2 false Always false"),
+            (ErrorKind::Settings, "2 2 false Always false"),
+            (ErrorKind::Input, "2 2 false Always false"),
+            (ErrorKind::Binary, "2 2 false Always false"),
+            (ErrorKind::Session, "2 2 false Always false"),
+            (ErrorKind::Nothing, "1 2 false Always false"),
+            (ErrorKind::NoResult, "1 2 false Always true"),
+            (ErrorKind::NoCode, "1 2 true UnlessQuiet false"),
+            (ErrorKind::Misshapen, "1 2 false Always false"),
+            (ErrorKind::Untrue, "1 1 true Never true"),
+            (ErrorKind::Undecided, "2 2 true Always true"),
+            (ErrorKind::Incomplete, "3 2 false UnlessQuiet true"),
+            (ErrorKind::Withheld, "3 2 false UnlessQuiet false"),
+            (ErrorKind::File, "1 2 false Always false"),
+            (
+                ErrorKind::Provider { status: Some(500) },
+                "1 2 false Always false",
+            ),
+            (ErrorKind::Tools, "1 2 false Always false"),
+            (ErrorKind::Output, "1 2 false Always false"),
+        ] {
+            let Consequences {
+                exit_status,
+                condition_status,
+                is_about_content,
+                display,
+                has_printed_json,
+            } = kind.consequences();
+            let found = format!(
+                "{exit_status} {condition_status} {is_about_content} {display:?} {has_printed_json}"
+            );
+            assert_eq!(found, expected, "{kind:?}");
         }
     }
 

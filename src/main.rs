@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use crate::actions::{change, show};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::flags::{Arguments, KINDS_OF_NAMES, Mode};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner, Terminal, Verbosity};
@@ -99,16 +99,7 @@ fn main() -> ExitCode {
 /// Reports the error that ends q. Nothing else does.
 fn report(error: &Error, json: bool, notes: &Notes) {
     notes.spinner().stop();
-    if error.kind == ErrorKind::Untrue {
-        notes.explain_encoding();
-        return;
-    }
-    // The JSON of an incomplete or undecided answer, or of calls, has been printed already.
-    let is_printed = matches!(
-        error.kind,
-        ErrorKind::Incomplete | ErrorKind::Undecided | ErrorKind::NoResult
-    );
-    if json && !is_printed {
+    if json && !error.kind.consequences().has_printed_json {
         // If this cannot be printed, the message on standard error and the exit status still report the failure.
         let _ = output::print(&error.to_json(), notes.terminal());
     }

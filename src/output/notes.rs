@@ -7,7 +7,7 @@ use super::note_layout::NotePlace;
 use super::quote::Quote;
 use super::spinner::Spinner;
 use super::terminal::Terminal;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorDisplay};
 use crate::text::one_line::without_breaks;
 use crate::threads::lock;
 use crate::unix;
@@ -148,15 +148,14 @@ impl Notes {
 
     /// Prints why q ends, and what the user can do about it.
     pub fn error(&self, error: &Error) {
-        // `-q` hides these as well, because the exit status shows them.
-        let counts_as_note = matches!(
-            error.kind,
-            ErrorKind::NoCode | ErrorKind::Incomplete | ErrorKind::Withheld
-        );
-        if counts_as_note && self.is_quiet() {
-            return;
+        let is_shown = match error.kind.consequences().display {
+            ErrorDisplay::Always => true,
+            ErrorDisplay::UnlessQuiet => !self.is_quiet(),
+            ErrorDisplay::Never => false,
+        };
+        if is_shown {
+            self.write(&self.place().error(error));
         }
-        self.write(&self.place().error(error));
     }
 
     /// Tells the user why letters were shown as their code points, if any were.
