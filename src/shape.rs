@@ -4,6 +4,7 @@ mod comparison;
 mod forms;
 mod items;
 mod keywords;
+mod spec;
 mod splitter;
 mod subschemas;
 
@@ -16,6 +17,7 @@ use comparison::{MAX_STEPS, compare, parse_answer};
 pub use items::{ItemFault, ItemReader};
 pub use keywords::{TYPES, elements, is_of_object, named, referred};
 use keywords::{has_any, required, types_in};
+pub use spec::SchemaSpec;
 use subschemas::subschemas;
 
 use crate::text::json;
@@ -86,15 +88,6 @@ impl Shape {
             });
         }
         Ok(Shape { schema })
-    }
-
-    /// Reads a JSON Schema or the short form, but not the path of a file.
-    pub fn from_spec(spec: &str) -> Result<Shape, String> {
-        if spec.trim_start().starts_with('{') {
-            Shape::from_json(spec)
-        } else {
-            Shape::from_short(spec)
-        }
     }
 
     /// Whether the schema obeys the rules under which APIs guarantee it: it is an object, and each object in it requires all

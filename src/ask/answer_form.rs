@@ -10,15 +10,12 @@ use crate::output::Terminal;
 use crate::output::code::{self, Audience};
 use crate::session::save::SaveOutcome;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
-use crate::shape::{ListPlace, Misfit, Shape};
+use crate::shape::{ListPlace, Misfit, SchemaSpec, Shape};
 use crate::text::escape;
 use crate::text::one_line::quoted;
 
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
-
-/// Where the pipes are that the shell makes of `<(command)`.
-const SHELL_PIPES: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
 
 /// The way in which an answer is printed.
 pub struct Output {
@@ -200,35 +197,23 @@ fn no_schema() -> Error {
     )
 }
 
-/// Whether `--schema` is neither a JSON Schema nor a path.
+/// Whether `--schema` has the fields of an object in the short form.
 fn is_short_form(spec: &str) -> bool {
-    !spec.trim_start().starts_with(['{', '[']) && !is_path(spec)
-}
-
-/// Whether `--schema` is the path of a file.
-fn is_path(spec: &str) -> bool {
-    is_shell_pipe(spec) || spec.ends_with(".json")
-}
-
-fn is_shell_pipe(spec: &str) -> bool {
-    SHELL_PIPES
-        .iter()
-        .any(|directory| spec.starts_with(directory))
+    let is_list = spec.trim_start().starts_with('[');
+    matches!(SchemaSpec::parse(spec), SchemaSpec::ShortForm(_)) && !is_list
 }
 
 /// Reads the shape that `--schema` asks for.
 fn read_shape(spec: &str) -> Result<Shape, Error> {
-    let shape = if is_path(spec) {
+    let read = |text: Result<String, String>| {
         let named = |reason| format!("{spec}: {reason}");
-        let read = if is_shell_pipe(spec) {
-            read_pipe
-        } else {
-            read_text
-        };
-        let text = read(spec.as_ref(), MAX_TEXT);
         text.and_then(|text| Shape::from_json(&text).map_err(named))
-    } else {
-        Shape::from_spec(spec)
+    };
+    let shape = match SchemaSpec::parse(spec) {
+        SchemaSpec::Pipe(path) => read(read_pipe(path.as_ref(), MAX_TEXT)),
+        SchemaSpec::File(path) => read(read_text(path.as_ref(), MAX_TEXT)),
+        SchemaSpec::Json(text) => Shape::from_json(text),
+        SchemaSpec::ShortForm(text) => Shape::from_short(text),
     };
     shape.map_err(|reason| {
         let error = format!("--schema: {reason}");

@@ -18,7 +18,7 @@ use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
 use crate::server_url::ServerUrl;
-use crate::shape::Shape;
+use crate::shape::{SchemaSpec, Shape};
 use crate::text::synonyms::WordPlace;
 
 /// What the name of a role may be, for errors.
@@ -311,10 +311,13 @@ fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {
 /// Returns a value for `--schema`. The JSON file that it may name is read only when the role is used.
 fn schema(value: &DeValue) -> Result<String, String> {
     let spec = string(value)?;
-    if !spec.ends_with(".json") {
-        Shape::from_spec(&spec)?;
-    }
-    Ok(spec)
+    let checked = match SchemaSpec::parse(&spec) {
+        SchemaSpec::Pipe(_) => Err("must not be a pipe of the shell".to_owned()),
+        SchemaSpec::File(_) => Ok(()),
+        SchemaSpec::Json(text) => Shape::from_json(text).map(drop),
+        SchemaSpec::ShortForm(text) => Shape::from_short(text).map(drop),
+    };
+    checked.map(|()| spec)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::sections::adds_one;
 use super::text::{MAX_TEXT, read_text};
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::shape::Shape;
+use crate::shape::{SchemaSpec, Shape};
 use crate::text::nearest::choices;
 
 impl RoleSection {
@@ -55,8 +55,8 @@ pub fn apply(
         all.system = Some(without_front_matter(&text).trim_end_matches('\n').into());
     }
     if given.schema.is_none()
-        && let Some(path) = &all.schema
-        && path.ends_with(".json")
+        && let Some(spec) = &all.schema
+        && let SchemaSpec::File(path) = SchemaSpec::parse(spec)
     {
         let shape = read_beside(path).and_then(|text| Shape::from_json(&text));
         let shape = shape.map_err(|reason| role.error("schema", &reason))?;
