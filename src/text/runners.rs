@@ -7,7 +7,7 @@ const SHELLS: &[&str] = &[
     "xonsh", "yash", "ysh", "zsh",
 ];
 
-/// Languages whose programs they run, be it one that is given on the command line.
+/// Interpreters and compilers, which run the program that they are given.
 const INTERPRETERS: &[&str] = &[
     "asy",
     "awk",
