@@ -65,53 +65,58 @@ pub fn all(mut sections: Vec<ProviderSection>, environment: &Environment) -> Vec
 
 /// Returns a provider as its section, its row of the table and the environment describe it.
 fn provider(section: ProviderSection, environment: &Environment) -> Provider {
+    let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
+    let address = address(&section, row, environment);
+    let other_address = row.other_base_url.filter(|_| address.get().is_none());
+    let usual_model = row.model.map(|model| Sourced::new(model, Origin::Default));
+    let mut provider = Provider {
+        headers: filled_headers(&section, environment),
+        name: section.name,
+        api: row.api,
+        address,
+        other_address,
+        key: key(section.key, row),
+        model: section.model.or(usual_model),
+        options: section.options,
+        quirks: row.quirks,
+        row,
+    };
+    provider.adapt(section.api);
+    provider
+}
+
+/// Returns the address of a provider, or why it cannot be used; nothing if it is the built-in one.
+fn address(
+    section: &ProviderSection,
+    row: &ProviderRow,
+    environment: &Environment,
+) -> OnceLock<Result<ServerUrl, String>> {
     let ProviderSection { name, origin, .. } = section;
-    let row = table::find(&name).unwrap_or(&OPENAI_LIKE);
     // The environment wins over the file.
-    let address = if let Some(moved) = moved(&name, row, environment) {
+    if let Some(moved) = moved(name, row, environment) {
         OnceLock::from(moved)
-    } else if let Some(address) = section.base_url {
-        OnceLock::from(Ok(address))
+    } else if let Some(address) = &section.base_url {
+        OnceLock::from(Ok(address.clone()))
     } else if row.base_url.is_empty() {
         let reason = format!("{origin}: providers.{name}: has no base_url");
         OnceLock::from(Err(reason))
     } else {
         OnceLock::new()
-    };
-    let other_address = row.other_base_url.filter(|_| address.get().is_none());
-    let mut key = section.key;
-    if key == Key::None && !row.key_variables.is_empty() {
-        let names = row.key_variables.iter().map(ToString::to_string);
-        let names = names.collect();
-        key = if row.start.is_some() {
-            Key::Optional(names)
-        } else {
-            Key::Variables(names)
-        };
     }
-    let origin_of_headers = format!("{origin}: providers.{name}: headers");
-    let usual = row.model.map(|model| Sourced::new(model, Origin::Default));
-    let mut provider = Provider {
-        name,
-        api: row.api,
-        address,
-        other_address,
-        key,
-        model: section.model.or(usual),
-        headers: filled(section.headers, &origin_of_headers, environment),
-        options: section.options,
-        quirks: row.quirks,
-        row,
-    };
-    provider.adapt();
-    if let Some(api) = section.api {
-        provider.api = api;
+}
+
+/// Returns the key that a section names, else that of its row. A local server needs none.
+fn key(own: Key, row: &ProviderRow) -> Key {
+    if own != Key::None || row.key_variables.is_empty() {
+        return own;
     }
-    if let Some(Ok(other)) = provider.address.get() {
-        let versioned = other.clone().with_version(provider.api.version);
-        provider.address = OnceLock::from(Ok(versioned));
+    let names = row.key_variables.iter().map(ToString::to_string);
+    let names = names.collect();
+    if row.start.is_some() {
+        Key::Optional(names)
+    } else {
+        Key::Variables(names)
     }
-    provider
 }
 
 /// Returns the address that the environment gives to a provider, if any, or why it cannot be used.
@@ -137,16 +142,21 @@ fn moved(
     in_variable(row.host_variable?, ollama_host)
 }
 
-/// Returns the headers with their variables: `${NAME}` and `${NAME:-default}`.
-fn filled(
-    headers: Vec<(String, Secret)>,
-    origin: &str,
+/// Returns the headers of a section with their variables: `${NAME}` and `${NAME:-default}`.
+fn filled_headers(
+    section: &ProviderSection,
     environment: &Environment,
 ) -> Result<OwnHeaders, String> {
+    let ProviderSection {
+        name: provider,
+        origin,
+        ..
+    } = section;
     let mut all = Vec::new();
     let mut keys = Vec::new();
-    for (name, value) in headers {
-        let wrong = |reason: String| format!("{origin}: {name}: {reason}");
+    for (name, value) in &section.headers {
+        let wrong =
+            |reason: String| format!("{origin}: providers.{provider}: headers: {name}: {reason}");
         let filled = variables::fill(value.expose(), environment).map_err(wrong)?;
         for (variable, key) in filled.values {
             if names_key(&variable) {
@@ -154,8 +164,8 @@ fn filled(
             }
         }
         let secret = Secret::new(filled.text);
-        value::check_header(&name, &secret).map_err(wrong)?;
-        all.push((name, secret));
+        value::check_header(name, &secret).map_err(wrong)?;
+        all.push((name.clone(), secret));
     }
     keys.extend(keys_in_headers(&all));
     Ok(OwnHeaders { all, keys })
@@ -202,9 +212,19 @@ fn is_bare_ipv6(server: &str) -> bool {
 }
 
 impl Provider {
+    /// Takes the API and the quirks of the server at its address, and completes that for the API. One that the file names wins.
+    fn adapt(&mut self, api: Option<&'static Dialect>) {
+        self.adapt_to_host();
+        self.api = api.unwrap_or(self.api);
+        if let Some(Ok(other)) = self.address.get() {
+            let versioned = other.clone().with_version(self.api.version);
+            self.address = OnceLock::from(Ok(versioned));
+        }
+    }
+
     /// Takes the API and the quirks of the server at its address, unless that is the built-in one. The host decides, not the
     /// provider's name.
-    fn adapt(&mut self) {
+    fn adapt_to_host(&mut self) {
         let Some(Ok(address)) = self.address.get() else {
             return;
         };
