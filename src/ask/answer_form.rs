@@ -11,7 +11,7 @@ use crate::output::code::{self, Audience};
 use crate::session::save::SaveOutcome;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
 use crate::shape::{ListPlace, Misfit, SchemaSpec, Shape};
-use crate::text::escape;
+use crate::text::command_line::command_line;
 use crate::text::one_line::quoted;
 
 /// The forms of SPEC, for errors.
@@ -175,7 +175,7 @@ impl Recipient<'_> {
         if !self.terminal.fills_command_line {
             return Ok(code);
         }
-        let line = escape::command_line(&code, self.terminal.encoding.charset());
+        let line = command_line(&code, self.terminal.encoding.charset());
         line.map(str::to_owned)
             .map_err(|reason| Error::new(ErrorKind::NoCode, reason))
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::child_output::{ChildOutput, OutputLimits};
-use crate::text::escape::Charmap;
+use crate::text::locale::Charmap;
 
 /// `locale` takes milliseconds, but on a busy machine seconds.
 const LIMITS: OutputLimits = OutputLimits {

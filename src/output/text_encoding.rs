@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::charmap::charmap;
-use crate::text::escape::{Charset, Encoding};
+use crate::text::locale::{Charset, Encoding};
 
 /// The encoding of the terminal, as far as the environment and the system can tell. Clones share what has been found and shown.
 #[derive(Debug, Clone, Default)]

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::escape::Charset;
+use super::locale::Charset;
 
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;

@@ -1,7 +1,8 @@
 //! Decides what a terminal may be given: which characters pass, and the visible form of all others (pure).
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
+
+use super::locale::Charset;
 
 /// The letters and digits besides ASCII that a question shows as they are. The ranges are parts of the blocks of Unicode 14.
 /// They hold no mark and nothing invisible, because terminals disagree on how wide those are.
@@ -60,108 +61,6 @@ const INVISIBLE: &[RangeInclusive<char>] = &[
     '\u{1d173}'..='\u{1d17a}',  // musical controls
     '\u{e0000}'..='\u{10ffff}', // tags, variation selectors, private use
 ];
-
-/// The characters that text on a terminal may consist of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Charset {
-    #[default]
-    Unicode,
-    Ascii,
-}
-
-impl Charset {
-    /// Returns the text in these characters: in ASCII every other one becomes `\u{…}`.
-    pub fn encode(self, text: &str) -> Cow<'_, str> {
-        if self == Charset::Unicode || text.is_ascii() {
-            return text.into();
-        }
-        let mut encoded = String::with_capacity(text.len());
-        for character in text.chars() {
-            if character.is_ascii() {
-                encoded.push(character);
-            } else {
-                encoded.extend(character.escape_unicode());
-            }
-        }
-        encoded.into()
-    }
-}
-
-/// The encoding in which the terminal reads bytes, as far as the environment knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Encoding {
-    /// As UTF-8, by the locale.
-    Utf8,
-    /// No locale is set. Nearly every terminal reads UTF-8.
-    #[default]
-    Unknown,
-    /// One by one. Some bytes of letters in UTF-8 are controls then: U+00DB ends in 0x9B, which begins a command to the
-    /// terminal.
-    Bytes,
-    /// As UTF-8 or one by one: the system, which decides that, has not said it.
-    Undecided,
-}
-
-/// What the system says about the encoding of a locale.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Charmap {
-    Named(String),
-    /// The system has no means to tell.
-    Unknown,
-    /// The system could tell, but has not, because it is too busy or was interrupted.
-    Unanswered,
-}
-
-impl Encoding {
-    /// Reads the locale. `variable` returns the value of a variable that is set and not empty.
-    pub fn of<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Encoding {
-        // GNU screen reads bytes where it was started without a locale.
-        let is_in_screen = variable("STY").is_some();
-        let mut names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
-        match names.find_map(&variable) {
-            Some(locale) if is_utf8(locale) => Encoding::Utf8,
-            Some(_) => Encoding::Bytes,
-            None if is_in_screen => Encoding::Bytes,
-            None => Encoding::Unknown,
-        }
-    }
-
-    /// Returns the encoding of a window of GNU screen, which reads bytes where the system does not have the locale. `charmap`
-    /// returns what the system says about the locale.
-    pub fn for_screen(self, charmap: impl FnOnce() -> Charmap) -> Encoding {
-        if self != Encoding::Utf8 {
-            return self;
-        }
-        match charmap() {
-            Charmap::Named(name) if !is_utf8(&name) => Encoding::Bytes,
-            Charmap::Named(_) | Charmap::Unknown => self,
-            Charmap::Unanswered => Encoding::Undecided,
-        }
-    }
-
-    /// Returns the characters of text.
-    pub fn charset(self) -> Charset {
-        match self {
-            Encoding::Utf8 | Encoding::Unknown => Charset::Unicode,
-            Encoding::Bytes | Encoding::Undecided => Charset::Ascii,
-        }
-    }
-
-    /// Returns the characters of a question whose answer lets something run.
-    pub fn charset_of_questions(self) -> Charset {
-        match self {
-            Encoding::Utf8 => Charset::Unicode,
-            Encoding::Unknown | Encoding::Bytes | Encoding::Undecided => Charset::Ascii,
-        }
-    }
-}
-
-/// Whether a locale's name says that its encoding is UTF-8, as in `de_DE.UTF-8@euro`, `C.utf8` and the `UTF-8` of macOS.
-fn is_utf8(locale: &str) -> bool {
-    let (name, _) = locale.split_once('@').unwrap_or((locale, ""));
-    let (_, encoding) = name.rsplit_once('.').unwrap_or(("", name));
-    encoding.replace('-', "").eq_ignore_ascii_case("utf8")
-}
 
 /// An escaper of text that may come in pieces. Only the carriage return of a newline is dropped.
 #[derive(Default)]
@@ -236,23 +135,6 @@ pub fn escape_all(text: &str, charset: Charset) -> String {
     visible
 }
 
-/// Returns the command that may be put into a shell's command line, without the newlines at its end: one line in which nothing is
-/// hidden, in the characters of the terminal, because not every shell escapes the others. The error says why a text is none.
-pub fn command_line(text: &str, charset: Charset) -> Result<&str, &'static str> {
-    let line = text.trim_end_matches(['\r', '\n']);
-    if line.contains('\n') {
-        // Blocks of code are joined, so a block may end at any newline.
-        return Err("the answer has several blocks or lines; to read them, ask with q");
-    }
-    if line.chars().any(is_hidden) {
-        return Err("the answer has control or invisible characters; to read it, ask with q");
-    }
-    if charset == Charset::Ascii && !line.is_ascii() {
-        return Err("the answer has letters that the locale does not have; to read it, ask with q");
-    }
-    Ok(line)
-}
-
 /// Whether a character can control a terminal, changes the direction of text, or is not seen.
 pub fn is_hidden(character: char) -> bool {
     // The last two of each plane are no characters.
@@ -310,60 +192,6 @@ mod tests {
     }
 
     #[test]
-    fn the_first_locale_variable_that_is_set_tells_the_encoding() {
-        for (variables, encoding) in [
-            (&[][..], Encoding::Unknown),
-            (&[("LANG", "C.UTF-8")], Encoding::Utf8),
-            (&[("LANG", "de_DE.utf8")], Encoding::Utf8),
-            (&[("LC_CTYPE", "UTF-8")], Encoding::Utf8),
-            (&[("LANG", "de_DE.UTF-8@euro")], Encoding::Utf8),
-            (&[("LANG", "C")], Encoding::Bytes),
-            (&[("LANG", "POSIX")], Encoding::Bytes),
-            (&[("LANG", "de_DE")], Encoding::Bytes),
-            (&[("LANG", "de_DE@euro")], Encoding::Bytes),
-            (&[("LANG", "ja_JP.eucJP")], Encoding::Bytes),
-            (&[("LANG", "UTF-8.ISO-8859-1")], Encoding::Bytes),
-            (&[("LC_ALL", "C"), ("LANG", "C.UTF-8")], Encoding::Bytes),
-            (&[("LC_ALL", "C.UTF-8"), ("LANG", "C")], Encoding::Utf8),
-            (&[("LC_CTYPE", "C"), ("LANG", "C.UTF-8")], Encoding::Bytes),
-            (&[("LC_ALL", "C.UTF-8"), ("LC_CTYPE", "C")], Encoding::Utf8),
-            (&[("LC_MESSAGES", "C")], Encoding::Unknown),
-            (&[("STY", "1.x")], Encoding::Bytes),
-            (&[("STY", "1.x"), ("LANG", "C.UTF-8")], Encoding::Utf8),
-        ] {
-            let variable = |name: &str| {
-                let mut set = variables.iter();
-                set.find(|(set, _)| *set == name).map(|(_, value)| *value)
-            };
-            let found = Encoding::of(variable);
-            assert_eq!(found, encoding, "{variables:?}");
-            // The locale of a shell counts if screen reads it as its name says.
-            let unless = |differing| match encoding {
-                Encoding::Utf8 => differing,
-                _ => encoding,
-            };
-            for (charmap, expected) in [
-                (Charmap::Named("UTF-8".into()), encoding),
-                (Charmap::Unknown, encoding),
-                (
-                    Charmap::Named("ANSI_X3.4-1968".into()),
-                    unless(Encoding::Bytes),
-                ),
-                (Charmap::Unanswered, unless(Encoding::Undecided)),
-            ] {
-                let in_screen = found.for_screen(|| charmap.clone());
-                assert_eq!(in_screen, expected, "{variables:?} {charmap:?}");
-            }
-        }
-        let undecided = Encoding::Undecided;
-        let charsets = (undecided.charset(), undecided.charset_of_questions());
-        assert_eq!(charsets, (Charset::Ascii, Charset::Ascii));
-        let unset = Encoding::Unknown;
-        let charsets = (unset.charset(), unset.charset_of_questions());
-        assert_eq!(charsets, (Charset::Unicode, Charset::Ascii));
-    }
-
-    #[test]
     fn all_characters_but_letters_and_ascii_are_escaped_in_a_question_about_a_call() {
         let ascii = "b~ q: \\n e 'n'";
         let letters = "ü ß ə ř Ω я ё ほ カー ㇰ 々 한 日 ｆ";
@@ -380,36 +208,6 @@ mod tests {
         let letters = letters.replace(' ', "");
         let escaped = letters.escape_unicode().to_string();
         assert_eq!(escape_all(&letters, Charset::Ascii), escaped);
-    }
-
-    #[test]
-    fn a_command_of_several_lines_or_with_hidden_characters_is_refused() {
-        for (text, line) in [
-            ("ls -l\n\n\n", "ls -l"),
-            ("ls\r\n", "ls"),
-            (
-                "du Größe 日本 e\u{301} “x” – 👩",
-                "du Größe 日本 e\u{301} “x” – 👩",
-            ),
-            ("", ""),
-        ] {
-            assert_eq!(command_line(text, Charset::Unicode), Ok(line));
-        }
-        for text in ["ls\ndf", "ls # \\\ndf\n", "\nls"] {
-            let reason = command_line(text, Charset::Unicode).expect_err(text);
-            assert!(reason.contains("several"), "{text:?}: {reason}");
-        }
-        assert_eq!(command_line("ls -l\n", Charset::Ascii), Ok("ls -l"));
-        let reason = command_line("ls ÛH", Charset::Ascii).expect_err("a letter");
-        assert!(reason.contains("locale"), "{reason}");
-        let hidden = "\0\u{1}\t\r\u{1b}\u{1e}\u{7f}\u{80}\u{9b}\u{a0}\u{ad}\u{34f}\u{61c}\u{115f}\u{1680}\u{180e}\u{200b}\u{200d}\
-            \u{200f}\u{2028}\u{202e}\u{202f}\u{2060}\u{2066}\u{2800}\u{3000}\u{3164}\u{e000}\u{fe0f}\u{feff}\u{ffa0}\u{fff9}\
-            \u{1d159}\u{1fffe}\u{e0041}\u{e01ef}\u{f0000}\u{10ffff}";
-        for character in hidden.chars() {
-            let text = format!("ls{character} -l");
-            let reason = command_line(&text, Charset::Unicode).expect_err(&text);
-            assert!(reason.contains("invisible"), "{text:?}: {reason}");
-        }
     }
 
     #[test]

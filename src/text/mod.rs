@@ -3,9 +3,11 @@
 pub mod age;
 pub mod argv;
 pub mod columns;
+pub mod command_line;
 pub mod escape;
 pub mod fence;
 pub mod json;
+pub mod locale;
 pub mod markdown;
 pub mod media;
 pub mod nearest;

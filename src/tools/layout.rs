@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::text::escape::{Charset, escape_all};
+use crate::text::escape::escape_all;
+use crate::text::locale::Charset;
 use crate::unix::TerminalSize;
 
 /// The blanks before the name of an argument. What a model wrote is never at the beginning of a row, where q writes.
