@@ -314,8 +314,11 @@ fn schemas_of_item<'a>(schemas: &[&'a Value], at: usize) -> Vec<&'a Value> {
 /// Returns how many alternatives there are, with the lists that they ask for.
 fn count(alternatives: &[Rc<DemandedLists>]) -> usize {
     let mut count = alternatives.len();
-    for demands in alternatives {
-        count += demands.as_ref().as_ref().map_or(0, Vec::len);
+    for alternative in alternatives {
+        count += match alternative.as_ref() {
+            DemandedLists::Unmeetable => 0,
+            DemandedLists::AllOf(places) => places.len(),
+        };
     }
     count
 }
@@ -340,9 +343,23 @@ struct AlternativeLists<'a> {
     places: HashMap<*const Value, usize>,
 }
 
-/// The lists of alternatives that a value must fit, too, if it fits a schema otherwise: their places in
-/// [`AlternativeLists`]. `None` if the value differs from the schema.
-type DemandedLists = Option<Vec<usize>>;
+/// The lists of alternatives that a value must fit, too, to fit a schema.
+enum DemandedLists {
+    /// The value differs from the schema, whatever else it fits.
+    Unmeetable,
+    /// The lists in these places of [`AlternativeLists`].
+    AllOf(Vec<usize>),
+}
+
+impl DemandedLists {
+    /// Whether a value that fits these lists fits the schema.
+    fn are_met(&self, fits: impl Fn(usize) -> bool) -> bool {
+        match self {
+            DemandedLists::Unmeetable => false,
+            DemandedLists::AllOf(places) => places.iter().all(|place| fits(*place)),
+        }
+    }
+}
 
 impl<'a> AlternativeLists<'a> {
     /// Returns the place of a list, which is added if it is new.
@@ -537,10 +554,11 @@ impl<'a> Comparison<'a> {
         lists: &mut AlternativeLists<'a>,
     ) -> Result<DemandedLists, Misfit> {
         match self.check_all_but_alternatives(part, vec![schema]) {
-            Ok(found) => Ok(Some(
-                found.into_iter().map(|list| lists.place_of(list)).collect(),
-            )),
-            Err(Misfit::Differs(_)) => Ok(None),
+            Ok(found) => {
+                let places = found.into_iter().map(|list| lists.place_of(list));
+                Ok(DemandedLists::AllOf(places.collect()))
+            }
+            Err(Misfit::Differs(_)) => Ok(DemandedLists::Unmeetable),
             Err(Misfit::Undecided) => Err(Misfit::Undecided),
         }
     }
@@ -570,11 +588,8 @@ impl<'a> Comparison<'a> {
             // Most lists lead to later ones.
             for (own, alternatives) in lists.iter().enumerate().rev() {
                 self.steps.take(count(alternatives))?;
-                let is_met = |demands: &Rc<DemandedLists>| {
-                    let places = demands.as_ref().as_ref();
-                    places.is_some_and(|places| places.iter().all(|place| fits[*place]))
-                };
-                if !fits[own] && alternatives.iter().any(is_met) {
+                let mut alternatives = alternatives.iter();
+                if !fits[own] && alternatives.any(|demands| demands.are_met(|place| fits[place])) {
                     fits[own] = true;
                     has_changed = true;
                 }
@@ -595,12 +610,9 @@ impl<'a> Comparison<'a> {
             has_changed = false;
             for (own, alternatives) in lists.iter().enumerate().rev() {
                 self.steps.take(count(alternatives))?;
-                let may_be_met = |demands: &Rc<DemandedLists>| {
-                    let may_fit = |place: &usize| fits[*place] || idle[*place];
-                    let places = demands.as_ref().as_ref();
-                    places.is_some_and(|places| places.iter().all(may_fit))
-                };
-                if idle[own] && !alternatives.iter().all(may_be_met) {
+                let may_fit = |place: usize| fits[place] || idle[place];
+                let mut alternatives = alternatives.iter();
+                if idle[own] && !alternatives.all(|demands| demands.are_met(may_fit)) {
                     idle[own] = false;
                     has_changed = true;
                 }
