@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use crate::actions::{change, show};
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::{Arguments, KINDS_OF_NAMES, Mode};
+use crate::flags::{Arguments, Document, Mode};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner, Terminal, Verbosity};
 use crate::session::directory::StateDirectory;
@@ -161,8 +161,8 @@ fn document(arguments: &Arguments) -> Option<String> {
     match arguments.mode {
         Mode::Generate => {
             let kind = arguments.generate.as_deref().unwrap_or_default();
-            let is_document = !KINDS_OF_NAMES.contains(&kind);
-            is_document.then(|| manual::generate(kind, &own_name()))
+            let document = Document::find(kind)?;
+            Some(manual::generate(document, &own_name()))
         }
         Mode::ShortHelp => Some(manual::short_help()),
         Mode::LongHelp => Some(manual::long_help()),

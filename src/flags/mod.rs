@@ -1,11 +1,13 @@
 //! The command line: what it may hold, and how it is read.
 
 mod arguments;
+mod document;
 mod parse;
 mod table;
 mod tool_names;
 
 pub use arguments::{Arguments, Mode};
+pub use document::Document;
 pub use parse::{asks_for_json, parse, stray_word};
-pub use table::{Completion, FLAGS, Flag, KINDS_OF_NAMES, OptionGroup};
+pub use table::{Completion, FLAGS, Flag, OptionGroup};
 pub use tool_names::{NO_TOOLS, ToolNames};

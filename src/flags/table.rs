@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
+use super::document::Document;
 use super::tool_names::ToolNames;
 
 use Completion::{Conversations, Files, NamesOf, Nothing, Words};
@@ -13,20 +14,8 @@ use Mode::{
 };
 use Setter::{Choice, Names, Raw, Raws, Text, Texts};
 
-/// The documents that `--generate` prints.
-const KINDS: &[&str] = &[
-    "man",
-    "bash",
-    "zsh",
-    "fish",
-    "skill",
-    "keys-bash",
-    "keys-zsh",
-    "keys-fish",
-];
-
 /// The names that `--generate` prints for the completions. No document mentions them, because they are for these scripts.
-pub const KINDS_OF_NAMES: &[&str] = &[
+const KINDS_OF_NAMES: &[&str] = &[
     "conversations",
     "every-conversation",
     "providers",
@@ -533,9 +522,9 @@ pub const FLAGS: &[Flag] = &[
             Generate,
             value(
                 "KIND",
-                Words(KINDS),
+                Words(&Document::NAMES),
                 Choice {
-                    words: KINDS,
+                    words: &Document::NAMES,
                     hidden: KINDS_OF_NAMES,
                     field: |a| &mut a.generate,
                 },
