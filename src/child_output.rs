@@ -5,12 +5,10 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::unix;
-
-/// How often to look whether a program has ended, while its output is open or after it has closed it.
-const POLL: Duration = Duration::from_millis(2);
+use crate::wait::GrowingPauses;
 
 /// How much is read at once.
 const READ_SIZE: usize = 4 << 10;
@@ -46,7 +44,7 @@ impl ChildOutput {
 }
 
 fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<ChildOutput> {
-    let began = Instant::now();
+    let pauses = GrowingPauses::begin(limits.time);
     let stdout = running.stdout.take();
     let mut stdout = stdout.map(|stdout| File::from(OwnedFd::from(stdout)));
     let mut printed = Vec::new();
@@ -55,7 +53,7 @@ fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<Chil
         // Asked first: all that it has printed can be read once it has ended.
         let status = running.try_wait()?;
         let has_line = printed.contains(&b'\n');
-        let mut wait = POLL;
+        let mut wait = pauses.next();
         if status.is_some() {
             wait = Duration::ZERO;
         }
@@ -69,7 +67,7 @@ fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<Chil
         {
             return Ok(ChildOutput::Ended(printed, status));
         }
-        if limits.time.is_some_and(|limit| began.elapsed() >= limit) {
+        if pauses.are_over() {
             return Ok(ChildOutput::OverLimit);
         }
         if let Some(open) = &mut stdout
@@ -102,17 +100,19 @@ mod tests {
             printf a; exit 3 | a | 3
             echo a; exec >&-; sleep 0.05; exit 2 | a␊ | 2
             sleep 0.05; echo a; echo b | a␊b␊ | 0
-            sleep 2 & echo a | a␊ | 0
-            yes & echo a; sleep 0.05; kill $! | over | -
+            exec 3<&0; cat <&3 & echo a | a␊ | 0
+            head -c 2000 /dev/zero; exec sleep 600 | over | -
             yes | over | -
-            exec sleep 100 | over | -
-            exec >&-; exec sleep 100 | over | -
+            exec sleep 600 | over | -
+            exec >&-; exec sleep 600 | over | -
         ";
         for [script, printed, code] in rows(table) {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", script]).stderr(Stdio::null());
-            let mut time = None;
-            if script.starts_with("exec") {
+            // It stays open until the program is no longer waited for, and so does what reads it.
+            command.stdin(Stdio::piped());
+            let mut time = Some(Duration::from_secs(120));
+            if script.ends_with("exec sleep 600") && script.starts_with("exec") {
                 time = Some(Duration::from_millis(50));
             }
             let limits = OutputLimits { bytes: 1000, time };

@@ -30,6 +30,7 @@ mod text;
 mod threads;
 mod tools;
 mod unix;
+mod wait;
 mod whole_file;
 
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ LAYERS = [
     ["message", "scratch"],
     ["shape", "threads", "error", "whole_file", "child_output"],
     ["secret"],
-    ["text", "unix"],
+    ["text", "unix", "wait"],
 ]
 
 # What a pure file must not name.

@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 
 use super::about::{ListedTool, ServerInfo};
 use super::outcome::{Failure, Outcome};
-use super::process::{COMMAND, DRAIN_TIMEOUT, Input, Process, ProcessGroups, Program, wait_until};
+use super::process::{COMMAND, DRAIN_TIMEOUT, Input, Process, ProcessGroups, Program};
 use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;
 use crate::text::size::in_units;
 use crate::threads::{self, lock};
+use crate::wait::wait_until;
 
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
@@ -166,9 +167,7 @@ fn execute(
     if let Some(pipe) = leader.stderr.take() {
         read_output(pipe, &written, |written| &mut written.error)?;
     }
-    let is_in_time = wait_until(timeout.unwrap_or(Duration::MAX), || {
-        lock(&written).is_cut || process.has_ended()
-    });
+    let is_in_time = wait_until(timeout, || lock(&written).is_cut || process.has_ended());
     let status = process.end_after(Duration::ZERO);
     // What it wrote before it ended may still be in the pipes.
     wait_until(DRAIN_TIMEOUT, || Arc::strong_count(&written) == 1);

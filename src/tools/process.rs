@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::confined::Confined;
@@ -15,6 +14,7 @@ use super::protocol::MAX_MESSAGE;
 use crate::scratch::Scratch;
 use crate::threads::{self, lock};
 use crate::unix::{self, Signal};
+use crate::wait::wait_until;
 
 /// How many of the last lines of a server's standard error are kept, and how much of each.
 const MAX_KEPT_LINES: usize = 20;
@@ -86,10 +86,6 @@ pub struct WrittenLine {
     /// Whether it goes on beyond what is passed over.
     pub is_endless: bool,
 }
-
-/// How often q looks whether a process has ended: first and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long to wait for the rest of what a process has written before it ended. Something that it has left running may hold
 /// the pipe open.
@@ -520,19 +516,6 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> Option<WrittenLine> {
         line.is_endless = rest.limit() == 0;
     }
     (count > 0).then_some(line)
-}
-
-/// Waits until a condition holds, at most this long. Returns whether it does.
-pub fn wait_until(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let began = Instant::now();
-    while !holds() {
-        if began.elapsed() >= timeout {
-            return false;
-        }
-        let pause = began.elapsed() / 50;
-        thread::sleep(pause.clamp(FIRST_PAUSE, LONGEST_PAUSE));
-    }
-    true
 }
 
 #[cfg(test)]
