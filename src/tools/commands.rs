@@ -10,8 +10,13 @@ use fs_err as fs;
 use serde_json::{Map, Value};
 
 use super::about::{ListedTool, ServerInfo};
+use super::end_steps::COMMAND;
+use super::groups::ProcessGroups;
+use super::input::Input;
+use super::lines::DRAIN_TIMEOUT;
 use super::outcome::{Failure, Outcome};
-use super::process::{COMMAND, DRAIN_TIMEOUT, Input, Process, ProcessGroups, Program};
+use super::process::Process;
+use super::program::Program;
 use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;

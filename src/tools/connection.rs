@@ -11,9 +11,13 @@ use super::about::{ListedTool, ServerInfo};
 use super::bounds::Bounds;
 use super::commands::Commands;
 use super::events::{Arrival, EventReceiver, EventSender, event_queue, reporting_strays};
+use super::groups::ProcessGroups;
 use super::http::{Http, Site};
+use super::input::Input;
+use super::lines::{MAX_LINE, ReportLine, WrittenLine};
 use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Input, MAX_LINE, Process, ProcessGroups, Program, ReportLine, WrittenLine};
+use super::process::Process;
+use super::program::Program;
 use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent, Strays};
 use crate::settings::ToolServer;
 use crate::text::size::in_units;
@@ -192,7 +196,7 @@ impl Connection {
         }
         self.protocol().tools.clone_from(&about.tools);
         if let Transport::Local(process) = &self.transport {
-            process.has_started();
+            process.mark_started();
         }
         Ok(about)
     }
@@ -367,7 +371,7 @@ impl Connection {
         if let Transport::Local(process) = &mut self.transport
             && !reads
         {
-            process.may_change();
+            process.expect_changes();
         }
         self.timeout = timeout;
         self.deadline = after(timeout);

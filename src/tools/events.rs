@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::lines::ReportLine;
 use super::outcome::Failure;
-use super::process::ReportLine;
 use super::protocol::{Id, Protocol, ServerEvent};
 use crate::threads::lock;
 

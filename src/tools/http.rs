@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::events::{EventSender, reporting_strays};
+use super::lines::ReportLine;
 use super::outcome::Failure;
-use super::process::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::secret::{Secret, Secrets};
 use crate::server::body::describe_non_api;

@@ -27,7 +27,7 @@
 //!    the `Observer`, into the conversation: even where a signal ends q before the other calls have ended.
 //!
 //! In the end, `Toolbox::end` ends all servers. All processes are in `ProcessGroups`, through which a signal ends them at any moment;
-//! how each kind of process is asked to end is a table in `process`. A conversation is saved before its servers end.
+//! how each kind of process is asked to end is a table in `end_steps`. A conversation is saved before its servers end.
 
 mod about;
 mod bounds;
@@ -37,10 +37,13 @@ mod commands;
 mod confined;
 mod connection;
 mod consent;
+mod end_steps;
 mod events;
 pub mod faults;
+mod groups;
 mod headers;
 mod http;
+mod input;
 #[cfg_attr(
     not(all(
         target_os = "linux",
@@ -50,11 +53,13 @@ mod http;
 )]
 mod kernel;
 mod layout;
+mod lines;
 mod names;
 mod offers;
 mod outcome;
 mod prepare;
 mod process;
+mod program;
 mod protocol;
 mod secrets;
 mod server;
@@ -63,6 +68,6 @@ pub mod startup;
 mod toolbox;
 
 pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};
+pub use groups::ProcessGroups;
 pub use names::Selection;
-pub use process::ProcessGroups;
 pub use toolbox::Toolbox;

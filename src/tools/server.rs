@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use super::about::ServerInfo;
 use super::connection::{Callee, Connection};
+use super::groups::ProcessGroups;
+use super::lines::ReportLine;
 use super::outcome::{Failure, Outcome};
-use super::process::{ProcessGroups, ReportLine};
 use crate::error::Error;
 use crate::settings::ToolServer;
 use crate::threads::lock;
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::message::tests::rows;
-    use crate::tools::process::Program;
+    use crate::tools::program::Program;
 
     /// What a scripted server does until its tools are listed. The first call has the number 3.
     const START: &str = r#"

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 
 use super::about::ServerInfo;
 use super::cached_list;
-use super::process::ReportLine;
+use super::lines::ReportLine;
 use super::secrets::ToolSecrets;
 use super::server::Server;
 use crate::context::Context;

@@ -1,0 +1,202 @@
+//! The process groups of servers and commands, which end together with q, whatever ends q.
+
+use std::io;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::end_steps::GRACE_PERIOD;
+use crate::scratch::Scratch;
+use crate::threads::{self, lock};
+use crate::unix::{self, Signal};
+use crate::wait::wait_until;
+
+/// How long what has been killed may take to end, and its temporary directory to be removed, when q ends.
+const KILL_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// The process groups of all servers and commands, for the thread that handles signals.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessGroups(Arc<Mutex<RunningGroups>>);
+
+/// The groups, as the threads share them.
+#[derive(Debug, Default)]
+struct RunningGroups {
+    groups: Vec<Group>,
+    /// Since when q is about to end. From then on, no group is started.
+    closed: Option<Instant>,
+    /// How many temporary directories of groups that have ended are being removed.
+    removing: usize,
+}
+
+#[derive(Debug)]
+struct Group {
+    /// That of the process that leads it.
+    id: u32,
+    /// The signal that asks it to end.
+    stop: Signal,
+    /// Whether it is a server that has not listed its tools yet, or a command.
+    is_starting: bool,
+    /// The temporary directory of its program, which is removed once nothing of the group is left.
+    scratch: Option<Scratch>,
+}
+
+impl RunningGroups {
+    fn has(&self, id: u32) -> bool {
+        self.groups.iter().any(|group| group.id == id)
+    }
+
+    /// Returns the temporary directory of the group, which [`ProcessGroups::remove`] takes without the lock.
+    #[must_use]
+    fn forget(&mut self, id: u32) -> Option<Scratch> {
+        let index = self.groups.iter().position(|group| group.id == id)?;
+        let scratch = self.groups.swap_remove(index).scratch?;
+        self.removing += 1;
+        Some(scratch)
+    }
+}
+
+impl ProcessGroups {
+    /// Asks every group to end, and lets no more start.
+    pub fn terminate(&self) {
+        self.signal_all(|group| group.stop);
+    }
+
+    /// Starts the process that leads a new group. `stop` is the signal that asks the group to end.
+    pub fn start(
+        &self,
+        stop: Signal,
+        spawn: impl FnOnce() -> io::Result<(Child, Option<Scratch>)>,
+    ) -> io::Result<Child> {
+        // Locked until the group is known, so that a signal cannot miss it.
+        let mut running = lock(&self.0);
+        if running.closed.is_some() {
+            return Err(io::Error::other("q is about to end"));
+        }
+        let (leader, scratch) = spawn()?;
+        running.groups.push(Group {
+            id: leader.id(),
+            stop,
+            is_starting: true,
+            scratch,
+        });
+        Ok(leader)
+    }
+
+    /// Notes that a server has listed its tools.
+    pub fn mark_started(&self, id: u32) {
+        for group in &mut lock(&self.0).groups {
+            group.is_starting &= group.id != id;
+        }
+    }
+
+    /// Whether something of a group may be left.
+    pub fn has(&self, id: u32) -> bool {
+        lock(&self.0).has(id)
+    }
+
+    /// Forgets the group of a leader that has ended, if nothing is left of it. Returns whether it is forgotten. Reaps the leader.
+    pub fn forget_if_gone(&self, leader: &mut Child) -> bool {
+        let id = leader.id();
+        // Locked, because the system may reuse the id as soon as nothing of the group is left.
+        let mut running = lock(&self.0);
+        let has_ended = !matches!(leader.try_wait(), Ok(None));
+        if running.has(id) && has_ended && !unix::is_group_left(id) {
+            let scratch = running.forget(id);
+            drop(running);
+            self.remove(scratch);
+            return true;
+        }
+        !running.has(id)
+    }
+
+    /// Forgets a group about which nothing more can be done.
+    pub fn forget(&self, id: u32) {
+        let scratch = lock(&self.0).forget(id);
+        self.remove(scratch);
+    }
+
+    /// Asks a group to end, unless it has ended.
+    pub fn terminate_one(&self, id: u32) {
+        for group in &lock(&self.0).groups {
+            if group.id == id {
+                unix::signal_group(id, group.stop);
+            }
+        }
+    }
+
+    /// Asks the servers that are still starting to end.
+    pub fn terminate_starting(&self) {
+        for group in &lock(&self.0).groups {
+            if group.is_starting {
+                unix::signal_group(group.id, group.stop);
+            }
+        }
+    }
+
+    /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
+    pub fn kill(&self) {
+        let closed = lock(&self.0).closed;
+        let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
+        let is_left = |group: &Group| {
+            unix::reap_group(group.id);
+            unix::is_group_left(group.id)
+        };
+        wait_until(GRACE_PERIOD.saturating_sub(waited), || {
+            !lock(&self.0).groups.iter().any(is_left)
+        });
+        self.signal_all(|_| Signal::KILL);
+        self.remove_scratch(is_left);
+    }
+
+    /// Removes the temporary directory of a group that has ended. The lock is free meanwhile, because it may take long.
+    fn remove(&self, scratch: Option<Scratch>) {
+        if let Some(scratch) = scratch {
+            drop(scratch);
+            lock(&self.0).removing -= 1;
+        }
+    }
+
+    /// Removes the temporary directories of groups that have been killed, which takes a moment, and waits for those that are
+    /// being removed.
+    fn remove_scratch(&self, is_left: impl Fn(&Group) -> bool) {
+        let has_scratch = |group: &Group| group.scratch.is_some() && is_left(group);
+        wait_until(KILL_TIMEOUT, || {
+            let running = lock(&self.0);
+            running.removing == 0 && !running.groups.iter().any(has_scratch)
+        });
+        let mut left = Vec::new();
+        for group in &mut lock(&self.0).groups {
+            left.extend(group.scratch.take());
+        }
+        for scratch in left {
+            scratch.remove_within(KILL_TIMEOUT);
+        }
+    }
+
+    fn signal_all(&self, signal: impl Fn(&Group) -> Signal) {
+        let mut running = lock(&self.0);
+        running.closed.get_or_insert_with(Instant::now);
+        for group in &running.groups {
+            unix::signal_group(group.id, signal(group));
+        }
+    }
+
+    /// Does not return once a signal is about to end q: a server ended by that signal has not failed.
+    pub fn park_if_terminating(&self) {
+        let is_closed = lock(&self.0).closed.is_some();
+        if is_closed {
+            threads::wait_for_the_end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl ProcessGroups {
+        pub fn is_empty(&self) -> bool {
+            lock(&self.0).groups.is_empty()
+        }
+    }
+}
