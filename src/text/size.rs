@@ -1,4 +1,6 @@
-//! Sizes as people say them (pure).
+//! Sizes and times as people say them (pure).
+
+use std::time::Duration;
 
 const KILO: u64 = 1_000;
 const MEGA: u64 = 1_000_000;
@@ -22,9 +24,21 @@ pub fn in_units(bytes: impl TryInto<u64>) -> String {
     }
 }
 
+/// Returns a time in seconds: `1 s`, `0.5 s`.
+pub fn in_seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_shown_in_seconds() {
+        for (milliseconds, words) in [(0, "0 s"), (500, "0.5 s"), (60_000, "60 s")] {
+            assert_eq!(in_seconds(Duration::from_millis(milliseconds)), words);
+        }
+    }
 
     #[test]
     fn a_size_is_shown_in_the_largest_unit_that_leaves_no_fraction() {

@@ -11,16 +11,17 @@ use serde_json::{Map, Value};
 
 use super::about::{ListedTool, ServerInfo};
 use super::end_steps::COMMAND;
+use super::failure::{Failure, FailureCause};
 use super::groups::ProcessGroups;
 use super::input::Input;
 use super::lines::DRAIN_TIMEOUT;
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::process::Process;
 use super::program::Program;
 use crate::error::in_words;
 use crate::settings::Command;
 use crate::text::argv::Invocation;
-use crate::text::size::in_units;
+use crate::text::size::{in_seconds, in_units};
 use crate::threads::{self, lock};
 use crate::wait::wait_until;
 
@@ -141,7 +142,8 @@ fn output_of(
     if outcome.is_error {
         let all = outcome.all();
         let reason = all.lines().last().unwrap_or_default();
-        return Err(Failure::new(format!("about_run failed: {reason}")));
+        let what = format!("about_run failed: {reason}");
+        return Err(Failure::new(FailureCause::Way(what)));
     }
     Ok(outcome.text)
 }
@@ -239,8 +241,8 @@ impl CommandOutput {
             marks.push(format!("cut after {size}", size = in_units(MAX_OUTPUT)));
         }
         if let Some(limit) = overrun {
-            let seconds = limit.as_secs_f64();
-            marks.push(format!("ended after {seconds} s, its timeout"));
+            let limit = in_seconds(limit);
+            marks.push(format!("ended after {limit}, its timeout"));
         } else if let Some(status) = status
             && needs_reason
         {

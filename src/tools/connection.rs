@@ -11,16 +11,19 @@ use super::about::{ListedTool, ServerInfo};
 use super::bounds::Bounds;
 use super::commands::Commands;
 use super::events::{Arrival, EventReceiver, EventSender, event_queue, reporting_strays};
+use super::failure::{Failure, FailureCause};
 use super::groups::ProcessGroups;
 use super::http::{Http, Site};
 use super::input::Input;
 use super::lines::{MAX_LINE, ReportLine, WrittenLine};
-use super::outcome::{Failure, Outcome, seconds};
+use super::outcome::Outcome;
 use super::process::Process;
 use super::program::Program;
-use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent, Strays};
+use super::protocol::{
+    self, Handshake, Id, Protocol, RpcAnswer, RpcError, STATELESS, ServerEvent, Strays,
+};
 use crate::settings::ToolServer;
-use crate::text::size::in_units;
+use crate::text::size::{in_seconds, in_units};
 use crate::text::{json, surrogates};
 use crate::threads::lock;
 
@@ -80,6 +83,13 @@ pub struct Connection {
     listed_weight: usize,
 }
 
+/// A server's answer to a request that has to be answered before it can be used.
+enum StartAnswer {
+    Accepted(Value),
+    /// The server's words for its refusal.
+    Refused(String),
+}
+
 enum Transport {
     Local(Process),
     Remote(Http),
@@ -97,13 +107,12 @@ impl Connection {
         let deadline = after(section.start);
         let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
-        let agreed = connection.shake_hands(section)?;
-        let introduction = match agreed {
-            Ok(introduction) => {
+        let introduction = match connection.shake_hands(section)? {
+            Handshake::Agreed(introduction) => {
                 connection.end_handshake()?;
                 introduction
             }
-            Err(refusal) => {
+            Handshake::Refused(refusal) => {
                 let mut discovered = connection.discover(section);
                 if matches!(&discovered, Err(failure) if failure.has_ended_server) {
                     connection = begin()?;
@@ -111,7 +120,7 @@ impl Connection {
                 }
                 // The refusal says more than how the server failed after it.
                 discovered.map_err(|failure| Failure {
-                    what: refusal,
+                    cause: FailureCause::Server(refusal),
                     advice: None,
                     ..failure
                 })?
@@ -126,16 +135,20 @@ impl Connection {
         Ok((connection, about?))
     }
 
-    /// Begins a conversation. The inner error is how the server rejects it.
-    fn shake_hands(&mut self, section: &ToolServer) -> Result<Result<Value, String>, Failure> {
+    /// Begins a conversation.
+    fn shake_hands(&mut self, section: &ToolServer) -> Result<Handshake, Failure> {
         let handshake = self.protocol().handshake();
-        let answer = self.ask_at_start(section, "initialize", handshake)?;
-        if let Ok(introduction) = &answer
-            && let Some(unknown) = protocol::unknown_version(introduction)
-        {
+        let introduction = match self.ask_at_start(section, "initialize", handshake)? {
+            StartAnswer::Accepted(introduction) => introduction,
+            StartAnswer::Refused(words) => {
+                let refusal = format!("refused to start a conversation: {words}");
+                return Ok(Handshake::Refused(refusal));
+            }
+        };
+        if let Some(unknown) = protocol::unknown_version(&introduction) {
             return Err(self.failure(unknown));
         }
-        Ok(self.protocol().agree(answer))
+        Ok(self.protocol().agree(introduction))
     }
 
     /// Whether a remote server no longer knows the session.
@@ -163,8 +176,10 @@ impl Connection {
             listed: 0,
             listed_weight: 0,
         };
-        let agreed = renewed.shake_hands(section)?;
-        let introduction = agreed.map_err(|refusal| renewed.failure(refusal))?;
+        let introduction = match renewed.shake_hands(section)? {
+            Handshake::Agreed(introduction) => introduction,
+            Handshake::Refused(refusal) => return Err(renewed.failure(refusal)),
+        };
         renewed.end_handshake()?;
         // The lost one ends here.
         *self = renewed;
@@ -219,14 +234,15 @@ impl Connection {
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {
                     let command = program.command.join(" ");
-                    Failure::new(format!("cannot run {command}: {error}"))
+                    let what = format!("cannot run {command}: {error}");
+                    Failure::new(FailureCause::Way(what))
                 })?)
             }
             Callee::Remote(site) => {
                 let http = Http::new(site, &protocol, sender, report);
                 Transport::Remote(http)
             }
-            Callee::Commands(_) => return Err(Failure::new("has commands, and no server")),
+            Callee::Commands(_) => return Err(Failure::of_server("has commands, and no server")),
         };
         Ok(Connection {
             protocol,
@@ -243,8 +259,9 @@ impl Connection {
     fn discover(&mut self, section: &ToolServer) -> Result<Value, Failure> {
         self.protocol().revision = STATELESS.to_owned();
         let answer = self.ask_at_start(section, "server/discover", json!({}))?;
-        let discovered = answer.unwrap_or_default();
-        if protocol::offers_stateless(&discovered) {
+        if let StartAnswer::Accepted(discovered) = answer
+            && protocol::offers_stateless(&discovered)
+        {
             return Ok(discovered);
         }
         Err(self.failure("speaks neither revision"))
@@ -256,9 +273,12 @@ impl Connection {
         let mut names = BTreeSet::new();
         let mut parameters = json!({});
         for _ in 0..MAX_PAGES {
-            let answer = self.ask_at_start(section, "tools/list", parameters)?;
-            let mut result = answer
-                .map_err(|words| self.failure(format!("refused to list its tools: {words}")))?;
+            let mut result = match self.ask_at_start(section, "tools/list", parameters)? {
+                StartAnswer::Accepted(result) => result,
+                StartAnswer::Refused(words) => {
+                    return Err(self.failure(format!("refused to list its tools: {words}")));
+                }
+            };
             let page = result.get_mut("tools").map(Value::take);
             let Some(Value::Array(page)) = page else {
                 return Err(self.failure("answered tools/list without a list of tools"));
@@ -292,11 +312,12 @@ impl Connection {
         section: &ToolServer,
         method: &str,
         parameters: Value,
-    ) -> Result<Result<Value, String>, Failure> {
+    ) -> Result<StartAnswer, Failure> {
         if let Some(answer) = self.ask(method, parameters)? {
             return match answer {
-                Ok(result) => Ok(Ok(self.parse_listing(&result)?)),
-                Err(refusal) => Ok(Err(refusal)),
+                Ok(result) => Ok(StartAnswer::Accepted(self.parse_listing(&result)?)),
+                Err(RpcError::Refused(words)) => Ok(StartAnswer::Refused(words)),
+                Err(RpcError::Unreadable(what)) => Err(self.failure(what)),
             };
         }
         let is_listed = !self.protocol().tools.is_empty();
@@ -306,7 +327,7 @@ impl Connection {
             "list its tools"
         };
         let place = section.place();
-        let limit = seconds(self.timeout);
+        let limit = in_seconds(self.timeout.unwrap_or_default());
         let advice = format!("a longer start may help, such as start = \"2m\" in {place}");
         let strays = self.protocol().strays.clone();
         let failure = self.failure(format!("did not {goal} within {limit}"));
@@ -350,7 +371,7 @@ impl Connection {
         if self.listed_weight > MAX_LISTED_WEIGHT {
             return Err(self.failure("lists schemas with too many values"));
         }
-        surrogates::lossy(result).map_err(|error| self.failure(protocol::unparsable(&error)))
+        surrogates::lossy(result).map_err(|error| self.failure(protocol::unreadable(&error)))
     }
 
     /// Returns the outcome of a call, which may take the section's timeout until its answer, or from one report of progress to
@@ -384,7 +405,7 @@ impl Connection {
         if let Some(cancellation) = cancellation {
             self.send(cancellation)?;
         }
-        let limit = seconds(timeout);
+        let limit = in_seconds(timeout.unwrap_or_default());
         let over_http = matches!(self.transport, Transport::Remote(_));
         let strays = self.protocol().strays.summary("the server", over_http);
         Ok(Outcome::without_result(format!(
@@ -462,10 +483,11 @@ impl Connection {
         }
     }
 
-    /// Says why the server failed, with its last lines or its address.
+    /// Returns the failure of the server by what it does or did, to follow its name, with its last lines or its address.
     fn failure(&self, what: impl Into<String>) -> Failure {
+        let cause = FailureCause::Server(what.into());
         let process = match &self.transport {
-            Transport::Remote(http) => return http.failure(what),
+            Transport::Remote(http) => return http.failure(cause),
             Transport::Local(process) => process,
         };
         let (more, quote) = match &process.lines()[..] {
@@ -476,7 +498,7 @@ impl Connection {
         Failure {
             more,
             quote,
-            ..Failure::new(what)
+            ..Failure::new(cause)
         }
     }
 
@@ -524,12 +546,9 @@ impl LineReader {
     fn receive(&mut self, input: &Input, line: &WrittenLine) -> Result<(), Failure> {
         if line.is_endless {
             let most = in_units(MAX_LINE);
-            return Err(Failure {
-                has_ended_server: true,
-                ..Failure::new(format!(
-                    "writes a line of more than {most}, so it was ended"
-                ))
-            });
+            return Err(Failure::at_the_end(format!(
+                "writes a line of more than {most}, so it was ended"
+            )));
         }
         let received = reporting_strays(&self.protocol, &self.report, |protocol| {
             protocol.receive(&line.bytes)
@@ -583,10 +602,10 @@ mod tests {
     #[test]
     fn the_outcome_of_an_earlier_request_is_not_taken_for_that_of_this_one() {
         let answer = |id| Arrival::Event(ServerEvent::RpcAnswer(id, Ok("1".to_owned())));
-        let failed = |id| Arrival::Failed(id, Failure::new("broken"));
+        let failed = |id| Arrival::Failed(id, Failure::of_server("broke"));
         for (arrival, expected) in [
             (answer(2), Some(Ok(Ok("1".to_owned())))),
-            (failed(2), Some(Err(Failure::new("broken")))),
+            (failed(2), Some(Err(Failure::of_server("broke")))),
             (answer(1), None),
             (failed(1), None),
             (Arrival::Event(ServerEvent::Progress), None),

@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::failure::Failure;
 use super::lines::ReportLine;
-use super::outcome::Failure;
 use super::protocol::{Id, Protocol, ServerEvent};
 use crate::threads::lock;
 
@@ -118,7 +118,7 @@ mod tests {
             events.pass(ServerEvent::Progress);
         }
         events.fail(Failure::flood());
-        events.fail(Failure::new("a later one"));
+        events.fail(Failure::of_server("fails later"));
         for _ in 0..MAX_EVENTS {
             let passed = Arrival::Event(ServerEvent::Progress);
             assert_eq!(received.next(Duration::ZERO), Ok(Ok(passed)));

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::events::{EventSender, reporting_strays};
+use super::failure::{Failure, FailureCause};
 use super::lines::ReportLine;
-use super::outcome::Failure;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::secret::{Secret, Secrets};
 use crate::server::body::describe_non_api;
@@ -162,7 +162,7 @@ impl Http {
         let Some(exchange) = OpenExchange::begin(&self.exchanges) else {
             return Err(Failure {
                 has_ended_server: true,
-                ..self.failure("keeps too many connections of earlier requests open")
+                ..self.failure_of_server("keeps too many connections of earlier requests open")
             });
         };
         let this = self.clone();
@@ -172,7 +172,7 @@ impl Http {
                 this.events.fail_request(id, failure);
             }
         });
-        started.map_err(|error| self.failure(error.to_string()))
+        started.map_err(|error| self.failure(FailureCause::Way(error.to_string())))
     }
 
     /// Reads what the server of a session asks outside of its answers, so that it is refused at once. Many servers have no
@@ -204,12 +204,20 @@ impl Http {
         }
     }
 
-    /// Returns what went wrong, and where.
-    pub fn failure(&self, what: impl Into<String>) -> Failure {
+    /// Returns why the server failed, and where it is.
+    pub fn failure(&self, cause: FailureCause) -> Failure {
         Failure {
-            more: format!(" ({})", self.line.site.url),
-            ..Failure::new(what)
+            more: self.place(),
+            ..Failure::new(cause)
         }
+    }
+
+    fn failure_of_server(&self, what: impl Into<String>) -> Failure {
+        self.failure(FailureCause::Server(what.into()))
+    }
+
+    fn place(&self) -> String {
+        format!(" ({})", self.line.site.url)
     }
 
     fn awaits(&self, id: Id) -> bool {
@@ -234,7 +242,7 @@ impl Http {
         if is_flood {
             lock(&self.line.protocol).close();
             self.events.fail(Failure {
-                more: self.failure("").more,
+                more: self.place(),
                 ..Failure::flood()
             });
         }
@@ -305,16 +313,17 @@ impl Http {
         if !self.awaits(id) {
             return Ok(());
         }
-        let mut what = "the server sent no answer".to_owned();
+        let mut cause = FailureCause::Server("sent no answer".to_owned());
         if !body.is_empty() && !is_json {
-            what = describe_non_api(&String::from_utf8_lossy(&body), &content_type);
+            let what = describe_non_api(&String::from_utf8_lossy(&body), &content_type);
+            cause = FailureCause::Way(what);
         }
-        Err(self.unanswered(what, is_json))
+        Err(self.unanswered(cause, is_json))
     }
 
     /// Returns the failure of a response without the answer, and what it has instead.
-    fn unanswered(&self, what: impl Into<String>, shows_strays: bool) -> Failure {
-        let mut failure = self.failure(what);
+    fn unanswered(&self, cause: FailureCause, shows_strays: bool) -> Failure {
+        let mut failure = self.failure(cause);
         if shows_strays {
             let strays = lock(&self.line.protocol).strays.full_summary(true);
             failure.more.push_str(&strays);
@@ -333,7 +342,8 @@ impl Http {
         let mut has_ended = false;
         while is_wanted() {
             if has_ended {
-                return Err(self.unanswered("the stream ended before the answer", true));
+                let what = "ended the stream before the answer".to_owned();
+                return Err(self.unanswered(FailureCause::Server(what), true));
             }
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;
@@ -352,8 +362,8 @@ impl Http {
     }
 
     fn too_long(&self) -> Failure {
-        self.failure(format!(
-            "the server sent a message of more than {size}",
+        self.failure_of_server(format!(
+            "sent a message of more than {size}",
             size = in_units(MAX_MESSAGE)
         ))
     }
@@ -366,9 +376,10 @@ impl Http {
     fn explain(&self, error: TransportError) -> Failure {
         let words = error.error.words();
         let advice = error.advice.clone();
+        let what = client::with_status(error.status, &words);
         Failure {
             advice: advice.or_else(|| self.advice(&error)),
-            ..self.failure(client::with_status(error.status, &words))
+            ..self.failure(FailureCause::Way(what))
         }
     }
 

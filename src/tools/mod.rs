@@ -39,6 +39,7 @@ mod connection;
 mod consent;
 mod end_steps;
 mod events;
+mod failure;
 pub mod faults;
 mod groups;
 mod headers;

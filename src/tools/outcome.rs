@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::{self, RpcAnswer};
-use crate::error::{Error, ErrorKind};
+use super::protocol::{self, RpcAnswer, RpcError};
+use crate::error::Error;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, ToolCall, ToolRun,
     shortened,
@@ -71,7 +71,8 @@ impl Outcome {
     pub fn read(answer: RpcAnswer) -> Outcome {
         let result = match answer {
             Ok(result) => result,
-            Err(refusal) => return Outcome::failed(refusal),
+            Err(RpcError::Refused(words)) => return Outcome::failed(words),
+            Err(RpcError::Unreadable(what)) => return unreadable(&what),
         };
         if !result.starts_with('{') {
             // Whether the tool has run, nobody knows.
@@ -81,7 +82,7 @@ impl Outcome {
         }
         let read: CallResult<'_> = match serde_json::from_str(&result) {
             Ok(read) => read,
-            Err(error) => return Outcome::without_result(protocol::unparsable(&error)),
+            Err(error) => return unreadable(&protocol::unreadable(&error)),
         };
         let kind = read.kind.map_or("null", RawValue::get);
         let is_complete = ["null", "\"complete\""].contains(&kind);
@@ -165,59 +166,9 @@ struct CallResult<'r> {
     kind: Option<&'r RawValue>,
 }
 
-/// A failure of a call or of a start, in words for the user.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Failure {
-    /// What happened, without the server's name; the model may learn this and nothing else.
-    pub what: String,
-    /// Where the server is, or its last line, to follow that.
-    pub more: String,
-    /// Its last lines, if there are several.
-    pub quote: String,
-    pub advice: Option<String>,
-    /// Whether the server cannot continue; otherwise it may answer the next call.
-    pub has_ended_server: bool,
-}
-
-impl Failure {
-    pub fn new(what: impl Into<String>) -> Failure {
-        Failure {
-            what: what.into(),
-            ..Failure::default()
-        }
-    }
-
-    /// Returns the failure of a server that writes without an end, and answers nothing.
-    pub fn noise() -> Failure {
-        Failure {
-            has_ended_server: true,
-            ..Failure::new("keeps writing what answers nothing, so it was ended")
-        }
-    }
-
-    /// Returns the failure of a server that sends more requests than q answers.
-    pub fn flood() -> Failure {
-        Failure {
-            has_ended_server: true,
-            ..Failure::new(
-                "sends too many requests, or does not read the answers to them, so it was ended",
-            )
-        }
-    }
-
-    /// Returns the error for the user.
-    pub fn into_error(self, server: &str) -> Error {
-        let message = format!("{server}: {}{}", self.what, self.more);
-        Error {
-            quote: self.quote,
-            advice: self.advice,
-            ..Error::new(ErrorKind::Tools, message)
-        }
-    }
-}
-
-pub fn seconds(time: Option<Duration>) -> String {
-    format!("{} s", time.unwrap_or_default().as_secs_f64())
+/// Returns the outcome of a call whose answer cannot be read. Whether the tool has run, nobody knows.
+fn unreadable(what: &str) -> Outcome {
+    Outcome::without_result(format!("the tool server {what}"))
 }
 
 /// Returns the text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
@@ -398,9 +349,15 @@ mod tests {
             ("marked", Ok(marked.to_owned()), "no such row", false),
             (
                 "refused",
-                Err("Unknown tool (-32602)".to_owned()),
+                Err(RpcError::Refused("Unknown tool (-32602)".to_owned())),
                 "Unknown tool (-32602)",
                 false,
+            ),
+            (
+                "unreadable",
+                Err(RpcError::Unreadable("sent nonsense".to_owned())),
+                "the tool server sent nonsense",
+                true,
             ),
             (
                 "not complete",

@@ -40,9 +40,27 @@ const MAX_STRAY: usize = 200;
 /// The number of a request; each request has its own.
 pub type Id = u64;
 
-/// The JSON of a request's result, or the server's words for its refusal. A result is not parsed before it is known what
-/// of it is needed: its values may take a hundred times the memory of its text.
-pub type RpcAnswer = Result<String, String>;
+/// The JSON of a request's result. It is not parsed before it is known what of it is needed: its values may take a hundred
+/// times the memory of its text.
+pub type RpcAnswer = Result<String, RpcError>;
+
+/// Why a request that was answered has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RpcError {
+    /// The server's words for its refusal.
+    Refused(String),
+    /// What the server did instead of an answer that can be read, to follow its name.
+    Unreadable(String),
+}
+
+/// The end of a handshake.
+#[derive(Debug, PartialEq)]
+pub enum Handshake {
+    /// Both speak a revision. The server introduces itself.
+    Agreed(Value),
+    /// What the server does or did instead, to follow its name.
+    Refused(String),
+}
 
 /// A message from the server, by what it means.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,18 +198,17 @@ impl Protocol {
         json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client()})
     }
 
-    /// Takes the answer to the handshake. The error is how the server rejects it.
-    pub fn agree(&mut self, answer: Result<Value, String>) -> Result<Value, String> {
-        let result = answer.map_err(|words| format!("refused to start a conversation: {words}"))?;
+    /// Takes the result of the handshake.
+    pub fn agree(&mut self, result: Value) -> Handshake {
         let version = &result["protocolVersion"];
         let mut known = KNOWN_VERSIONS.into_iter();
         let Some(revision) = known.find(|known| *version == *known) else {
-            return Err(format!(
+            return Handshake::Refused(format!(
                 "speaks version {version} of the protocol, but does not answer server/discover"
             ));
         };
         self.revision = revision.to_owned();
-        Ok(result)
+        Handshake::Agreed(result)
     }
 
     /// Returns a request, and its number. An earlier one without an answer is given up.
@@ -308,7 +325,7 @@ impl Protocol {
                     && source != MessageSource::OtherResponse
                     && text.starts_with("{\"") =>
             {
-                return Some(self.answered(Err(unparsable(&error))));
+                return Some(self.answered(Err(RpcError::Unreadable(unreadable(&error)))));
             }
             Err(_) => return self.strayed(text, source),
         };
@@ -333,7 +350,7 @@ impl Protocol {
             return self.strayed(text, source);
         }
         let answer = match (message.error, message.result) {
-            (Some(error), _) => Err(words(error)),
+            (Some(error), _) => Err(RpcError::Refused(words(error))),
             (None, Some(result)) => Ok(result.get().to_owned()),
             (None, None) => Ok("null".to_owned()),
         };
@@ -461,15 +478,15 @@ fn string(json: &RawValue) -> Option<String> {
     surrogates::lossy(json.get()).ok()
 }
 
-/// Returns what to say of a message that cannot be parsed.
-pub fn unparsable(error: &serde_json::Error) -> String {
+/// Returns what a server did whose message cannot be parsed, to follow its name.
+pub fn unreadable(error: &serde_json::Error) -> String {
     format!(
-        "the tool server sent a message that cannot be parsed, or has more than {size} ({error})",
+        "sent a message that cannot be parsed, or has more than {size} ({error})",
         size = in_units(MAX_MESSAGE)
     )
 }
 
-/// Returns what is wrong with the version in the answer to the handshake, if q does not speak it.
+/// Returns what is wrong with the version in the answer to the handshake, if q does not speak it, to follow the server's name.
 pub fn unknown_version(introduction: &Value) -> Option<String> {
     let version = &introduction["protocolVersion"];
     if *version == STATELESS || KNOWN_VERSIONS.iter().any(|known| *version == *known) {
@@ -496,13 +513,17 @@ mod tests {
         ] {
             let line = [br#"{"id":1,"error":{"message":"#, line, b"}}"].concat();
             let event = waiting(false).receive(&line);
-            let expected = ServerEvent::RpcAnswer(1, Err(text.to_owned()));
+            let expected = ServerEvent::RpcAnswer(1, Err(RpcError::Refused(text.to_owned())));
             assert_eq!(event, Some(expected), "{}", String::from_utf8_lossy(&line));
         }
     }
 
     fn answer(id: Id, result: &Value) -> String {
         json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+    }
+
+    fn refused(words: &str) -> RpcAnswer {
+        Err(RpcError::Refused(words.to_owned()))
     }
 
     /// A conversation in which a first request waits for its answer.
@@ -539,7 +560,7 @@ mod tests {
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
             let mut protocol = Protocol::default();
             let result = json!({"protocolVersion": version});
-            assert_eq!(protocol.agree(Ok(result.clone())), Ok(result));
+            assert_eq!(protocol.agree(result.clone()), Handshake::Agreed(result));
             assert_eq!(protocol.revision, version);
         }
         for [expected, version] in rows(
@@ -554,13 +575,10 @@ mod tests {
         }
         let stateless = json!({"protocolVersion": STATELESS});
         assert_eq!(unknown_version(&stateless), None);
-        let silent = Protocol::default().agree(Ok(stateless));
+        let silent = Protocol::default().agree(stateless);
         let expected =
             "speaks version \"2026-07-28\" of the protocol, but does not answer server/discover";
-        assert_eq!(silent, Err(expected.to_owned()));
-        let refused = Protocol::default().agree(Err("no (-1)".to_owned()));
-        let expected = "refused to start a conversation: no (-1)";
-        assert_eq!(refused, Err(expected.to_owned()));
+        assert_eq!(silent, Handshake::Refused(expected.to_owned()));
     }
 
     #[test]
@@ -597,7 +615,7 @@ mod tests {
             json!({"id": null, "error": {"code": code, "message": message}}).to_string()
         };
         let boom = error(-32603, "boom");
-        let expected = |id| Some(ServerEvent::RpcAnswer(id, Err("boom (-32603)".to_owned())));
+        let expected = |id| Some(ServerEvent::RpcAnswer(id, refused("boom (-32603)")));
         let mut protocol = waiting(false);
         assert_eq!(protocol.receive(boom.as_bytes()), expected(1));
         assert_eq!(protocol.receive(boom.as_bytes()), None, "nothing is open");
@@ -778,10 +796,10 @@ mod tests {
         assert!(!protocol.awaits(2), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), None);
         let (id, _) = protocol.request("tools/call", json!({}));
-        let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
+        let refusal = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
         assert_eq!(
-            protocol.receive(refused.as_bytes()),
-            Some(ServerEvent::RpcAnswer(3, Err("no (-32602)".to_owned())))
+            protocol.receive(refusal.as_bytes()),
+            Some(ServerEvent::RpcAnswer(3, refused("no (-32602)")))
         );
     }
 
@@ -874,12 +892,12 @@ mod tests {
     fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
         let line = r#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
         let event = waiting(false).receive(line.as_bytes());
-        let Some(ServerEvent::RpcAnswer(1, Err(refusal))) = &event else {
+        let Some(ServerEvent::RpcAnswer(1, Err(RpcError::Unreadable(what)))) = &event else {
             panic!("{event:?}")
         };
         assert!(
-            refusal.contains("sent a message that cannot be parsed"),
-            "{refusal}"
+            what.starts_with("sent a message that cannot be parsed"),
+            "{what}"
         );
     }
 

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 
 use super::about::ServerInfo;
 use super::connection::{Callee, Connection};
+use super::failure::Failure;
 use super::groups::ProcessGroups;
 use super::lines::ReportLine;
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use crate::error::Error;
 use crate::settings::ToolServer;
 use crate::threads::lock;
@@ -95,7 +96,7 @@ impl Server {
         let mut connected = lock(&self.connection);
         let result = match &mut *connected {
             Some(connection) => connection.call(&self.section, tool, arguments, reads),
-            None => Err(Failure::new("it has ended")),
+            None => Err(Failure::of_server("has ended")),
         };
         match result {
             Ok(outcome) => outcome,
@@ -105,8 +106,7 @@ impl Server {
                     end(&mut connected);
                 }
                 let name = &self.section.name;
-                // The model does not get the program's own lines, which may contain anything.
-                let for_model = format!("the tool server {name} failed: {}", failure.what);
+                let for_model = failure.for_model(name);
                 Outcome {
                     server_failed: Some(failure.into_error(name)),
                     ..Outcome::without_result(for_model)
@@ -238,6 +238,27 @@ mod tests {
         let mut slow = scripted("while read -r line; do :; done");
         Arc::make_mut(&mut slow.section).start = Some(Duration::from_millis(1));
         assert_eq!(failure(slow), "db: did not list its tools within 0.001 s");
+    }
+
+    #[test]
+    fn the_user_and_the_model_read_why_a_call_failed() {
+        // What the server does, what follows its name for both, and what only the user reads.
+        let table = r#"
+            exit 3 | ended by itself (exit status: 3) | -
+            read -r call; echo no rows >&2; exit 3 | ended by itself (exit status: 3) | : no rows
+            exec >&-; read -r call; read -r end | closed its output | -
+            yes '' | keeps writing what answers nothing, so it was ended | -
+            while :; do say '{"id":"p","method":"ping"}'; done | sends too many requests, or does not read the answers to them, so it was ended | -
+        "#;
+        for [script, what, more] in rows(table) {
+            let mut server = started(script);
+            let failed = call(&mut server, "{}");
+            let error = failed.server_failed.expect(script);
+            assert_eq!(error.message, format!("db: {what}{more}"));
+            assert_eq!(failed.text, format!("the tool server db {what}"));
+            let again = call(&mut server, "{}");
+            assert_eq!(again.text, "the tool server db has ended");
+        }
     }
 
     #[test]

@@ -301,7 +301,7 @@ fn huge_messages_of_a_tool_server_take_little_memory() {
             1,
             0,
             "q: db: sends too many requests, or does not read the answers to them, so it was ended\n",
-            "the tool server db failed: sends too many requests",
+            "the tool server db sends too many requests",
         ),
     ] {
         let _case = case(mode);

@@ -1,0 +1,125 @@
+//! A failure of a tool server, as the user and the model read it (pure).
+
+use crate::error::{Error, ErrorKind};
+
+/// Why a server failed. The model learns this and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailureCause {
+    /// What the server does or did, to follow its name: “closed its output”.
+    Server(String),
+    /// What happened on the way to it, in a sentence or a phrase of its own: “the connection was refused”.
+    Way(String),
+}
+
+/// A failure of a call or of a start.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub cause: FailureCause,
+    /// Where the server is, or its last line, to follow the cause.
+    pub more: String,
+    /// Its last lines, if there are several.
+    pub quote: String,
+    pub advice: Option<String>,
+    /// Whether the server cannot continue; otherwise it may answer the next call.
+    pub has_ended_server: bool,
+}
+
+impl Failure {
+    pub fn new(cause: FailureCause) -> Failure {
+        Failure {
+            cause,
+            more: String::new(),
+            quote: String::new(),
+            advice: None,
+            has_ended_server: false,
+        }
+    }
+
+    /// Returns the failure of a server by what it does or did, to follow its name.
+    pub fn of_server(what: impl Into<String>) -> Failure {
+        Failure::new(FailureCause::Server(what.into()))
+    }
+
+    /// Returns the failure of a server that cannot continue.
+    pub fn at_the_end(what: impl Into<String>) -> Failure {
+        Failure {
+            has_ended_server: true,
+            ..Failure::of_server(what)
+        }
+    }
+
+    /// Returns the failure of a server that writes without an end, and answers nothing.
+    pub fn noise() -> Failure {
+        Failure::at_the_end("keeps writing what answers nothing, so it was ended")
+    }
+
+    /// Returns the failure of a server that sends more requests than q answers.
+    pub fn flood() -> Failure {
+        Failure::at_the_end(
+            "sends too many requests, or does not read the answers to them, so it was ended",
+        )
+    }
+
+    /// Returns the error for the user.
+    pub fn into_error(self, server: &str) -> Error {
+        let (FailureCause::Server(what) | FailureCause::Way(what)) = self.cause;
+        let message = format!("{server}: {what}{}", self.more);
+        Error {
+            quote: self.quote,
+            advice: self.advice,
+            ..Error::new(ErrorKind::Tools, message)
+        }
+    }
+
+    /// Returns what the model learns. It does not get the program's own lines, which may contain anything.
+    pub fn for_model(&self, server: &str) -> String {
+        match &self.cause {
+            FailureCause::Server(what) => format!("the tool server {server} {what}"),
+            FailureCause::Way(what) => format!("the tool server {server} failed: {what}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_and_the_model_read_a_whole_sentence_whatever_has_failed() {
+        let way = |what: &str| Failure::new(FailureCause::Way(what.to_owned()));
+        let with_line = Failure {
+            more: ": no module".to_owned(),
+            ..Failure::at_the_end("ended by itself (exit status: 1)")
+        };
+        for (failure, user, model) in [
+            (
+                with_line,
+                "db: ended by itself (exit status: 1): no module",
+                "the tool server db ended by itself (exit status: 1)",
+            ),
+            (
+                Failure::noise(),
+                "db: keeps writing what answers nothing, so it was ended",
+                "the tool server db keeps writing what answers nothing, so it was ended",
+            ),
+            (
+                Failure::flood(),
+                "db: sends too many requests, or does not read the answers to them, so it was ended",
+                "the tool server db sends too many requests, or does not read the answers to them, so it was ended",
+            ),
+            (
+                way("the connection was refused"),
+                "db: the connection was refused",
+                "the tool server db failed: the connection was refused",
+            ),
+            (
+                way("404 Not Found: no such page"),
+                "db: 404 Not Found: no such page",
+                "the tool server db failed: 404 Not Found: no such page",
+            ),
+        ] {
+            assert_eq!(failure.for_model("db"), model);
+            assert_eq!(failure.into_error("db").message, user);
+        }
+    }
+}
