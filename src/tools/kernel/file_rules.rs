@@ -1,0 +1,181 @@
+//! The files that a confined program can reach, as rules of Landlock.
+
+use std::fmt::Display;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
+use crate::tools::bounds::Bounds;
+
+/// What q needs of Landlock: the sixth revision, of Linux 6.12, holds signals and abstract sockets, too.
+const NEEDED: ABI = ABI::V6;
+
+/// Where programs and libraries are. What a system lacks of it is passed over.
+const PROGRAMS: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+];
+
+/// What programs need of the system's settings, and nothing that may be private.
+const SETTINGS: &[&str] = &[
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/localtime",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/locale.gen",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/gitconfig",
+    "/etc/terminfo",
+    "/etc/fonts",
+    "/etc/manpath.config",
+];
+
+/// Devices and facts about the machine that can be read; none is about a process.
+const FACTS: &[&str] = &[
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/proc/meminfo",
+    "/proc/cpuinfo",
+    "/proc/stat",
+    "/proc/loadavg",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/random",
+];
+
+/// Returns what Landlock lets happen to files.
+pub fn file_rules(
+    bounds: &Bounds,
+    program: &Path,
+    scratch: Option<&Path>,
+) -> Result<RulesetCreated, String> {
+    let all = AccessFs::from_all(NEEDED);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(all)
+        .and_then(|rules| rules.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .and_then(Ruleset::create)
+        .map_err(|error| lacking(&error))?;
+    let reads = AccessFs::from_read(NEEDED);
+    // A device that root makes would lead around all of this.
+    let writes = all & !(AccessFs::IoctlDev | AccessFs::MakeChar | AccessFs::MakeBlock);
+    let of_program = AccessFs::ReadFile | AccessFs::Execute;
+    for (path, access) in access_of_all() {
+        let path = Path::new(path);
+        if let Ok(file) = PathFd::new(path) {
+            allow(&mut rules, path, file.as_fd(), access)?;
+        }
+    }
+    for (path, access) in [
+        Some((program, of_program)),
+        scratch.map(|path| (path, writes)),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let file = PathFd::new(path).map_err(|error| error.to_string())?;
+        allow(&mut rules, path, file.as_fd(), access)?;
+    }
+    for (paths, access) in [(&bounds.read, reads), (&bounds.write, writes)] {
+        for path in paths {
+            let file = open_without_links(&path.real)
+                .map_err(|reason| format!("{}: {reason}", path.written.display()))?;
+            allow(&mut rules, &path.real, file.as_fd(), access)?;
+        }
+    }
+    Ok(rules)
+}
+
+/// Returns the places that every confined program reaches, as far as they exist, with the access to each.
+fn access_of_all() -> Vec<(&'static str, BitFlags<AccessFs>)> {
+    let reads = AccessFs::from_read(NEEDED);
+    let mut places = Vec::new();
+    for path in PROGRAMS.iter().chain(SETTINGS) {
+        places.push((*path, reads));
+    }
+    for path in FACTS {
+        places.push((*path, reads & !AccessFs::Execute));
+    }
+    places.push(("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile));
+    places
+}
+
+/// Adds a rule for a place, which `file` has open.
+fn allow(
+    rules: &mut RulesetCreated,
+    path: &Path,
+    file: BorrowedFd,
+    mut access: BitFlags<AccessFs>,
+) -> Result<(), String> {
+    if !path.is_dir() {
+        access &= AccessFs::from_file(NEEDED);
+    }
+    let added = rules.add_rule(PathBeneath::new(file, access));
+    added.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(())
+}
+
+/// Opens the place of a path in which no part may be a link. It had none when q started: an earlier call may have put one there.
+fn open_without_links(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    opened.map_err(|error| match error {
+        Errno::LOOP => "a link was put there since q has started".to_owned(),
+        error => io::Error::from(error).to_string(),
+    })
+}
+
+/// Returns what the kernel lacks of Landlock. This thread is no use after that: only a thread that has tried learns why it
+/// failed.
+fn lacking(error: &dyn Display) -> String {
+    let tried = Ruleset::default()
+        .handle_access(AccessFs::Execute)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    let Ok(status) = tried else {
+        return format!("Landlock refused: {error}");
+    };
+    match status.landlock {
+        LandlockStatus::NotImplemented => "this kernel has no Landlock".to_owned(),
+        LandlockStatus::NotEnabled => {
+            "Landlock is disabled; “landlock” belongs in the kernel's parameter lsm=".to_owned()
+        }
+        LandlockStatus::Available { effective_abi, .. } if effective_abi < NEEDED => format!(
+            "this kernel has revision {} of Landlock, and Linux 6.12 has the revision {} that is needed",
+            effective_abi as i32, NEEDED as i32
+        ),
+        _ => format!("Landlock refused: {error}"),
+    }
+}
