@@ -100,7 +100,7 @@ impl Interrupts {
             if let Some(signal) = arriving.forever().next() {
                 interrupts.run_actions();
                 let spinner = interrupts.spinner.clone();
-                threads::run_with_timeout(move || spinner.stop());
+                threads::run_and_wait_briefly(move || spinner.stop());
                 die_of(signal);
             }
         });

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// How long [`run_with_timeout`] waits.
+/// How long [`run_and_wait_briefly`] waits.
 const BRIEF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The most threads of [`map`], and how many calls are worth one.
@@ -26,9 +26,9 @@ fn start_boxed(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs an action on a thread of its own, and waits only a moment for its end: writing to a terminal that is stopped takes as
-/// long as it is stopped. Without a thread nothing is done.
-pub fn run_with_timeout(action: impl FnOnce() + Send + 'static) {
+/// Runs an action on a thread of its own, and waits only a moment for its end, after which it goes on: writing to a terminal that
+/// is stopped takes as long as it is stopped. Without a thread nothing is done.
+pub fn run_and_wait_briefly(action: impl FnOnce() + Send + 'static) {
     let (sender, ended) = mpsc::channel::<()>();
     let _ = start(move || {
         action();

@@ -351,7 +351,7 @@ impl Record {
         std::mem::forget(state);
         if let Some(note) = note {
             let notes = self.notes.clone();
-            threads::run_with_timeout(move || {
+            threads::run_and_wait_briefly(move || {
                 end_line();
                 notes.note(&note);
             });

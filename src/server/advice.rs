@@ -7,7 +7,7 @@ use crate::provider::request::OptionalField;
 use crate::provider::table;
 
 /// Advice where a model cannot call tools.
-const NO_TOOLS: &str = "choose another model with -m\nask without tools: -t none";
+const ASK_WITHOUT_TOOLS: &str = "choose another model with -m\nask without tools: -t none";
 
 /// Advice where the server was started without what tools need.
 const TOOLS_SWITCHED_OFF: &str =
@@ -93,7 +93,7 @@ impl Rejection<'_> {
                 "the model is still loading; raise the timeout setting (Q_TIMEOUT) to wait longer"
                     .to_owned()
             }
-            ErrorClass::RejectsTools => NO_TOOLS.to_owned(),
+            ErrorClass::RejectsTools => ASK_WITHOUT_TOOLS.to_owned(),
             ErrorClass::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
             ErrorClass::RejectsStream => NO_STREAM.to_owned(),
             ErrorClass::TooManyTools => FEWER_TOOLS.to_owned(),
@@ -178,7 +178,7 @@ mod tests {
             "hint" => (Some(OTHER_FILES), false),
             "model" => (Some(no_model), false),
             "key" => (Some("check the key"), false),
-            "tools" => (Some(NO_TOOLS), false),
+            "tools" => (Some(ASK_WITHOUT_TOOLS), false),
             "off" => (Some(TOOLS_SWITCHED_OFF), false),
             "stream" => (Some(NO_STREAM), false),
             "content" => (Some(OTHER_CONTENT), false),
