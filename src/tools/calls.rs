@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::connection::Callee;
+use super::consent::ProposedCall;
 use super::offers::OfferedTool;
 use super::outcome::Outcome;
 use super::server::Server;
@@ -177,10 +178,14 @@ impl Toolbox {
                 notes.note(&beginning(&on_one_line(&shown), MAX_LINE));
             }
         })?;
-        let section = &ready.server.section;
-        let consent = &mut self.consent;
         let bounds = ready.server.callee.bounds(&ready.offer.tool);
-        let is_on_screen = consent.ask(&ready.offer, section, bounds, &ready.arguments, notes)?;
+        let proposed = ProposedCall {
+            offer: &ready.offer,
+            section: &ready.server.section,
+            bounds,
+            arguments: &ready.arguments,
+        };
+        let is_on_screen = self.consent.ask(&proposed, notes)?;
         let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
         let line = format!("{name} {arguments}");
         let line = self.secrets.redact_for_user(&line);

@@ -18,6 +18,16 @@ use crate::unix;
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
 
+/// A call that may run if the settings or the user allow it.
+pub struct ProposedCall<'c> {
+    pub offer: &'c OfferedTool,
+    /// The section of the tool's server.
+    pub section: &'c ToolServer,
+    /// What the kernel lets it do; `None` if it is not confined.
+    pub bounds: Option<&'c Bounds>,
+    pub arguments: &'c Map<String, Value>,
+}
+
 /// The calls that the user has agreed to in this run.
 pub struct Consent {
     /// Whether every call runs.
@@ -41,47 +51,37 @@ impl Consent {
         }
     }
 
-    /// Asks the user whether a call may run, unless that is decided already. The question says what `bounds` let it do. Returns
-    /// whether the user has seen the call. The error tells the model why it does not run.
-    pub fn ask(
-        &mut self,
-        offer: &OfferedTool,
-        section: &ToolServer,
-        bounds: Option<&Bounds>,
-        arguments: &Map<String, Value>,
-        notes: &Notes,
-    ) -> Result<bool, &'static str> {
-        let name = &offer.shown.name;
-        if offer.allowed || self.yes || self.always.contains(name) {
+    /// Asks the user whether a call may run, unless that is decided already. Returns whether the user has seen the call. The error
+    /// tells the model why it does not run.
+    pub fn ask(&mut self, call: &ProposedCall, notes: &Notes) -> Result<bool, &'static str> {
+        if self.is_decided(call.offer) {
             return Ok(false);
         }
-        let confined = bounds.map(Bounds::summary);
-        match self.ask_on_terminal(name, arguments, confined.as_deref(), notes) {
+        match self.ask_on_terminal(call, notes) {
             Decision::Yes => Ok(true),
             Decision::Always => {
-                self.always.insert(name.clone());
+                self.always.insert(call.offer.shown.name.clone());
                 Ok(true)
             }
             Decision::No => Err("The user did not allow this call."),
             Decision::NoRoom => {
-                self.note_refusal(offer, section, "the screen is too small to show it", notes);
+                self.note_refusal(call, "the screen is too small to show it", notes);
                 Err("The call was refused: the user's screen is too small to show it.")
             }
             Decision::Nobody => {
-                self.note_refusal(offer, section, "there is no terminal to ask on", notes);
+                self.note_refusal(call, "there is no terminal to ask on", notes);
                 Err("The call was refused: there is no terminal to ask on.")
             }
         }
     }
 
+    /// Whether a tool runs without asking: its section allows it, every call runs, or a person has allowed it for this run.
+    fn is_decided(&self, offer: &OfferedTool) -> bool {
+        offer.allowed || self.yes || self.always.contains(&offer.shown.name)
+    }
+
     /// Asks on the terminal, once no other q asks there.
-    fn ask_on_terminal(
-        &self,
-        name: &str,
-        arguments: &Map<String, Value>,
-        confined: Option<&str>,
-        notes: &Notes,
-    ) -> Decision {
+    fn ask_on_terminal(&self, call: &ProposedCall, notes: &Notes) -> Decision {
         let Some(terminal) = terminal() else {
             return Decision::Nobody;
         };
@@ -96,19 +96,22 @@ impl Consent {
             notes,
             interrupts: &self.interrupts,
         };
-        question.ask(name, arguments, confined)
+        question.ask(call)
     }
 
     /// Notes why a call did not run, and what would allow it.
-    fn note_refusal(&self, offer: &OfferedTool, section: &ToolServer, why: &str, notes: &Notes) {
+    fn note_refusal(&self, call: &ProposedCall, why: &str, notes: &Notes) {
+        notes.note(&self.refusal(call, why));
+    }
+
+    fn refusal(&self, call: &ProposedCall, why: &str) -> String {
+        let ProposedCall { offer, section, .. } = call;
         let (name, tool) = (&offer.shown.name, &offer.tool);
         let mut setting = String::new();
         if faults::can_be_allowed(section, tool, &self.environment) {
             setting = format!("allow = [{tool:?}] in {} or ", section.place());
         }
-        notes.note(&format!(
-            "{name} did not run: {why}; {setting}--yes allows it"
-        ));
+        format!("{name} did not run: {why}; {setting}--yes allows it")
     }
 }
 
@@ -135,12 +138,10 @@ struct Question<'q> {
 impl Question<'_> {
     /// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
     /// cannot allow it.
-    fn ask(
-        &mut self,
-        name: &str,
-        arguments: &Map<String, Value>,
-        confined: Option<&str>,
-    ) -> Decision {
+    fn ask(&mut self, call: &ProposedCall) -> Decision {
+        let name = &call.offer.shown.name;
+        let confined = call.bounds.map(Bounds::summary);
+        let confined = confined.as_deref();
         let charset = self.notes.terminal().encoding.charset_of_questions();
         let mut size = unix::terminal_size(&self.terminal);
         let mut shown = 0;
@@ -150,7 +151,8 @@ impl Question<'_> {
             if !unix::is_in_foreground(&self.terminal) {
                 return Decision::Nobody;
             }
-            let Some(screens) = layout::screens(name, arguments, confined, size, charset) else {
+            let Some(screens) = layout::screens(name, call.arguments, confined, size, charset)
+            else {
                 return Decision::NoRoom;
             };
             // A terminal that fails gives no consent.
