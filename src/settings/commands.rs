@@ -41,7 +41,7 @@ impl Command {
         };
         let table = section(named.value, WordPlace::Command)?;
         table.read(|entry| command.set(entry.key, entry.value))?;
-        if command.program.command.is_empty() {
+        if command.program.name.is_empty() {
             return Err("has no run".into());
         }
         let complete = command.argv.complete();
@@ -53,7 +53,7 @@ impl Command {
         match key {
             "run" => {
                 self.argv.run = value::tool_command(value)?;
-                self.program.command = self.argv.run[..1].to_vec();
+                self.program.name.clone_from(&self.argv.run[0]);
             }
             "about" => self.about = string(value)?,
             "stdin" => self.argv.stdin = Some(string(value)?),

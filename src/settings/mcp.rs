@@ -439,7 +439,10 @@ mod tests {
     fn shown(server: &ToolServer) -> String {
         match &server.kind {
             ServerKind::Local(program) => {
-                let mut shown = program.command.join("|");
+                let mut shown = program.name.clone();
+                for argument in &program.arguments {
+                    shown += &format!("|{argument}");
+                }
                 for (name, value) in &program.env {
                     shown += &format!(" {name}={}", value.expose());
                 }

@@ -31,8 +31,10 @@ const END_OF_CERTIFICATES: &str = "_cert";
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalProgram {
-    /// The program and its arguments.
-    pub command: Vec<String>,
+    /// Its name in PATH, or its absolute path.
+    pub name: String,
+    /// Those that it always gets. A command that the model calls has its arguments in its `Argv` instead.
+    pub arguments: Vec<String>,
     /// Variables that it gets besides those passed on.
     pub env: Vec<(String, Secret)>,
     /// Variables that it does not get even if they are passed on.
@@ -49,12 +51,17 @@ pub struct LocalProgram {
 }
 
 impl LocalProgram {
-    /// Returns a program with only its command set.
+    /// Returns a program with only its name and arguments set.
     pub(super) fn new(command: Vec<String>) -> LocalProgram {
-        LocalProgram {
-            command,
-            ..LocalProgram::default()
-        }
+        LocalProgram::default().with_command(command)
+    }
+
+    /// Sets the program, which is the first word of a command, and its arguments, which are the others.
+    pub(super) fn with_command(mut self, command: Vec<String>) -> LocalProgram {
+        let mut words = command.into_iter();
+        self.name = words.next().unwrap_or_default();
+        self.arguments = words.collect();
+        self
     }
 
     /// Sets `env`, `env_from`, `cwd` or `confine`.
@@ -75,8 +82,10 @@ impl LocalProgram {
 
     /// Returns what tells it from other programs, apart from the values that `env_from` passes on. It has secrets.
     pub(super) fn identity(&self) -> Value {
+        let mut command = vec![&self.name];
+        command.extend(&self.arguments);
         json!([
-            self.command,
+            command,
             exposed(&self.env),
             self.env_without,
             self.env_from,

@@ -166,7 +166,7 @@ impl ToolServer {
         if commands.is_empty() {
             return Err("needs command, url, or a table with run".into());
         }
-        self.about = about.map(|command| LocalProgram { command, ..shared });
+        self.about = about.map(|command| shared.with_command(command));
         Ok(commands)
     }
 

@@ -78,7 +78,9 @@ impl Commands {
     ) -> Result<Outcome, String> {
         let (command, program, filled) = self.fill(tool, arguments)?;
         let Invocation { argv, stdin } = filled;
-        execute(program, &argv, stdin, command.timeout, groups).map_err(|error| {
+        // The first is the program.
+        let arguments = argv.get(1..).unwrap_or_default();
+        execute(program, arguments, stdin, command.timeout, groups).map_err(|error| {
             format!(
                 "The command cannot be run: {}.",
                 in_words(&error.to_string())
@@ -137,7 +139,7 @@ fn output_of(
     timeout: Option<Duration>,
     groups: &ProcessGroups,
 ) -> Result<String, Failure> {
-    let outcome = execute(program, &program.command, None, timeout, groups)
+    let outcome = execute(program, &program.arguments, None, timeout, groups)
         .unwrap_or_else(|error| Outcome::failed(error.to_string()));
     if outcome.is_error {
         let all = outcome.all();
@@ -151,7 +153,7 @@ fn output_of(
 /// Runs a command until it ends, writes too much or its time is up, and then ends what it has left running.
 fn execute(
     program: &Program,
-    argv: &[String],
+    arguments: &[String],
     input: Option<String>,
     timeout: Option<Duration>,
     groups: &ProcessGroups,
@@ -160,7 +162,7 @@ fn execute(
     if input.is_some() {
         stdin = Stdio::piped();
     }
-    let spawned = Process::spawn(program, argv, stdin, COMMAND, groups);
+    let spawned = Process::spawn(program, arguments, stdin, COMMAND, groups);
     let mut process = spawned.inspect_err(|_| groups.park_if_terminating())?;
     let leader = &mut process.leader;
     if let Some(pipe) = leader.stdin.take() {
@@ -327,35 +329,14 @@ mod tests {
 
     use super::*;
 
-    /// The outcome of a command with a timeout.
-    fn run(
-        argv: &[&str],
-        stdin: Option<&str>,
-        timeout: Duration,
-        groups: &ProcessGroups,
-    ) -> Outcome {
-        let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
-        let stdin = stdin.map(str::to_owned);
-        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program {
-            file: argv[0].clone().into(),
-            command: Vec::new(),
-            environment,
-            directory: Some("/".into()),
-            confined: None,
-        };
-        execute(&program, &argv, stdin, Some(timeout), groups).expect("a command")
-    }
-
     /// The outcome of a shell script with a timeout, and how long it took.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
         let (began, groups) = (Instant::now(), ProcessGroups::default());
-        let outcome = run(
-            &["/bin/sh", "-c", script],
-            stdin,
-            Duration::from_secs(seconds),
-            &groups,
-        );
+        let program = Program::shell(script);
+        let stdin = stdin.map(str::to_owned);
+        let timeout = Some(Duration::from_secs(seconds));
+        let outcome = execute(&program, &program.arguments, stdin, timeout, &groups);
+        let outcome = outcome.expect("a command");
         assert!(groups.is_empty(), "something is left of the group");
         (outcome, began.elapsed())
     }

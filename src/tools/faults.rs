@@ -73,7 +73,7 @@ fn faults_of_program(place: &str, local: &LocalProgram, own: &Environment) -> Ve
 
 /// Returns the error for a program that is not there.
 fn fault_of_file(place: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
-    let program = expand_home(local.command.first()?, own).ok()?;
+    let program = expand_home(&local.name, own).ok()?;
     match program_file(&program, &local.environment(own)) {
         Some(_) => None,
         None => Some(fault_of_missing(place, &program)),

@@ -131,10 +131,9 @@ impl Preparation<'_> {
         let own = &self.settings.environment;
         let wrong = |reason: String| fault_at(place, &reason);
         let mut environment = local.environment(own);
-        let mut command = local.command.clone();
-        command[0] = expand_home(&command[0], own).map_err(wrong)?;
-        let file = program_file(&command[0], &environment)
-            .ok_or_else(|| faults::fault_of_missing(place, &command[0]))?;
+        let name = expand_home(&local.name, own).map_err(wrong)?;
+        let file = program_file(&name, &environment)
+            .ok_or_else(|| faults::fault_of_missing(place, &name))?;
         let bounds = bounds_of(local, own).map_err(wrong)?;
         let directory = start_directory(local, own).map_err(wrong)?;
         let mut confined = None;
@@ -155,7 +154,8 @@ impl Preparation<'_> {
         }
         Ok(Program {
             file,
-            command,
+            name,
+            arguments: local.arguments.clone(),
             environment,
             directory,
             confined,

@@ -40,8 +40,8 @@ impl Process {
         report: ReportLine,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
-        let mut process =
-            Process::spawn(program, &program.command, Stdio::piped(), SERVER, groups)?;
+        let arguments = &program.arguments;
+        let mut process = Process::spawn(program, arguments, Stdio::piped(), SERVER, groups)?;
         let leader = &mut process.leader;
         let pipes = (
             leader.stdin.take(),
@@ -67,19 +67,19 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program with this argv as the leader of a new session and group, which these steps end. The caller takes its
+    /// Starts a program with these arguments as the leader of a new session and group, which these steps end. The caller takes its
     /// pipes from `leader`.
     pub fn spawn(
         program: &Program,
-        argv: &[String],
+        arguments: &[String],
         stdin: Stdio,
         steps: EndSteps,
         groups: &ProcessGroups,
     ) -> io::Result<Process> {
         let mut command = Command::new(&program.file);
-        // Its name as it is configured, but with the home directory in place of `~`: a Python of its own looks next to it.
-        command.arg0(program.command.first().unwrap_or(&argv[0]));
-        command.args(&argv[1..]);
+        // A Python of its own looks next to it.
+        command.arg0(&program.name);
+        command.args(arguments);
         if let Some(directory) = &program.directory {
             command.current_dir(directory);
         }
@@ -196,15 +196,7 @@ mod tests {
 
     /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
     fn shell(script: &str, groups: &ProcessGroups) -> (Process, mpsc::Receiver<String>) {
-        let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program {
-            file: "/bin/sh".into(),
-            command,
-            environment,
-            directory: Some("/".into()),
-            confined: None,
-        };
+        let program = Program::shell(script);
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line: &WrittenLine| {
             let line = String::from_utf8_lossy(&line.bytes).into_owned();
@@ -324,17 +316,7 @@ mod tests {
 
     #[test]
     fn lines_that_a_process_does_not_read_at_once_are_not_lost() {
-        let command = ["/bin/sh", "-c", "echo ready; wc -l"]
-            .map(str::to_owned)
-            .to_vec();
-        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program {
-            file: "/bin/sh".into(),
-            command,
-            environment,
-            directory: Some("/".into()),
-            confined: None,
-        };
+        let program = Program::shell("echo ready; wc -l");
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: &WrittenLine| {
             if line.bytes == b"ready" {
@@ -380,14 +362,9 @@ mod tests {
             // The end of its output.
             lines.recv().expect_err("an end");
         }
-        let program = Program {
-            file: "/bin/sleep".into(),
-            command: ["sleep", "1000"].map(str::to_owned).to_vec(),
-            environment: Vec::new(),
-            directory: Some("/".into()),
-            confined: None,
-        };
-        let spawned = Process::spawn(&program, &program.command, Stdio::null(), COMMAND, &groups);
+        let program = Program::shell("exec sleep 1000");
+        let arguments = &program.arguments;
+        let spawned = Process::spawn(&program, arguments, Stdio::null(), COMMAND, &groups);
         let mut process = spawned.expect("a process");
         groups.terminate();
         let status = process.end_after(SOON).expect("an end");

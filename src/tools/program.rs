@@ -9,12 +9,33 @@ use super::confined::Confined;
 #[derive(Debug, Clone)]
 pub struct Program {
     pub file: PathBuf,
-    /// The program and its arguments as they are configured; no shell reads them.
-    pub command: Vec<String>,
+    /// Its name or path as it is configured, but with the home directory in place of `~`.
+    pub name: String,
+    /// Those that it always gets, as they are configured; no shell reads them. A command that the model calls gets others.
+    pub arguments: Vec<String>,
     /// Its environment; it gets no other variables.
     pub environment: Vec<(String, OsString)>,
     /// Where it starts; `None` for the temporary directory of a confined program.
     pub directory: Option<PathBuf>,
     /// `None` if it may do all that the user may do.
     pub confined: Option<Confined>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Program {
+        /// A shell that runs a script, for tests of what it does.
+        pub fn shell(script: &str) -> Program {
+            Program {
+                file: "/bin/sh".into(),
+                name: "/bin/sh".to_owned(),
+                arguments: ["-c", script].map(str::to_owned).to_vec(),
+                environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+                directory: Some("/".into()),
+                confined: None,
+            }
+        }
+    }
 }

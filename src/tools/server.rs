@@ -142,21 +142,9 @@ mod tests {
         answer 2 '{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}'
     "#;
 
-    fn program(script: &str) -> Program {
-        let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        Program {
-            file: "/bin/sh".into(),
-            command,
-            environment,
-            directory: Some("/".into()),
-            confined: None,
-        }
-    }
-
     /// A server that does what the script says.
     fn scripted(script: &str) -> Server {
-        of(program(script))
+        of(Program::shell(script))
     }
 
     fn of(program: Program) -> Server {
@@ -203,10 +191,11 @@ mod tests {
     fn a_server_whose_program_cannot_be_run_is_reported_with_the_reason() {
         let missing = Program {
             file: "/no/such".into(),
-            command: vec!["/no/such".to_owned()],
-            ..program("")
+            name: "/no/such".to_owned(),
+            arguments: vec!["--stdio".to_owned()],
+            ..Program::shell("")
         };
-        let expected = "db: cannot run /no/such: No such file or directory";
+        let expected = "db: cannot run /no/such --stdio: No such file or directory";
         assert_eq!(failure(of(missing)), expected);
     }
 
