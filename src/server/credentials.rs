@@ -38,6 +38,20 @@ impl<'a> Credentials<'a> {
         })
     }
 
+    /// Takes none of the keys that the file or a variable has for the server, for a look at what is there.
+    ///
+    /// # Errors
+    /// The address or the headers of the provider cannot be used.
+    pub fn without_keys(
+        provider: &'a Provider,
+        environment: &'a Environment,
+    ) -> Result<Credentials<'a>, Error> {
+        Ok(Credentials {
+            headers: provider.headers_without_keys()?,
+            ..Credentials::new(provider, None, environment)?
+        })
+    }
+
     /// Returns what of them must not be shown.
     pub fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::from_iter(&self.address.secrets());

@@ -63,12 +63,13 @@ fn first_running(settings: &Settings, claim: Claim) -> Result<Running, Vec<Strin
     let answers = asked.into_iter().filter_map(|(provider, answer)| {
         let left = deadline.saturating_duration_since(Instant::now());
         let located = answer.recv_timeout(left).ok()?;
-        Some((provider, located))
+        // Its key goes nowhere if a server before it can be chosen.
+        Some((provider, located.with_key(provider, &settings.environment)))
     });
     choose_running(answers, settings, claim)
 }
 
-/// Asks each server that needs no key for its models, all at once. Each has a channel of its own for its answer.
+/// Asks each server that may need no key for its models, all at once. Each has a channel of its own for its answer.
 fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Located>)> {
     let mut asked = Vec::new();
     for provider in &settings.providers {
@@ -80,7 +81,7 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Locat
         let environment = settings.environment.clone();
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
-            if let Some(located) = probe::look_for(&server, &environment) {
+            if let Ok(located) = probe::find(&server, &environment) {
                 let _ = send.send(located);
             }
         });
@@ -154,9 +155,11 @@ mod tests {
     use super::*;
     use crate::flags::Arguments;
     use crate::message::tests::rows;
+    use crate::server::probe::tests::{Requests, serve_noted};
     use crate::session::Conversation;
     use crate::session::timestamp::Timestamp;
     use crate::settings::Environment;
+    use crate::threads::lock;
 
     fn settings(variables: &str) -> Settings {
         let pairs = variables.split(' ').filter_map(|set| set.split_once('='));
@@ -230,5 +233,100 @@ mod tests {
         let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --help lists all of them";
         assert!(advice(&[]).starts_with(&format!("{keys}\nor start a local server: ollama")));
         assert_eq!(advice(&["one", "two"]), format!("one; two\nor {keys}"));
+    }
+
+    /// What q does with a server that it may ask.
+    fn act(action: &str, settings: &Settings) -> Result<(), Error> {
+        let notes = Notes::default();
+        let conversation = Conversation {
+            provider: "llamacpp".to_owned(),
+            model: "own".to_owned(),
+            ..Conversation::new(Timestamp::now())
+        };
+        let claim = match action {
+            "follow-up" => Claim::Suggests(&conversation),
+            _ => Claim::None,
+        };
+        let target = find_server(settings, claim, &notes)?;
+        match action {
+            "status" => return Ok(()),
+            "models" => return target.models(&notes).map(drop),
+            _ => {}
+        }
+        target.choose_model(settings, &notes)?;
+        if action != "dry run" {
+            target.ready(&notes)?;
+            target.ready(&notes)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_command_of_a_key_runs_once_for_a_question_and_its_key_goes_to_one_address() {
+        const LIST: &str = r#"{"data":[{"id":"m"}]}"#;
+        const NO_KEY: &str = r#"{"error":"no key"}"#;
+        let has_key = |requests: &Requests| {
+            let requests = lock(requests);
+            requests.iter().any(|it| it.contains("sk-from-command"))
+        };
+        // What answers at the usual address, and at the other one; what q does; how often the command runs; the requests to
+        // each address; which of them have the key.
+        let table = r##"
+            list | list | question | 1 | 1 0 | -
+            list | list | follow-up | 1 | 1 0 | -
+            list | list | models | 1 | 2 0 | usual
+            list | list | status | 0 | 0 0 | -
+            list | list | dry run | 0 | 0 0 | -
+            page | list | question | 1 | 1 1 | -
+            page | list | follow-up | 1 | 1 1 | -
+            page | list | models | 1 | 1 2 | other
+            page | list | status | 0 | 0 0 | -
+            page | list | dry run | 0 | 0 0 | -
+            wants a key | list | models | 1 | 1 2 | other
+            page | wants a key | models | 1 | 1 2 | other
+            wants a key | page | question | 1 | 2 1 | usual
+            wants a key | wants a key | models | 1 | 2 1 | usual
+        "##;
+        let directory = tempfile::tempdir().expect("a directory");
+        let ran = directory.path().join("ran");
+        let file = directory.path().join("config.toml");
+        let command = format!("echo >>{}; echo sk-from-command", ran.display());
+        let text = format!(
+            "provider = \"llamacpp\"\n[providers.llamacpp]\nkey_cmd = [\"sh\", \"-c\", \"{command}\"]\n"
+        );
+        fs_err::write(&file, text).expect("a file");
+        for [usual, other, action, runs, counts, keyed] in rows(table) {
+            let case = format!("{usual} | {other} | {action}");
+            let serve = |what: &str| match what {
+                "list" => serve_noted("200", LIST),
+                "page" => serve_noted("200", "<html>"),
+                _ => serve_noted("401", NO_KEY),
+            };
+            let ((usual, at_usual), (other, at_other)) = (serve(usual), serve(other));
+            let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
+            let arguments = Arguments {
+                dry_run: action == "dry run",
+                ..Arguments::default()
+            };
+            let mut settings = Settings::load(&arguments, &environment, &file).expect("settings");
+            for provider in &mut settings.providers {
+                if provider.name == "llamacpp" {
+                    Arc::make_mut(provider).other_address = Some(other);
+                }
+            }
+            fs_err::write(&ran, "").expect("a file");
+            let _ = act(action, &settings);
+            let lines = fs_err::read_to_string(&ran).expect("a file").lines().count();
+            assert_eq!(lines.to_string(), runs, "{case}: runs");
+            let found = format!("{} {}", lock(&at_usual).len(), lock(&at_other).len());
+            assert_eq!(found, counts, "{case}: requests");
+            let mut with_key = Vec::new();
+            for (place, requests) in [("usual", &at_usual), ("other", &at_other)] {
+                if has_key(requests) {
+                    with_key.push(place);
+                }
+            }
+            assert_eq!(with_key.join(" "), keyed, "{case}: keys");
+        }
     }
 }

@@ -27,6 +27,9 @@ impl Target {
 
     /// Returns the first model that the server lists and that can chat.
     fn first_model(&self, notes: &Notes) -> Result<String, Error> {
+        if let Some(first) = self.find_first_listed()? {
+            return Ok(first.clone());
+        }
         let client = self.ready(notes)?;
         let listed = client.list_models().map_err(|failed| failed.error)?;
         if let Some(first) = models::first_of(&listed, None) {

@@ -1,11 +1,10 @@
-//! Looks what is at the address of a provider, and at which of its addresses its server is.
+//! Looks at which of its addresses a server is, and what is there.
 
 use std::time::Duration;
 
 use super::api_client::ApiClient;
 use super::client::Client;
 use super::credentials::Credentials;
-use super::key_command;
 use super::models;
 use super::retry::RetryLimits;
 use crate::error::Error;
@@ -16,6 +15,12 @@ use crate::settings::{Environment, Provider};
 
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The list is asked for once: a server that is loading its model says so at once.
+const ONCE: RetryLimits = RetryLimits {
+    retries: 0,
+    loading: Some(Duration::ZERO),
+};
 
 /// The result of a probe: what is at an address, as far as a request for the list of models tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,34 +42,24 @@ pub struct Located {
     pub probe: Probe,
 }
 
-/// Returns a client for the address of a server: its other built-in one, if it is there and not at its usual one.
-pub fn locate(
-    provider: &Provider,
-    read_timeout: Option<Duration>,
-    environment: &Environment,
-) -> Result<Client, Error> {
-    let mut address = provider.address()?.clone();
-    // A server that can be at only one address need not be looked for.
-    if provider.other_address.is_some()
-        && let Some(located) = look_for(provider, environment)
-    {
-        address = located.address;
-    }
-    Client::new(&address, read_timeout, environment)
-}
-
-/// Looks at which of its addresses a server is, and what is there. `None`: its address cannot be used.
-pub fn look_for(provider: &Provider, environment: &Environment) -> Option<Located> {
-    let Some([usual, other]) = provider.places() else {
-        return look_at(provider, environment);
+/// Finds the server of a provider: looks at its usual address and, unless it is there, at its other built-in one. No key is
+/// sent, because another program may listen there.
+///
+/// # Errors
+/// The address cannot be used, or the headers.
+pub fn find(provider: &Provider, environment: &Environment) -> Result<Located, Error> {
+    let look = |address| {
+        let credentials = Credentials::without_keys(provider, environment)?;
+        look_at(address, credentials, environment)
     };
-    let usual = look_at(&usual, environment)?;
+    let usual = look(provider.address()?)?;
     if matches!(usual.probe, Probe::Ready(_) | Probe::Loading) {
-        return Some(usual);
+        return Ok(usual);
     }
-    let Some(other) = look_at(&other, environment) else {
-        return Some(usual);
+    let Some(other) = provider.other_address() else {
+        return Ok(usual);
     };
+    let other = look(&other)?;
     let is_at_other = match other.probe {
         Probe::Ready(_) | Probe::Loading => true,
         // It may be another program's, as may one that wants a key at the usual address.
@@ -72,38 +67,46 @@ pub fn look_for(provider: &Provider, environment: &Environment) -> Option<Locate
         Probe::Absent => false,
     };
     let found = if is_at_other { other } else { usual };
-    Some(found)
+    Ok(found)
 }
 
-/// Looks what is at the usual address of a provider.
-fn look_at(provider: &Provider, environment: &Environment) -> Option<Located> {
-    let address = provider.address().ok()?;
-    let timeout = Some(PROBE_TIMEOUT);
-    let client = Client::new(address, timeout, environment).ok()?;
-    Some(Located {
+impl Located {
+    /// Looks again with all that tells who asks, if the server wants a key and there is one that no command has to print.
+    pub fn with_key(self, provider: &Provider, environment: &Environment) -> Located {
+        if !matches!(self.probe, Probe::KeyRequired(_)) {
+            return self;
+        }
+        let mut key = None;
+        if !provider.withholds_key() {
+            let read = provider.key.read(&provider.name, environment);
+            key = read.unwrap_or_default();
+        }
+        if key.is_none() && provider.keys_within().is_empty() {
+            return self;
+        }
+        let credentials = Credentials::new(provider, key.as_ref(), environment);
+        let looked = credentials.and_then(|it| look_at(&self.address, it, environment));
+        looked.unwrap_or(self)
+    }
+}
+
+/// Looks what is at an address.
+fn look_at(
+    address: &ServerUrl,
+    credentials: Credentials,
+    environment: &Environment,
+) -> Result<Located, Error> {
+    let client = Client::new(address, Some(PROBE_TIMEOUT), environment)?;
+    Ok(Located {
         address: address.clone(),
-        probe: probe_at(&client, timeout, provider, environment),
+        probe: look_through(&client, credentials),
     })
 }
 
-/// Looks what is at the address of a client. A model that is being loaded is waited for this long.
-fn probe_at(
-    client: &Client,
-    loading: Option<Duration>,
-    provider: &Provider,
-    environment: &Environment,
-) -> Probe {
+/// Looks what is at the address of a client.
+fn look_through(client: &Client, credentials: Credentials) -> Probe {
     let notes = Notes::default();
-    // Without its key, the server says whether it wants one.
-    let key = key_command::fetch_for(provider, environment, &notes).unwrap_or_default();
-    let Ok(credentials) = Credentials::new(provider, key.as_ref(), environment) else {
-        return Probe::Absent;
-    };
-    let limits = RetryLimits {
-        retries: 0,
-        loading,
-    };
-    match ApiClient::new(client, credentials, limits, &notes).list_models() {
+    match ApiClient::new(client, credentials, ONCE, &notes).list_models() {
         Ok(listed) => models::first_of(&listed, None).map_or(Probe::Absent, Probe::Ready),
         Err(failed) => match failed.meaning {
             ErrorClass::Loading => Probe::Loading,
@@ -114,15 +117,19 @@ fn probe_at(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use crate::message::tests::rows;
+    use crate::secret::Secret;
     use crate::settings::Settings;
+    use crate::threads::lock;
+
+    /// The requests that a server has got, each with its headers.
+    pub type Requests = Arc<Mutex<Vec<String>>>;
 
     /// A local server of the table, that q looks for at no other address unless it is given here.
     fn local(name: &str, environment: &Environment, other: Option<&'static str>) -> Provider {
@@ -135,20 +142,22 @@ mod tests {
 
     /// The address of a server that answers everything with this status and body.
     fn serve(status: &'static str, body: &'static str) -> &'static str {
-        serve_counted(status, body).0
+        serve_noted(status, body).0
     }
 
-    /// The same, and how many requests it has answered.
-    fn serve_counted(status: &'static str, body: &'static str) -> (&'static str, Arc<AtomicUsize>) {
-        let count: Arc<AtomicUsize> = Arc::default();
-        let answered = Arc::clone(&count);
+    /// The same, and the requests that it has got.
+    pub fn serve_noted(status: &'static str, body: &'static str) -> (&'static str, Requests) {
+        let requests = Requests::default();
+        let noted = Arc::clone(&requests);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 let mut connection = connection.expect("a connection");
-                let _ = connection.read(&mut [0; 4096]);
-                answered.fetch_add(1, Ordering::SeqCst);
+                let mut request = [0; 4096];
+                let length = connection.read(&mut request).unwrap_or_default();
+                let request = String::from_utf8_lossy(&request[..length]);
+                lock(&noted).push(request.into_owned());
                 let length = body.len();
                 let head = format!(
                     "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
@@ -156,7 +165,7 @@ mod tests {
                 let _ = connection.write_all(format!("{head}{body}").as_bytes());
             }
         });
-        (format!("http://{address}").leak(), count)
+        (format!("http://{address}").leak(), requests)
     }
 
     #[test]
@@ -178,21 +187,23 @@ mod tests {
             302 | - | no key | Absent
         "##;
         for [status, body, key, expected] in rows(table) {
-            let key = if key == "key" { "sesame" } else { "" };
+            let sesame = (key == "key").then(|| Secret::new("sesame"));
             let variables = [
                 ("OLLAMA_HOST", serve(status, body)),
-                ("OLLAMA_API_KEY", key),
+                ("OLLAMA_API_KEY", sesame.as_ref().map_or("", Secret::expose)),
             ];
             let environment = Environment::new(&variables);
             let provider = local("ollama", &environment, None);
+            let address = provider.address().expect("an address");
             // A busy machine may take its time.
-            let client = locate(&provider, None, &environment).expect("a client");
-            let found = probe_at(&client, Some(Duration::ZERO), &provider, &environment);
+            let client = Client::new(address, None, &environment).expect("a client");
+            let credentials = Credentials::new(&provider, sesame.as_ref(), &environment);
+            let found = look_through(&client, credentials.expect("credentials"));
             assert_eq!(format!("{found:?}"), expected, "{status} {body} {key}");
         }
         let environment = Environment::new(&[("OLLAMA_HOST", "http://127.0.0.1:1")]);
         let provider = local("ollama", &environment, None);
-        let located = look_for(&provider, &environment).expect("an address");
+        let located = find(&provider, &environment).expect("an address");
         assert_eq!(located.probe, Probe::Absent);
     }
 
@@ -217,18 +228,18 @@ mod tests {
         ] {
             let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
             let provider = local("llamacpp", &environment, other);
-            let client = locate(&provider, None, &environment).expect(usual);
-            let found = client.address.to_string();
+            let located = find(&provider, &environment).expect(usual);
+            let found = located.address.to_string();
             let found = found.trim_end_matches("/v1");
             assert_eq!(found, asked, "{usual} {other:?}");
         }
         // One request tells where it is and what it has.
-        let (usual, requests) = serve_counted("200", LIST);
+        let (usual, requests) = serve_noted("200", LIST);
         let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
         let provider = local("llamacpp", &environment, Some(second));
-        let located = look_for(&provider, &environment).expect("an address");
+        let located = find(&provider, &environment).expect("an address");
         assert_eq!(located.probe, Probe::Ready("m".to_owned()));
-        assert_eq!(requests.load(Ordering::SeqCst), 1);
+        assert_eq!(lock(&requests).len(), 1);
         // Who moves it means that address.
         let environment = Environment::new(&[("LLAMACPP_BASE_URL", CLOSED)]);
         for (environment, may_be_elsewhere) in [(environment, false), (Environment::new(&[]), true)]

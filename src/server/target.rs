@@ -7,7 +7,7 @@ use super::api_client::ApiClient;
 use super::client::Client;
 use super::credentials::Credentials;
 use super::key_command;
-use super::probe;
+use super::probe::{self, Probe};
 use super::retry::RetryLimits;
 use super::whom::{Choice, Model};
 use crate::error::Error;
@@ -21,8 +21,10 @@ use crate::settings::{Cached, Environment, Provider, Settings};
 /// A server to ask. What it needs for that, it gets once it is needed: a cached answer does without.
 pub struct Target {
     pub choice: Choice,
-    /// A client for its address, once that has been found.
+    /// A client for its address, once that is known: a server may be at either of two addresses on this machine.
     client: OnceLock<Client>,
+    /// The first model of its list that can chat, if looking for the server has shown it.
+    first_listed: OnceLock<String>,
     /// The key, once it has been fetched; within, `None` if the server needs none.
     key: OnceLock<Option<Secret>>,
     read_timeout: Option<Duration>,
@@ -31,32 +33,18 @@ pub struct Target {
 }
 
 impl Target {
-    /// Checks everything that can be checked without a question; if the answer may be cached, the address alone. Of a server that
-    /// may be at either of two addresses on this machine, it looks where it is, but not for a dry run.
+    /// Checks everything that can be checked without a request; if the answer may be cached, the address and the headers alone.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
-        Target::with_client(OnceLock::new(), choice, settings)
-    }
-
-    /// Does the same with a server that has been found at this address, so that it is not looked for again.
-    pub fn at(address: &ServerUrl, choice: Choice, settings: &Settings) -> Result<Target, Error> {
-        let client = Client::new(address, settings.values.timeout, &settings.environment)?;
-        Target::with_client(OnceLock::from(client), choice, settings)
-    }
-
-    fn with_client(
-        client: OnceLock<Client>,
-        choice: Choice,
-        settings: &Settings,
-    ) -> Result<Target, Error> {
         let Settings {
             values,
             arguments,
             environment,
             ..
         } = settings;
-        let target = Target {
+        let mut target = Target {
             choice,
-            client,
+            client: OnceLock::new(),
+            first_listed: OnceLock::new(),
             key: OnceLock::new(),
             read_timeout: values.timeout,
             retries: values.retries,
@@ -71,14 +59,24 @@ impl Target {
         if settings.cached != Cached::Off {
             return Ok(target);
         }
-        // It needs no key, and asks a server only for what the request says.
-        if arguments.dry_run {
-            Client::new(provider.address()?, values.timeout, environment)?;
-            return Ok(target);
+        // A dry run needs none.
+        if !arguments.dry_run {
+            provider.key.read(&provider.name, environment)?;
         }
-        provider.key.read(&provider.name, environment)?;
-        target.client()?;
+        let client = Client::new(provider.address()?, values.timeout, environment)?;
+        if provider.other_address.is_none() {
+            target.client = OnceLock::from(client);
+        }
         Ok(target)
+    }
+
+    /// Does the same with a server that has been found at this address, so that it is not looked for again.
+    pub fn at(address: &ServerUrl, choice: Choice, settings: &Settings) -> Result<Target, Error> {
+        let client = Client::new(address, settings.values.timeout, &settings.environment)?;
+        Ok(Target {
+            client: OnceLock::from(client),
+            ..Target::new(choice, settings)?
+        })
     }
 
     /// Returns the same server, asked for this model. A connection that is open stays open.
@@ -94,17 +92,28 @@ impl Target {
         &self.choice.provider
     }
 
-    fn client(&self) -> Result<&Client, Error> {
+    /// Looks at which of its addresses the server is, unless that is known. Returns a client for it.
+    fn find(&self) -> Result<&Client, Error> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = probe::locate(self.provider(), self.read_timeout, &self.environment)?;
+        let provider = self.provider();
+        let mut address = provider.address()?.clone();
+        if provider.other_address.is_some() {
+            let located = probe::find(provider, &self.environment)?;
+            address = located.address;
+            if let Probe::Ready(first) = located.probe {
+                self.first_listed.get_or_init(|| first);
+            }
+        }
+        let client = Client::new(&address, self.read_timeout, &self.environment)?;
         Ok(self.client.get_or_init(|| client))
     }
 
-    /// Returns the address that is asked.
-    pub fn address(&self) -> Result<&ServerUrl, Error> {
-        Ok(&self.client()?.address)
+    /// Returns the first model of its list that can chat, if looking for the server shows it.
+    pub(super) fn find_first_listed(&self) -> Result<Option<&String>, Error> {
+        self.find()?;
+        Ok(self.first_listed.get())
     }
 
     /// Returns the address that is asked, as far as it is known without looking where the server is.
@@ -115,21 +124,21 @@ impl Target {
         }
     }
 
-    /// Opens the connection for the first request, while q waits for something else. A dry run sends no question, and a
-    /// cached answer needs no request.
+    /// Looks for the server, and opens the connection for the first request, while q waits for something else. A dry run sends
+    /// no question, and a cached answer needs no request.
     pub fn open_ahead(&self, settings: &Settings) {
         if settings.arguments.dry_run || settings.cached != Cached::Off {
             return;
         }
-        if let Ok(client) = self.client() {
+        if let Ok(client) = self.find() {
             client.open_ahead();
         }
     }
 
-    /// Makes the server one that can be asked: fetches the key, just before the first request is sent.
+    /// Makes the server one that can be asked, just before the first request is sent: looks for it, and fetches the key.
     pub fn ready<'c>(&'c self, notes: &'c Notes) -> Result<ApiClient<'c>, Error> {
+        let client = self.find()?;
         self.fetch_key(notes)?;
-        let client = self.client()?;
         let limits = RetryLimits {
             retries: self.retries,
             loading: self.read_timeout,
@@ -212,12 +221,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_local_server_is_looked_for_unless_it_has_been_found_or_nothing_is_sent() {
-        // Whether it is a dry run, whether the server has been found before, and whether it is asked.
-        for (dry_run, is_found, is_asked) in [
-            (true, false, false),
-            (false, true, false),
-            (false, false, true),
+    fn a_local_server_is_looked_for_before_the_first_request_unless_it_has_been_found() {
+        // Whether it is a dry run, whether the server has been found before, what q does next, and whether it is asked.
+        for (dry_run, is_found, next, is_asked) in [
+            (true, false, "opens", false),
+            (false, true, "begins", false),
+            (false, false, "waits", false),
+            (false, false, "opens", true),
+            (false, false, "begins", true),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             listener.set_nonblocking(true).expect("a socket");
@@ -242,17 +253,16 @@ mod tests {
             let target = target.expect("a target");
             let known = target.known_address().expect("an address").to_string();
             assert_eq!(known, base_url);
+            let notes = Notes::default();
+            match next {
+                "begins" => drop(target.ready(&notes).expect("a client")),
+                "opens" => target.open_ahead(&settings),
+                _ => {}
+            }
             let asked = listener.accept().map_err(|error| error.kind());
-            let expected = if is_asked {
-                None
-            } else {
-                Some(ErrorKind::WouldBlock)
-            };
-            assert_eq!(
-                asked.err(),
-                expected,
-                "dry run: {dry_run}, found: {is_found}"
-            );
+            let expected = (!is_asked).then_some(ErrorKind::WouldBlock);
+            let case = format!("dry run: {dry_run}, found: {is_found}, {next}");
+            assert_eq!(asked.err(), expected, "{case}");
         }
     }
 }

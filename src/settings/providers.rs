@@ -262,6 +262,14 @@ impl Provider {
         }
     }
 
+    /// Returns its own headers; none of them if there is a key in one.
+    pub fn headers_without_keys(&self) -> Result<&[(String, Secret)], Error> {
+        match &self.headers {
+            Ok(headers) if !headers.keys.is_empty() => Ok(&[]),
+            _ => self.headers(),
+        }
+    }
+
     /// Returns the keys that are in its headers and in its URL, besides the one that has a place of its own.
     pub fn keys_within(&self) -> Vec<Secret> {
         let mut keys = Vec::new();
@@ -275,18 +283,9 @@ impl Provider {
         keys
     }
 
-    /// Returns the same server at its usual address alone, and at its other built-in one, if it may be there.
-    pub fn places(&self) -> Option<[Provider; 2]> {
-        let address = ServerUrl::parse(self.other_address?);
-        let usual = Provider {
-            other_address: None,
-            ..self.clone()
-        };
-        let other = Provider {
-            address: OnceLock::from(address),
-            ..usual.clone()
-        };
-        Some([usual, other])
+    /// Returns its other built-in address, if it may be there.
+    pub fn other_address(&self) -> Option<ServerUrl> {
+        ServerUrl::parse(self.other_address?).ok()
     }
 
     /// Whether its key is not sent: that of a local server stays on this machine, unless it is encrypted.
