@@ -18,6 +18,9 @@ use crate::server_url::ServerUrl;
 /// The beginning of q's words for a name, the server's or a proxy's, that was not resolved.
 const UNRESOLVED: &str = "could not resolve the host";
 
+/// q's words for a connection that nobody takes.
+const REFUSED: &str = "the connection was refused";
+
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
@@ -140,8 +143,17 @@ impl TransportError {
         let variable = named.variable;
         let is_encrypted = named.protocol == ProxyProtocol::Https;
         let message = &failure.error.message;
+        // The connection to the proxy comes first, and so does its name, unless q has to resolve the server's, too.
+        if message == REFUSED {
+            let advice = format!("is the proxy running, and does {variable} have its address?");
+            failure.advice = Some(advice);
+        } else if message.starts_with(UNRESOLVED) && named.protocol != ProxyProtocol::Socks {
+            let advice = format!("check the network\ncheck the name of the proxy in {variable}");
+            failure.advice = Some(advice);
+        }
+        let message = &failure.error.message;
         if is_encrypted && message.contains(tls::NOT_TLS) {
-            // The connection to the proxy comes first. The server's own URL must not lose its TLS.
+            // The server's own URL must not lose its TLS.
             let advice =
                 format!("if the proxy has no TLS, begin its URL in {variable} with http://");
             failure.advice = Some(advice);
@@ -246,7 +258,7 @@ fn io_failure(error: &io::Error) -> TransportError {
     }
     match error.kind() {
         ErrorKind::ConnectionRefused => TransportError::advised(
-            "the connection was refused",
+            REFUSED,
             "is the server running, and is this its address?",
         ),
         ErrorKind::InvalidData => tls_failure(&text),
