@@ -74,14 +74,16 @@ impl Key {
         Ok(())
     }
 
-    /// Returns the first of the variables that is set, and its value, which need not be a key.
+    /// Returns the first of the variables that is set, and its value, which need not be a key. Whitespace around it does not
+    /// count: files with secrets end in a newline.
     pub fn find(&self, environment: &Environment) -> Option<(String, Secret)> {
         let (Key::Variables(names) | Key::Optional(names)) = self else {
             return None;
         };
         names.iter().find_map(|name| {
             let value = environment.get_lossy(name)?;
-            Some((name.clone(), Secret::new(value)))
+            let value = value.trim_matches([' ', '\t', '\r', '\n']);
+            (!value.is_empty()).then(|| (name.clone(), Secret::new(value)))
         })
     }
 
