@@ -36,7 +36,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         _ => Claim::None,
     };
     let asked = match error {
-        None => AskedModel::new(&settings, claim, context),
+        None => AskedModel::new(&settings, claim),
         Some(_) => Err(Error::settings("the configuration is wrong")),
     };
     let asked = asked.unwrap_or_else(|reason| AskedModel {
@@ -80,8 +80,8 @@ struct AskedModel {
 
 impl AskedModel {
     /// Says who would be asked, or why nobody can be. A conversation that was chosen by its name has a claim.
-    fn new(settings: &Settings, claim: Claim, context: &Context) -> Result<AskedModel, Error> {
-        let choice = discover::find_server(settings, claim, &context.notes)?.choice;
+    fn new(settings: &Settings, claim: Claim) -> Result<AskedModel, Error> {
+        let choice = discover::find_server(settings, claim)?.choice;
         let name = &choice.provider.name;
         let key = key_summary(&choice.provider.key, &settings.environment);
         let why = match (claim, &settings.provider) {

@@ -29,7 +29,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     let settings = plan.settings;
     let notes = &context.notes;
     if plan.relation == Relation::New || settings.arguments.provider.is_some() {
-        return discover::find_server(settings, Claim::None, notes).map(Some);
+        return discover::find_server_to_ask(settings, Claim::None, notes).map(Some);
     }
     // Without a wait there is nothing to gain by a look ahead.
     if !plan.waits_for_input {
@@ -41,7 +41,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     }
     match (plan.relation, claim_of(&peeked, Timestamp::now(), plan)) {
         (Relation::Follow, claim @ (Claim::None | Claim::Suggests(_))) => {
-            discover::find_server(settings, claim, notes).map(Some)
+            discover::find_server_to_ask(settings, claim, notes).map(Some)
         }
         (_, claim @ Claim::Keeps(_)) => {
             // A wrong choice may be right once the input is read.
@@ -66,7 +66,7 @@ pub fn choose(
     let settings = plan.settings;
     let claim = claim_of(found, at, plan);
     let Some(early) = early else {
-        return discover::find_server(settings, claim, notes);
+        return discover::find_server_to_ask(settings, claim, notes);
     };
     match whom::decide(settings, claim)? {
         Answerer::Server(choice) if choice.provider.name != early.provider().name => {

@@ -9,6 +9,7 @@ use super::target::Target;
 use super::whom::{self, Answerer, Choice, Claim, Model};
 use crate::error::Error;
 use crate::output::Notes;
+use crate::provider::table;
 use crate::server_url::ServerUrl;
 use crate::settings::{Cached, Key, Provider, Settings};
 use crate::threads;
@@ -16,28 +17,53 @@ use crate::threads;
 /// How many variables for keys an error names.
 const SHOWN_VARIABLES: usize = 3;
 
-/// Returns the server to ask: the chosen one, else the first local one that answers.
+/// Returns the server to ask: the chosen one, else the first local one that answers. A note says which one that is, unless
+/// nothing is sent to it.
 ///
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
-pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<Target, Error> {
+pub fn find_server_to_ask(
+    settings: &Settings,
+    claim: Claim,
+    notes: &Notes,
+) -> Result<Target, Error> {
+    let target = find_server(settings, claim)?;
+    let provider = target.provider();
+    if !settings.arguments.dry_run && !is_named(provider, settings, claim) {
+        let name = &provider.name;
+        let address = target.known_address()?;
+        notes.note(&format!(
+            "no provider is set: asking {name} at {address}; Q_PROVIDER={name} silences this note"
+        ));
+    }
+    Ok(target)
+}
+
+/// Does the same for the status, which asks nothing.
+///
+/// # Errors
+/// Nobody can be asked, or the provider, its key or its address is wrong.
+pub fn find_server(settings: &Settings, claim: Claim) -> Result<Target, Error> {
     if let Answerer::Server(choice) = whom::decide(settings, claim)? {
         return Target::new(choice, settings);
     }
     if settings.cached == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
-    let running = match first_running(settings, claim) {
-        Ok(running) => running,
-        Err(key_advice) => return Err(no_provider(settings, &key_advice)),
+    match first_running(settings, claim) {
+        Search::Found(running) => Target::at(&running.address, running.choice, settings),
+        Search::WantKeys(locked) => Err(no_provider(settings, &locked)),
+    }
+}
+
+/// Whether settings, a key or the conversation say that this provider is to be asked.
+fn is_named(provider: &Provider, settings: &Settings, claim: Claim) -> bool {
+    let continued = match claim {
+        Claim::Keeps(conversation) | Claim::Suggests(conversation) => Some(conversation),
+        Claim::None => None,
     };
-    let target = Target::at(&running.address, running.choice, settings)?;
-    let name = &target.provider().name;
-    let address = target.address()?;
-    notes.note(&format!(
-        "no provider is set: asking {name} at {address}; Q_PROVIDER={name} silences this note"
-    ));
-    Ok(target)
+    let is_of_conversation = continued.is_some_and(|it| it.provider == provider.name);
+    is_of_conversation || settings.chosen_provider().is_some()
 }
 
 /// Returns the error if the provider or the model is not named, and nobody may be asked.
@@ -52,11 +78,22 @@ struct Running {
     address: ServerUrl,
 }
 
+/// The result of a search for a local server.
+enum Search {
+    Found(Running),
+    /// None can be asked, but these want a key.
+    WantKeys(Vec<LockedServer>),
+}
+
+/// A local server that wants a key.
+struct LockedServer {
+    provider: String,
+    /// What to do about that.
+    advice: String,
+}
+
 /// Asks the local servers, and chooses the first that answers in time.
-///
-/// # Errors
-/// There is none. The advice of those that want a key is returned.
-fn first_running(settings: &Settings, claim: Claim) -> Result<Running, Vec<String>> {
+fn first_running(settings: &Settings, claim: Claim) -> Search {
     let asked = ask_local_servers(settings);
     let deadline = Instant::now() + PROBE_TIMEOUT;
     // They are awaited in their order, and no longer than until one can be chosen.
@@ -91,21 +128,21 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Locat
 }
 
 /// Chooses the first server that has a model or is loading one.
-///
-/// # Errors
-/// There is none. The advice of those that want a key is returned.
 fn choose_running<'a>(
     answers: impl IntoIterator<Item = (&'a Arc<Provider>, Located)>,
     settings: &Settings,
     claim: Claim,
-) -> Result<Running, Vec<String>> {
-    let mut key_advice = Vec::new();
+) -> Search {
+    let mut locked = Vec::new();
     for (provider, Located { address, probe }) in answers {
         let listed = match probe {
             Probe::Ready(first) => Model::Listed(first),
             Probe::Loading => Model::First,
             Probe::KeyRequired(advice) => {
-                key_advice.push(advice);
+                locked.push(LockedServer {
+                    provider: provider.name.clone(),
+                    advice,
+                });
                 continue;
             }
             Probe::Absent => continue,
@@ -118,13 +155,13 @@ fn choose_running<'a>(
             provider: Arc::clone(provider),
             model,
         };
-        return Ok(Running { choice, address });
+        return Search::Found(Running { choice, address });
     }
-    Err(key_advice)
+    Search::WantKeys(locked)
 }
 
 /// Returns the error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
-fn no_provider(settings: &Settings, key_advice: &[String]) -> Error {
+fn no_provider(settings: &Settings, locked: &[LockedServer]) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
@@ -140,12 +177,49 @@ fn no_provider(settings: &Settings, key_advice: &[String]) -> Error {
         "no provider is configured: no key is set, and no local server answers with a model";
     let keys = format!("export {variables} with your key; q --help lists all of them");
     // A server that runs and wants a key needs the least.
-    let advice = if key_advice.is_empty() {
-        format!("{keys}\nor start a local server: {servers}")
+    let key_advice = Vec::from_iter(locked.iter().map(|server| server.advice.as_str()));
+    let mut advice = silent_servers(settings, locked);
+    if key_advice.is_empty() {
+        advice.push(keys);
+        advice.push(format!("or start a local server: {servers}"));
     } else {
-        format!("{}\nor {keys}", key_advice.join("; "))
-    };
-    Error::settings(message).advise(advice)
+        advice.push(key_advice.join("; "));
+        advice.push(format!("or {keys}"));
+    }
+    Error::settings(message).advise(advice.join("\n"))
+}
+
+/// Says of each local server whose address the user has set that it does not answer there, unless it wants a key.
+fn silent_servers(settings: &Settings, locked: &[LockedServer]) -> Vec<String> {
+    let mut silent = Vec::new();
+    for provider in &settings.providers {
+        let is_locked = locked.iter().any(|server| server.provider == provider.name);
+        if provider.key.is_optional()
+            && !is_locked
+            && let Ok(address) = provider.address()
+            && let Some(origin) = origin_of_address(provider, settings)
+        {
+            let name = &provider.name;
+            silent.push(format!(
+                "{name} at {address}, which {origin} names, does not answer with a model"
+            ));
+        }
+    }
+    silent
+}
+
+/// Returns the variable or the setting that names a provider's address; `None` if it is the built-in one.
+fn origin_of_address(provider: &Provider, settings: &Settings) -> Option<String> {
+    let own = table::base_url_variable(&provider.name);
+    let mut variables = vec![own.as_str()];
+    variables.extend(provider.row.host_variable);
+    for variable in variables {
+        if settings.environment.get(variable).is_some() {
+            return Some(variable.to_owned());
+        }
+    }
+    let built_in = ServerUrl::parse(provider.row.base_url).ok();
+    (provider.address().ok() != built_in.as_ref()).then(|| "base_url in config.toml".to_owned())
 }
 
 #[cfg(test)]
@@ -211,28 +285,50 @@ mod tests {
                 _ => Claim::Suggests(&conversation),
             };
             let chosen = match choose_running(answers, &settings, claim) {
-                Ok(Running { choice, address }) => {
+                Search::Found(Running { choice, address }) => {
                     assert_eq!(choice.provider.address().ok(), Some(&address));
                     format!("{} {:?}", choice.provider.name, choice.model)
                 }
-                Err(key_advice) => key_advice.join("; "),
+                Search::WantKeys(locked) => {
+                    let advice = locked.into_iter().map(|server| server.advice);
+                    Vec::from_iter(advice).join("; ")
+                }
             };
             assert_eq!(chosen, expected, "{found} | {variables} | {own}");
         }
     }
 
     #[test]
-    fn the_key_of_a_server_that_runs_is_advised_before_starting_another() {
-        let settings = settings("");
-        let advice = |key_advice: &[&str]| {
-            let key_advice = Vec::from_iter(key_advice.iter().map(ToString::to_string));
-            no_provider(&settings, &key_advice)
-                .advice
-                .unwrap_or_default()
-        };
+    fn the_error_without_a_provider_says_what_is_nearest_first() {
+        // Variables; the servers that want a key; the lines of advice.
         let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --help lists all of them";
-        assert!(advice(&[]).starts_with(&format!("{keys}\nor start a local server: ollama")));
-        assert_eq!(advice(&["one", "two"]), format!("one; two\nor {keys}"));
+        let or_keys = format!("or {keys}");
+        let silent = "ollama at http://[::1]:28733/v1, which OLLAMA_HOST names, does not answer with a model";
+        let moved = "vllm at http://box/v1, which VLLM_BASE_URL names, does not answer with a model";
+        let start = "or start a local server: ollama (ollama serve)";
+        let table = [
+            ("", &[][..], &[keys, start][..]),
+            ("", &["one", "two"], &["key of one; key of two", &or_keys]),
+            ("OLLAMA_HOST=[::1]:28733", &[], &[silent, keys, start]),
+            (
+                "OLLAMA_HOST=[::1]:28733 VLLM_BASE_URL=http://box/v1",
+                &["ollama"],
+                &[moved, "key of ollama", &or_keys],
+            ),
+        ];
+        for (variables, locked, expected) in table {
+            let locked = locked.iter().map(|name| LockedServer {
+                provider: (*name).to_owned(),
+                advice: format!("key of {name}"),
+            });
+            let error = no_provider(&settings(variables), &Vec::from_iter(locked));
+            let advice = error.advice.unwrap_or_default();
+            let lines = Vec::from_iter(advice.lines());
+            assert_eq!(lines.len(), expected.len(), "{variables}: {advice}");
+            for (line, expected) in lines.into_iter().zip(expected) {
+                assert!(line.starts_with(expected), "{variables}: {advice}");
+            }
+        }
     }
 
     /// What q does with a server that it may ask.
@@ -247,7 +343,7 @@ mod tests {
             "follow-up" => Claim::Suggests(&conversation),
             _ => Claim::None,
         };
-        let target = find_server(settings, claim, &notes)?;
+        let target = find_server(settings, claim)?;
         match action {
             "status" => return Ok(()),
             "models" => return target.models(&notes).map(drop),
