@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::dialect::{DIALECTS, Dialect, failure, held_back};
+use crate::dialect::{DIALECTS, Dialect, data, failure, held_back};
 use crate::fixtures::{case, in_foreground, make_pipe, session};
 use crate::pty::{Terminal, WIDE};
 use crate::run::{Q, Running};
 use crate::sandbox::Sandbox;
-use crate::server::{Gate, Server};
+use crate::server::{Gate, Reply, Server};
 use crate::times::wait_until;
 use crate::toolserver::{calls, expect_gone, heard, is_there, log, section};
 
@@ -343,6 +343,40 @@ fn the_spinner_says_which_tool_runs() {
     running.wait().exit(0);
     let expected = ["let me see", "q: db__hang {}", "the answer", ""];
     assert_eq!(terminal.screen(), expected);
+}
+
+#[test]
+fn the_spinner_no_longer_says_thinking_once_a_call_arrives() {
+    let function = json!({"name": "db__echo", "arguments": "{"});
+    let fragment = json!({"tool_calls": [{"index": 0, "id": "call00001", "function": function}]});
+    let whole = json!({"functionCall": {"name": "db__echo", "args": {}}});
+    let of_openai = |delta: Value| json!({"choices": [{"delta": delta}]});
+    let of_gemini = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+    let thought = json!({"text": "hm", "thought": true});
+    for (dialect, thinks, calls) in [
+        (
+            "openai",
+            of_openai(json!({"reasoning": "hm"})),
+            of_openai(fragment),
+        ),
+        ("gemini", of_gemini(thought), of_gemini(whole)),
+    ] {
+        let _case = case(dialect);
+        let (called, cut) = (Gate::new(), Gate::new());
+        let reply = Reply::sse([data(&thinks)]).wait_for(&called);
+        let server = Server::always(reply.piece(data(&calls)).wait_for(&cut).cut());
+        let sandbox = Sandbox::new().env("Q_RETRIES", "0");
+        sandbox.config(&section(&sandbox, "db", "", ""));
+        let terminal = Terminal::new(WIDE);
+        let q = Dialect::named(dialect).q(&sandbox, &server, &["-t", "db", "go"]);
+        let running = q.on(&terminal).spawn();
+        terminal.wait_for("thinking, ", 0);
+        let seen = terminal.so_far().len();
+        called.open();
+        terminal.wait_for("waiting for ", seen);
+        cut.open();
+        running.wait().exit(1);
+    }
 }
 
 /// The section of a server that runs this script first.
