@@ -360,6 +360,11 @@ mod tests {
                 ),
                 true,
             ),
+            (
+                call(&format!("{{\"x\":{zeros},\"y\":{zeros}}}"), "0")
+                    + &format!(r#","usage":{zeros}"#),
+                true,
+            ),
             (call("{}", &format!("[{zeros},{zeros},{zeros}]")), false),
             // Nor is what q does not know.
             (format!(r#""x":{zeros},"y":{zeros},"z":{zeros}"#), true),
