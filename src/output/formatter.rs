@@ -656,6 +656,9 @@ mod tests {
             ("\n1234567890", "本\n1234567890"),
             ("1", "1"),
             (" ", " "),
+            // It has more bytes than there are columns, but not more columns.
+            ("\n1234567éé", "\n"),
+            (" ", "1234567éé "),
             ("`", ""),
             ("``", ""),
             ("\n", "\n```\n"),

@@ -147,6 +147,7 @@ mod tests {
             (&["one", " two", " six"], "q: | one two \nq: | six\n"),
             (&["one two si", "x"], "q: | one two \nq: | six\n"),
             (&["one two s", "ix"], "q: | one two s\nq: | ix\n"),
+            (&["one si", "xteen"], "q: | one sixte\nq: | en\n"),
             (&["onetwosixten"], "q: | onetwosix\nq: | ten\n"),
             (&["日本日本日本"], "q: | 日本日本\nq: | 日本\n"),
             (&["one\ttwo"], "q: | one\nq: | \ttwo\n"),
