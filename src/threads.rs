@@ -94,4 +94,20 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_result_that_takes_longer_keeps_its_place() {
+        let (sender, receiver) = mpsc::channel();
+        let receiver = Mutex::new(receiver);
+        let numbers = map(2 * WORTH_A_THREAD, |number| {
+            if number == 0 {
+                // Where there is another thread, it has passed on some results before this one.
+                let _ = lock(&receiver).recv_timeout(Duration::from_secs(1));
+            } else if number == WORTH_A_THREAD {
+                let _ = sender.send(());
+            }
+            number
+        });
+        assert_eq!(numbers, Vec::from_iter(0..2 * WORTH_A_THREAD));
+    }
 }
