@@ -366,6 +366,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_its_own_bytes_and_no_others() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        for size in [0, 1, PART, PART + 1, 3 * PART] {
+            let own = Vec::from_iter((0..size).map(|at| at.to_le_bytes()[0]));
+            fs::write(&path, &own).expect("a file");
+            assert!(has(&path, &own), "{size}");
+            assert!(!has(&path, &[&own[..], b"x"].concat()), "{size}");
+            if let Some((last, before)) = own.split_last() {
+                assert!(!has(&path, before), "{size}");
+                assert!(!has(&path, &[before, &[!last]].concat()), "{size}");
+            }
+        }
+    }
+
+    #[test]
     fn an_error_names_the_file_or_link_in_the_place_of_a_directory() {
         let root = tempfile::tempdir().expect("a directory");
         let [file, dangling, circle] =
