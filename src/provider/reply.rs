@@ -435,6 +435,18 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_is_repeated_takes_no_room_from_others() {
+        let source = |name: &str| Source::new(&format!("https://a.example/{name}"), "");
+        let mut reply = Reply::default();
+        for _ in 0..=MAX_KEPT / ITEM {
+            reply.answer.add_sources(source("one"));
+        }
+        reply.answer.add_sources(source("two"));
+        reply.add_text("so");
+        assert_eq!(reply.take_piece(true).sources.len(), 2);
+    }
+
+    #[test]
     fn a_cut_call_is_noticed_only_if_tools_were_offered() {
         let input = "x".repeat(MAX_KEPT * 2 / 3);
         let json = json!({"name": "a", "input": input});

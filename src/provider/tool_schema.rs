@@ -401,6 +401,12 @@ mod tests {
             an array in an array
             {"type": "array", "items": {"type": "array"}}
             {"type": "array", "items": {"type": "array", "items": {}}}
+            other properties are arrays
+            {"type": "object", "additionalProperties": {"type": "array"}}
+            {"type": "object", "additionalProperties": {"type": "array", "items": {}}}
+            other properties are no schema
+            {"type": "object", "additionalProperties": null}
+            {"type": "object"}
             required is null
             {"type": "object", "properties": {"b": {"type": "string"}}, "required": null}
             {"type": "object", "properties": {"b": {"type": "string"}}}
