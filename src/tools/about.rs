@@ -140,6 +140,15 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_without_a_description_is_described_by_its_title() {
+        for (description, expected) in [("It adds.", "It adds."), ("", "Sum")] {
+            let entry = json!({"name": "a", "title": "Sum", "description": description});
+            let tool = ListedTool::read(entry).expect("a tool");
+            assert_eq!(tool.description, expected);
+        }
+    }
+
+    #[test]
     fn tools_that_cannot_be_called_are_left_out() {
         let task = |support: &str| json!({"name": support, "execution": {"taskSupport": support}});
         for (entry, is_listed) in [
