@@ -36,9 +36,15 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the settings for actions, even if some are wrong.
+    /// Returns the settings for actions: those that are right.
     pub fn values(&self) -> Values {
-        Settings::for_actions(&self.environment, &self.configuration)
+        let (settings, _) = self.settings_that_are_right(&Arguments::default());
+        settings.values
+    }
+
+    /// Returns what is right of the settings of this run, and the first fault of the rest.
+    pub fn settings_that_are_right(&self, arguments: &Arguments) -> (Settings, Option<Error>) {
+        Settings::load_what_is_right(arguments, &self.environment, &self.configuration)
     }
 
     /// Returns the settings of this run.

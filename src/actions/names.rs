@@ -19,7 +19,11 @@ pub fn print(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             context,
             &[FileKind::Named, FileKind::AutoNamed, FileKind::Backup],
         )?,
-        _ => names(kind, &settings(arguments, context)?),
+        _ => {
+            // What is wrong is perhaps being corrected with these names.
+            let (settings, _) = context.settings_that_are_right(arguments);
+            names(kind, &settings)
+        }
     };
     print_exactly(&lines, context.notes.terminal())
 }
@@ -45,13 +49,6 @@ fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error>
         lines.push('\n');
     }
     Ok(lines)
-}
-
-/// Returns the settings, or the defaults if something is wrong with them.
-fn settings(arguments: &Arguments, context: &Context) -> Result<Settings, Error> {
-    let environment = &context.environment;
-    Settings::load(arguments, environment, &context.configuration)
-        .or_else(|_| Settings::defaults(environment))
 }
 
 fn names(kind: &str, settings: &Settings) -> String {

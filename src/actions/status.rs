@@ -22,11 +22,8 @@ const FIRST_LISTED: &str = "the first on its list";
 
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them.
 pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let environment = &context.environment;
-    let (settings, error) = match Settings::load(arguments, environment, &context.configuration) {
-        Ok(settings) => (settings, None),
-        Err(error) => (Settings::defaults(environment)?, Some(error.message)),
-    };
+    let (settings, error) = context.settings_that_are_right(arguments);
+    let error = error.map(|error| error.message);
     let found = find_conversation(context);
     // A question without -f begins a conversation, so what the current one keeps does not count.
     let claim = match &found {

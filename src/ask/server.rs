@@ -127,7 +127,7 @@ mod tests {
             again | - | keeps
         "##;
         for [relation, kind, expected] in rows(table) {
-            let mut settings = Settings::defaults(&Environment::new(&[])).expect("settings");
+            let mut settings = Settings::defaults(&Environment::new(&[]));
             if kind == "only name" {
                 settings.cached = Cached::Only;
             }

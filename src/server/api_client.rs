@@ -342,7 +342,7 @@ mod tests {
     impl Fixture {
         fn new() -> Fixture {
             let environment = Environment::new(&[("OPENAI_BASE_URL", "http://127.0.0.1:1")]);
-            let settings = Settings::defaults(&environment).expect("settings");
+            let settings = Settings::defaults(&environment);
             let provider = settings.provider_named("openai").expect("a provider");
             let address = provider.address().expect("an address");
             Fixture {

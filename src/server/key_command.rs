@@ -122,7 +122,7 @@ mod tests {
         for [host, goes, advice] in rows(table) {
             let variables = [("OLLAMA_HOST", host), ("OLLAMA_API_KEY", "sesame")];
             let environment = Environment::new(&variables);
-            let settings = Settings::defaults(&environment).expect("settings");
+            let settings = Settings::defaults(&environment);
             let provider = settings.provider_named("ollama").expect("a provider");
             let key = fetch_for(provider, &environment, &Notes::default());
             let key = key.expect("a key or none");

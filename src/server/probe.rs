@@ -133,7 +133,7 @@ pub(super) mod tests {
 
     /// A local server of the table, that q looks for at no other address unless it is given here.
     fn local(name: &str, environment: &Environment, other: Option<&'static str>) -> Provider {
-        let settings = Settings::defaults(environment).expect("settings");
+        let settings = Settings::defaults(environment);
         let provider = settings.provider_named(name).expect(name);
         let mut provider = Provider::clone(provider);
         provider.other_address = other;
@@ -244,7 +244,7 @@ pub(super) mod tests {
         let environment = Environment::new(&[("LLAMACPP_BASE_URL", CLOSED)]);
         for (environment, may_be_elsewhere) in [(environment, false), (Environment::new(&[]), true)]
         {
-            let settings = Settings::defaults(&environment).expect("settings");
+            let settings = Settings::defaults(&environment);
             let provider = settings.provider_named("llamacpp").expect("a provider");
             assert_eq!(provider.other_address.is_some(), may_be_elsewhere);
         }

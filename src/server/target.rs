@@ -235,7 +235,7 @@ mod tests {
             let address = listener.local_addr().expect("an address");
             let base_url = format!("http://{address}/v1");
             let environment = Environment::new(&[("LLAMACPP_BASE_URL", &*base_url)]);
-            let mut settings = Settings::defaults(&environment).expect("settings");
+            let mut settings = Settings::defaults(&environment);
             settings.arguments.dry_run = dry_run;
             let found = settings.provider_named("llamacpp").expect("a provider");
             let mut provider = Provider::clone(found);

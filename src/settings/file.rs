@@ -95,18 +95,21 @@ impl Lines {
     }
 }
 
-/// Reads the text of a configuration file, which has this path.
-pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
+/// Reads the text of a configuration file, which has this path. What is wrong is not in the file that is returned; the error is
+/// the first such fault.
+pub fn read_config(text: &str, path: &Path) -> (File, Option<Error>) {
     let ends = text.match_indices('\n').map(|(at, _)| at);
     let lines = Lines {
         path: path.to_owned(),
         ends: ends.collect(),
     };
-    read_entries(text, &lines).map_err(|error| {
-        let origin = lines.origin(error.at.unwrap_or_default());
-        let error = Error::settings(format!("{origin}: {error}"));
+    let (file, fault) = read_entries(text, &lines);
+    let error = fault.map(|fault| {
+        let origin = lines.origin(fault.at.unwrap_or_default());
+        let error = Error::settings(format!("{origin}: {fault}"));
         error.advise("q --help lists the settings")
-    })
+    });
+    (file, error)
 }
 
 /// Returns what is wrong with a line such as `provider = fake` or `timeout = 30s`, where the value that begins at `at` is text
@@ -145,17 +148,18 @@ fn syntax_fault(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-fn read_entries(text: &str, lines: &Lines) -> Result<File, ConfigError> {
-    let table = DeTable::parse(text).map_err(|error| {
+fn read_entries(text: &str, lines: &Lines) -> (File, Option<ConfigError>) {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let syntax = errors.first().map(|error| {
         let at = error.span().map(|span| span.start);
         let bare = at.and_then(|at| fault_of_bare_text(text, at));
-        let message = bare.unwrap_or_else(|| syntax_fault(&error, text));
+        let message = bare.unwrap_or_else(|| syntax_fault(error, text));
         ConfigError::syntax(at, &message)
-    })?;
+    });
     let table = DeValue::Table(table.into_inner());
     let mut file = File::default();
-    for_each(&table, |entry| file.set(entry, lines))?;
-    Ok(file)
+    let read = for_each(&table, |entry| file.set(entry, lines));
+    (file, syntax.or(read.err()))
 }
 
 impl File {
@@ -329,7 +333,8 @@ mod tests {
     use crate::settings::sections;
 
     fn read(text: &str) -> Result<File, Error> {
-        super::read_config(text, Path::new("F"))
+        let (file, error) = super::read_config(text, Path::new("F"));
+        error.map_or(Ok(file), Err)
     }
 
     #[test]

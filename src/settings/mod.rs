@@ -20,6 +20,7 @@ mod tools;
 mod value;
 mod variables;
 
+use std::fmt::Display;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -83,17 +84,35 @@ impl Setting {
         }
     }
 
-    /// Sets the value that holds. Each layer must be right, even where another one decides.
-    fn apply(&self, values: &mut Values, environment: &Environment) -> Result<(), Error> {
-        for Sourced { text, origin } in self.layers.iter().flatten() {
-            let expanded = self.row.expand(text, environment);
-            let set = expanded.and_then(|full| self.row.set(values, &full));
+    /// Sets the value that holds, and unsets the layers that are wrong. Each must be right, even where another one decides: the
+    /// error is that of the lowest.
+    fn apply(&mut self, values: &mut Values, environment: &Environment) -> Result<(), Error> {
+        let row = self.row;
+        self.unset_wrong_layers(|Sourced { text, origin }| {
+            let expanded = row.expand(text, environment);
+            let set = expanded.and_then(|full| row.set(values, &full));
             set.map_err(|reason| {
-                let reason = fault_of_text(self.row, text, origin, &reason);
-                origin.error(self.row.key, &reason)
-            })?;
+                let reason = fault_of_text(row, text, origin, &reason);
+                origin.error(row.key, &reason)
+            })
+        })
+    }
+
+    /// Hands the layers to `check`, from the lowest to the highest, and unsets those that are wrong. The error is the first.
+    fn unset_wrong_layers(
+        &mut self,
+        mut check: impl FnMut(&Sourced) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut result = Ok(());
+        for layer in &mut self.layers {
+            if let Some(set) = layer
+                && let Err(error) = check(set)
+            {
+                *layer = None;
+                result = result.and(Err(error));
+            }
         }
-        Ok(())
+        result
     }
 
     /// Returns the value that holds: that of the highest layer that has one.
@@ -145,6 +164,68 @@ pub struct Settings {
     all_tool_servers: OnceLock<Result<Vec<ToolServer>, Error>>,
 }
 
+/// What is wrong with settings: the first fault that was met.
+#[derive(Default)]
+struct Faults {
+    first: Option<Error>,
+}
+
+impl Faults {
+    /// Returns what was read; `None` if it is wrong.
+    fn catch<T>(&mut self, read: Result<T, Error>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.first.get_or_insert(error);
+                None
+            }
+        }
+    }
+}
+
+/// The providers that settings may name.
+struct KnownProviders<'a> {
+    providers: &'a [Arc<Provider>],
+    /// The configuration file, which can have more.
+    file: &'a Path,
+}
+
+impl KnownProviders<'_> {
+    /// Refuses a role with the name of a provider that is not configured, even if no question uses it.
+    fn check_roles(&self, roles: &[file::RoleSection]) -> Result<(), Error> {
+        for role in roles {
+            if let Some(name) = &role.options.provider {
+                self.check(name, |reason| role.error("provider", reason))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Unsets the names of providers that are not configured. As with any setting, a layer must be right even where another one
+    /// decides.
+    fn check_layers(&self, rows: &mut [Setting]) -> Result<(), Error> {
+        let mut named = rows
+            .iter_mut()
+            .filter(|setting| setting.row.key == "provider");
+        named.try_for_each(|setting| {
+            setting.unset_wrong_layers(|Sourced { text, origin }| {
+                self.check(text, |reason| origin.error("provider", reason))
+            })
+        })
+    }
+
+    fn check(&self, name: &str, wrong: impl Fn(&str) -> Error) -> Result<(), Error> {
+        let names = Vec::from_iter(self.providers.iter().map(|provider| &*provider.name));
+        if names.contains(&name) {
+            return Ok(());
+        }
+        let there = choices(name, &names, "-p chooses one of");
+        let section = adds_one("providers", self.file);
+        let error = wrong(&format!("there is no provider “{name}”"));
+        Err(error.advise(format!("{there}\n{section}")))
+    }
+}
+
 impl Settings {
     /// Reads all layers and checks every value.
     pub fn load(
@@ -152,28 +233,40 @@ impl Settings {
         environment: &Environment,
         path: &Path,
     ) -> Result<Settings, Error> {
-        Settings::of_layers(read_file(path)?, environment, arguments, path)
+        let (settings, fault) = Settings::load_what_is_right(arguments, environment, path);
+        fault.map_or(Ok(settings), Err)
     }
 
-    /// Resolves the settings of a file that has been read. It is at this path, next to the files of roles.
-    fn of_layers(
-        file: file::File,
-        environment: &Environment,
+    /// Reads all layers and leaves out what is wrong, also for actions, which must work whatever that is. The error is the first
+    /// fault. The configuration file is at this path, next to the files of roles.
+    pub fn load_what_is_right(
         arguments: &Arguments,
+        environment: &Environment,
         path: &Path,
-    ) -> Result<Settings, Error> {
-        let with_role = roles::apply(arguments, &file.roles, path, environment)?;
+    ) -> (Settings, Option<Error>) {
+        let mut faults = Faults::default();
+        let (file, fault) = read_file(path);
+        faults.first = fault;
+        let with_role = roles::apply(arguments, &file.roles, path, environment);
+        let with_role = faults.catch(with_role).unwrap_or_else(|| arguments.clone());
         let mut values = Values::default();
         let mut rows = Vec::new();
         for row in table::SETTINGS {
-            let setting = Setting::new(row, &file, environment, &with_role);
-            setting.apply(&mut values, environment)?;
+            let mut setting = Setting::new(row, &file, environment, &with_role);
+            faults.catch(setting.apply(&mut values, environment));
             rows.push(setting);
         }
         let providers = providers::all(file.providers, environment);
+        let known = KnownProviders {
+            providers: &providers,
+            file: path,
+        };
+        faults.catch(known.check_roles(&file.roles));
+        faults.catch(known.check_layers(&mut rows));
         unset_model_of_another_provider(&mut rows, first_with_key(&providers, environment));
+        let options = faults.catch(read_options(&with_role.options));
         let settings = Settings {
-            options: read_options(&with_role.options)?,
+            options: options.unwrap_or_default(),
             effort_is_explicit: arguments.effort.is_some(),
             cached: if wants_results(&with_role) {
                 Cached::Off
@@ -193,53 +286,16 @@ impl Settings {
             rows,
             all_tool_servers: OnceLock::new(),
         };
-        settings.check_providers()?;
-        Ok(settings)
-    }
-
-    /// Refuses the name of a provider that is not configured, of a role even if no question uses it.
-    fn check_providers(&self) -> Result<(), Error> {
-        for role in &self.roles {
-            if let Some(name) = &role.options.provider {
-                self.check_provider(name, |reason| role.error("provider", reason))?;
-            }
-        }
-        // As with any setting, a layer must be right even where another one decides.
-        for Sourced { text, origin } in layers(&self.rows, "provider").iter().flatten() {
-            self.check_provider(text, |reason| origin.error("provider", reason))?;
-        }
-        Ok(())
-    }
-
-    fn check_provider(&self, name: &str, wrong: impl Fn(&str) -> Error) -> Result<(), Error> {
-        if self.provider_named(name).is_some() {
-            return Ok(());
-        }
-        let names = Vec::from_iter(self.providers.iter().map(|provider| &*provider.name));
-        let there = choices(name, &names, "-p chooses one of");
-        let section = adds_one("providers", &self.file);
-        let error = wrong(&format!("there is no provider “{name}”"));
-        Err(error.advise(format!("{there}\n{section}")))
-    }
-
-    /// Returns the values for actions, which must work whatever is wrong with the settings. A file with an error counts as
-    /// missing; if that does not help, `Q_…` variables count as unset.
-    pub fn for_actions(environment: &Environment, path: &Path) -> Values {
-        let none = Arguments::default();
-        let settings = Settings::load(&none, environment, path)
-            .or_else(|_| Settings::without_file(environment))
-            .or_else(|_| Settings::defaults(environment));
-        settings.map(|settings| settings.values).unwrap_or_default()
+        (settings, faults.first)
     }
 
     /// Returns the default settings, with the environment's providers.
-    pub fn defaults(environment: &Environment) -> Result<Settings, Error> {
-        Settings::without_file(&environment.without_settings())
-    }
-
-    fn without_file(environment: &Environment) -> Result<Settings, Error> {
+    #[cfg(test)]
+    pub fn defaults(environment: &Environment) -> Settings {
         let none = Arguments::default();
-        Settings::of_layers(file::File::default(), environment, &none, Path::new(""))
+        let (settings, _) =
+            Settings::load_what_is_right(&none, &environment.without_settings(), Path::new(""));
+        settings
     }
 
     /// Whether the exchange of this run is saved.
@@ -357,27 +413,29 @@ fn first_with_key<'a>(
         .find(|provider| provider.has_key(environment))
 }
 
-/// Reads the configuration file. One that is not there has nothing in it.
-fn read_file(path: &Path) -> Result<file::File, Error> {
-    let nothing = file::File::default();
+/// Reads the configuration file. One that is not there has nothing in it. The error is the first of its faults.
+fn read_file(path: &Path) -> (file::File, Option<Error>) {
+    let mut nothing = file::File::default();
+    let wrong = |error: &dyn Display| Some(Error::settings(text::unreadable(path, error)));
     let text = match text::try_read(path, MAX_TEXT) {
         Ok(text) => text,
         Err(error) => {
             return match error.kind() {
                 // If the home is not a directory, there is no configuration either.
-                ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(nothing),
-                ErrorKind::PermissionDenied if !is_own(path) => Ok(file::File {
-                    is_out_of_reach: true,
-                    ..nothing
-                }),
-                _ => Err(Error::settings(text::unreadable(path, &error))),
+                ErrorKind::NotFound | ErrorKind::NotADirectory => (nothing, None),
+                ErrorKind::PermissionDenied if !is_own(path) => {
+                    nothing.is_out_of_reach = true;
+                    (nothing, None)
+                }
+                _ => (nothing, wrong(&error)),
             };
         }
     };
     // The values of TOML look like those of JSON.
-    json::check_weight(&text, json::MAX_WEIGHT)
-        .map_err(|error| Error::settings(text::unreadable(path, &error)))?;
-    file::read_config(&text, path)
+    match json::check_weight(&text, json::MAX_WEIGHT) {
+        Ok(()) => file::read_config(&text, path),
+        Err(error) => (nothing, wrong(&error)),
+    }
 }
 
 /// Whether a file can be seen, and is this user's.
@@ -423,20 +481,69 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_uses_the_settings_that_can_be_read_and_defaults_for_the_rest() {
+    fn what_is_wrong_with_settings_leaves_the_others_as_they_are() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("config.toml");
-        for (file, keep, days, wraps) in [
-            ("wrap = false", "3d", 3, false),
-            ("keep = ", "3d", 3, true),
-            ("wrap = false", "x", 30, true),
+        for (file, variable, days, wraps) in [
+            ("wrap = false", ("Q_KEEP", "3d"), 3, false),
+            ("wrap = false", ("Q_KEEP", "x"), 30, false),
+            ("wrap = false\nkeep = '2d'", ("Q_KEEP", "x"), 2, false),
+            ("wrap = false\nkeep = 'x'", ("Q_KEEP", "3d"), 3, false),
+            ("wrap = false\nkeep = ", ("Q_KEEP", "3d"), 3, false),
+            ("keep = '2d'\nwrap = 7", ("Q_MESSAGES", "4"), 2, true),
+            (
+                "wrap = false\nkeep = '2d'",
+                ("Q_MESSAGES", "many"),
+                2,
+                false,
+            ),
+            (
+                "wrap = false\nkeep = '2d'",
+                ("Q_PROVIDER", "nobody"),
+                2,
+                false,
+            ),
+            (
+                "wrap = false\nprovider = 'nobody'",
+                ("Q_KEEP", "3d"),
+                3,
+                false,
+            ),
+            (
+                "wrap = false\n[roles.x]\nwhat = 1",
+                ("Q_KEEP", "3d"),
+                3,
+                false,
+            ),
+            (
+                "wrap = false\n[roles.x]\nprovider = 'nobody'",
+                ("Q_KEEP", "3d"),
+                3,
+                false,
+            ),
+            (
+                "wrap = false\n[tools.x]\nrun = 1",
+                ("Q_KEEP", "3d"),
+                3,
+                false,
+            ),
+            (
+                "wrap = false\nwhat = 1\nkeep = '2d'",
+                ("Q_MESSAGES", "4"),
+                2,
+                false,
+            ),
         ] {
             fs_err::write(&path, file).expect("a file");
-            let environment = Environment::new(&[("Q_KEEP", keep)]);
-            let values = Settings::for_actions(&environment, &path);
+            let environment = Environment::new(&[variable]);
+            let none = Arguments::default();
+            let (Settings { values, .. }, fault) =
+                Settings::load_what_is_right(&none, &environment, &path);
             let keep = values.rules.keep.expect("a time");
             let found = (keep.as_secs(), values.wrap);
-            assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file}");
+            assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file} {variable:?}");
+            let loaded = Settings::load(&none, &environment, &path);
+            assert_eq!(loaded.err(), fault, "{file} {variable:?}");
         }
     }
 }

@@ -44,6 +44,7 @@ impl Environment {
     }
 
     /// Returns the environment without the settings in it.
+    #[cfg(test)]
     pub(super) fn without_settings(&self) -> Environment {
         let mut variables = self.0.clone();
         variables.retain(|name, _| !name.starts_with("Q_"));

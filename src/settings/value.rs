@@ -102,15 +102,17 @@ impl<'a> Table<'a> {
         &self.0
     }
 
-    /// Hands the entries to `read`, one after the other.
+    /// Hands all entries to `read`, one after the other, also those after one that is wrong. The error is the first.
     pub fn read(
         &self,
         mut read: impl FnMut(&TableEntry<'a>) -> Result<(), ConfigError>,
     ) -> Result<(), ConfigError> {
+        let mut result = Ok(());
         for entry in &self.0 {
-            read(entry).map_err(|error| error.under(entry))?;
+            let entry_result = read(entry).map_err(|error| error.under(entry));
+            result = result.and(entry_result);
         }
-        Ok(())
+        result
     }
 
     /// Removes the entry with this key, and returns it.
