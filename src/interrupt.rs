@@ -95,7 +95,6 @@ impl Interrupts {
             return;
         };
         let interrupts = Arc::clone(self);
-        // Where no thread can be started, q takes no signals.
         let started = threads::start(move || {
             if let Some(signal) = arriving.forever().next() {
                 interrupts.run_actions();
@@ -104,10 +103,15 @@ impl Interrupts {
                 die_of(signal);
             }
         });
-        if started.is_ok() {
-            for signal in signals {
-                let _ = flag::register(signal, Arc::clone(&self.arrived));
-            }
+        for signal in signals {
+            let _ = match started {
+                Ok(()) => flag::register(signal, Arc::clone(&self.arrived)),
+                // The handlers stay, so without a thread to run the actions, signals would be lost: they end q, and nothing is
+                // saved.
+                Err(_) => {
+                    flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true)))
+                }
+            };
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use libc::{SIGHUP, SIGINT, SIGTERM};
+use libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use serde_json::{Value, json};
 
 use crate::conversations::{hold_the_lock, idle_for};
@@ -179,6 +179,28 @@ fn a_signal_does_not_suppress_the_note_where_the_exchange_is_saved() {
         let outcome = running.wait();
         outcome.killed_by(SIGTERM);
         outcome.stderr_contains_all(&["another q holds the lock", "session_"]);
+    }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
+fn a_signal_ends_q_where_no_thread_can_be_started() {
+    if lacks("a compiler for C", "cc --version") {
+        return;
+    }
+    let server = Server::always(first_word_then_silence());
+    let sandbox = Sandbox::new().server_env(&server);
+    // EAGAIN, as for a user with as many processes as are allowed.
+    sandbox.write_home("none.c", "int pthread_create(void) { return 11; }");
+    let compile = "cc -shared -fPIC -o none.so none.c";
+    sandbox.shell(compile).run().success();
+    let library = sandbox.home().join("none.so");
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        let _case = case(signal);
+        let mut running = sandbox.q(&["one"]).env("LD_PRELOAD", &library).spawn();
+        running.read_stdout_until("first");
+        running.signal(signal);
+        running.wait().killed_by(signal);
     }
 }
 
