@@ -148,31 +148,35 @@ impl Saver {
     /// Says where the exchange is, after making that conversation the current one if it is to be. A note says what failed.
     fn finish(&self, path: PathBuf) -> SaveOutcome {
         let id = self.handle.directory.id(&path);
+        let mut option = self.handle.which.option();
         let mut note = None;
         if let Some(link) = &self.becomes_current
             && *link != path
         {
-            note = self.make_current(link, &path, &id).err();
+            match disk::set_link(&self.handle.directory, link, &path) {
+                Ok(Some(left)) => note = self.leave(&left).err(),
+                Ok(None) => {}
+                Err(error) => {
+                    option = format!(" -s {id}");
+                    note = Some(format!(
+                        "{error}; to continue this conversation, use q{option} instead of -f"
+                    ));
+                }
+            }
         }
         SaveOutcome {
             id: Some(id),
             path: Some(path),
-            option: self.handle.which.option(),
+            option,
             note,
         }
     }
 
-    /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so.
-    fn make_current(&self, link: &Path, path: &Path, id: &str) -> Result<(), String> {
+    /// Removes a conversation that is not current any more, if the settings say so.
+    fn leave(&self, left: &Path) -> Result<(), String> {
         let directory = &self.handle.directory;
-        let left = disk::set_link(directory, link, path).map_err(|error| {
-            format!("{error}; to continue this conversation, use q -s {id} instead of -f")
-        })?;
-        if let Some(left) = left
-            && !self.rules.keeps()
-            && is_removed_when_left(directory.kind(&left), &disk::read(&left))
-        {
-            edit::remove_left(directory, &left)
+        if !self.rules.keeps() && is_removed_when_left(directory.kind(left), &disk::read(left)) {
+            edit::remove_left(directory, left)
                 .map_err(|error| format!("could not remove the previous conversation: {error}"))?;
         }
         Ok(())
