@@ -55,8 +55,7 @@ impl AnswerCache {
         let mut size = CacheSize::default();
         let entries = fs::read_dir(&self.directory);
         for entry in entries.into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if name.as_encoded_bytes().ends_with(ENDING.as_bytes())
+            if nearest::is_name_of_answer(&entry.file_name())
                 && let Ok(metadata) = entry.metadata()
             {
                 size.files += 1;

@@ -1,7 +1,7 @@
 //! Finds the cached answer to the same question whose request differs least, and says in what.
 
 use std::cmp::Reverse;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
@@ -180,7 +180,7 @@ impl CacheEntry {
 }
 
 /// Whether a file's name is the key of an answer.
-fn is_name_of_answer(name: &OsString) -> bool {
+pub(super) fn is_name_of_answer(name: &OsStr) -> bool {
     let key = name.to_str().and_then(|name| name.strip_suffix(ENDING));
     key.is_some_and(|key| {
         key.len() == KEY_LENGTH && key.bytes().all(|byte| byte.is_ascii_hexdigit())
