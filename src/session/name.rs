@@ -85,8 +85,13 @@ impl ConversationRef {
     /// Reads the name for a copy, which must be one that users may give.
     pub fn for_copy(value: &OsStr) -> Result<ConversationRef, Error> {
         let reason = match ConversationRef::parse(value) {
-            Ok(which) if !which.is_generated() => return Ok(which),
-            Ok(_) => format!("“{}” is a name that only q gives", value.display()),
+            Ok(which) if which.is_generated() => {
+                format!("“{}” is a name that only q gives", value.display())
+            }
+            Ok(which) if which.like_number().is_some() => {
+                format!("“{}” would look like a number of the list", value.display())
+            }
+            Ok(which) => return Ok(which),
             Err(reason) => reason,
         };
         Err(Error::usage(format!("--copy: {reason}")))
