@@ -193,11 +193,20 @@ fn said_of_names(words: &[OsString], directory: &StateDirectory) -> String {
             commands.push(format!("q -s {name}"));
         }
     }
-    commands.truncate(MAX_NAMES);
-    match &commands[..] {
+    said_of_commands(&commands)
+}
+
+/// Says with which commands names continue that have the words.
+fn said_of_commands(commands: &[String]) -> String {
+    let (shown, others) = commands.split_at(commands.len().min(MAX_NAMES));
+    let mut list = shown.join(", ");
+    if !others.is_empty() {
+        list += &format!(" and {} more", others.len());
+    }
+    match commands {
         [] => String::new(),
-        [command] => format!(", but a name has: {command}"),
-        _ => format!(", but names have: {}", commands.join(", ")),
+        [_] => format!(", but a name has: {list}"),
+        _ => format!(", but names have: {list}"),
     }
 }
 
@@ -443,6 +452,23 @@ mod tests {
                 .collect();
             let found = around_first(&words, text).expect("the words");
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_three_names_are_named_and_the_others_counted() {
+        for (names, expected) in [
+            ("", ""),
+            ("a", ", but a name has: q -s a"),
+            ("a b", ", but names have: q -s a, q -s b"),
+            ("a b c", ", but names have: q -s a, q -s b, q -s c"),
+            (
+                "a b c d",
+                ", but names have: q -s a, q -s b, q -s c and 1 more",
+            ),
+        ] {
+            let commands = names.split_whitespace().map(|name| format!("q -s {name}"));
+            assert_eq!(said_of_commands(&Vec::from_iter(commands)), expected);
         }
     }
 }
