@@ -14,6 +14,7 @@ use crate::session::edit;
 use crate::session::name::ConversationRef;
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Purpose};
+use crate::text::consent::is_yes;
 
 /// Drops the last exchange and prints its question. Unless `keep` is 0, a backup keeps it.
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
@@ -176,5 +177,5 @@ fn confirmed(count: usize) -> bool {
     let _ = io::stderr().write_all(question.as_bytes());
     let mut answer = String::new();
     let _ = io::stdin().read_line(&mut answer);
-    matches!(answer.trim(), "y" | "Y" | "yes")
+    is_yes(&answer)
 }

@@ -4,6 +4,7 @@ pub mod age;
 pub mod argv;
 pub mod columns;
 pub mod command_line;
+pub mod consent;
 pub mod escape;
 pub mod fence;
 pub mod json;

@@ -13,6 +13,7 @@ use super::{faults, layout};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, TerminalLock};
 use crate::settings::{Environment, ToolServer};
+use crate::text::consent::is_yes;
 use crate::unix;
 
 /// The terminal of this process.
@@ -161,8 +162,8 @@ impl Question<'_> {
             shown += 1;
             let is_last = shown == screens.len();
             match typed {
+                TerminalInput::Line(line) if is_last && is_yes(&line) => return Decision::Yes,
                 TerminalInput::Line(line) => match line.trim().to_lowercase().as_str() {
-                    "y" | "yes" if is_last => return Decision::Yes,
                     "a" | "always" if is_last => return Decision::Always,
                     "v" | "view" if !is_last => (),
                     _ => return Decision::No,
