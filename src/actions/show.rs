@@ -12,6 +12,7 @@ use crate::flags::Arguments;
 use crate::message::{self, Role, Sources, Step, Usage, cut_results};
 use crate::output::code::{self, Audience};
 use crate::output::{DisplayOptions, print, print_exactly, print_texts, source_lines};
+use crate::provider::finish::Finish;
 use crate::session::store::Purpose;
 use crate::session::{Conversation, Entry, Exchange};
 use crate::text::one_line::on_one_line;
@@ -136,7 +137,8 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if !arguments.json {
         return print_texts(&[(text, display)], terminal);
     }
-    let mut finish = answer.finish.as_deref();
+    let finish = answer.finish.as_deref().and_then(Finish::read);
+    let mut finish = finish.as_ref().map(Finish::reported);
     // How an interrupted answer would have ended is unknown.
     if finish.is_none() && !answer.interrupted {
         finish = Some("stop");

@@ -63,7 +63,7 @@ impl Finish {
 
     /// Reads a provider's word, in upper or lower case; `None` if it is no finish reason. Some servers fill the field with
     /// another word while the answer continues.
-    pub(super) fn read(word: &str) -> Option<Finish> {
+    pub fn read(word: &str) -> Option<Finish> {
         // Most events have no word.
         if word.is_empty() {
             return None;
