@@ -224,7 +224,13 @@ impl Model {
     fn clear(&mut self, home: usize, place: &Place) {
         if *place == Place::File {
             let places = self.conversations.iter().map(|(place, _)| place);
-            let is_backup = |other: &&Place| matches!(other, Place::In(there, name) if *there == home && is_backup_of_file(name));
+            // Also a backup of a backup that a killed --clear has removed.
+            let is_backup = |other: &&Place| match other {
+                Place::In(there, name) | Place::Earlier(there, name, _) => {
+                    *there == home && is_backup_of_file(name)
+                }
+                Place::File => false,
+            };
             for backup in Vec::from_iter(places.filter(is_backup).cloned()) {
                 self.clear(home, &backup);
             }
