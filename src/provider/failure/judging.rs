@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use self::Clue::{Judgement, Statuses, Words};
+use self::Clue::{Judged, Named, Statuses, Words};
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
@@ -68,8 +68,14 @@ enum Clue {
     Words(&'static [&'static str]),
     /// One of these statuses, whatever the words.
     Statuses(&'static [u16]),
-    /// More than one of some words or statuses, such as both together: the rule for the class in [`Case::means`] decides.
-    Judgement,
+    /// The server rejects this by its name.
+    Named(OptionalField),
+    /// A rule of its own, where it takes more than one of some words or statuses, such as both together.
+    Judged(fn(&Case) -> bool),
+}
+
+const fn by_name(field: OptionalField) -> (ErrorClass, Clue) {
+    (ErrorClass::Rejects(field), Named(field))
 }
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
@@ -77,7 +83,10 @@ const ROWS: &[(ErrorClass, Clue)] = &[
     (ErrorClass::TooLong, Words(words::TOO_LONG)),
     (ErrorClass::RejectsStream, Words(words::STREAM)),
     (ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
-    (ErrorClass::RejectsTools, Judgement),
+    (
+        ErrorClass::RejectsTools,
+        Judged(|case| case.rejects_tools()),
+    ),
     (ErrorClass::RejectsContent, Words(words::CONTENT)),
     (ErrorClass::RejectsPlace, Words(words::PLACE)),
     (
@@ -85,27 +94,42 @@ const ROWS: &[(ErrorClass, Clue)] = &[
         Words(words::PICTURES),
     ),
     (ErrorClass::NoAccess, Words(words::ACCESS)),
-    (ErrorClass::Rejects(OptionalField::Store), Judgement),
-    (ErrorClass::Rejects(OptionalField::Cache), Judgement),
-    (ErrorClass::Rejects(OptionalField::Usage), Judgement),
-    (ErrorClass::Rejects(OptionalField::Limit), Judgement),
-    (ErrorClass::Loading, Judgement),
+    by_name(OptionalField::Store),
+    by_name(OptionalField::Cache),
+    by_name(OptionalField::Usage),
+    by_name(OptionalField::Limit),
+    (ErrorClass::Loading, Judged(|case| case.is_loading())),
     (ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
     (ErrorClass::UnknownModel, Words(words::MODEL)),
-    (ErrorClass::UnknownModel, Judgement),
-    (ErrorClass::Rejects(OptionalField::Effort), Judgement),
-    (ErrorClass::Rejects(OptionalField::Form), Judgement),
-    (ErrorClass::Rejects(OptionalField::Encrypted), Judgement),
-    (ErrorClass::Rejects(OptionalField::Choice), Judgement),
-    (ErrorClass::Rejects(OptionalField::System), Judgement),
-    (ErrorClass::Spent, Judgement),
-    (ErrorClass::Intercepted, Judgement),
+    (ErrorClass::UnknownModel, Judged(|case| case.lacks_model())),
+    (
+        ErrorClass::Rejects(OptionalField::Effort),
+        Judged(|case| case.rejects_effort()),
+    ),
+    (
+        ErrorClass::Rejects(OptionalField::Form),
+        Judged(|case| case.rejects_form()),
+    ),
+    by_name(OptionalField::Encrypted),
+    by_name(OptionalField::Choice),
+    by_name(OptionalField::System),
+    (ErrorClass::Spent, Judged(|case| case.is_spent())),
+    (
+        ErrorClass::Intercepted,
+        Judged(|case| case.is_intercepted()),
+    ),
     (ErrorClass::WrongKey, Statuses(&[401, 403])),
     (ErrorClass::WrongKey, Words(words::KEY)),
-    (ErrorClass::TooManyTools, Judgement),
+    (
+        ErrorClass::TooManyTools,
+        Judged(|case| case.has_too_many_tools()),
+    ),
     (ErrorClass::TooLarge, Statuses(&[413])),
-    (ErrorClass::Rejects(OptionalField::Attachments), Judgement),
-    (ErrorClass::Transient, Judgement),
+    (
+        ErrorClass::Rejects(OptionalField::Attachments),
+        Judged(|case| case.may_be_about_attachments()),
+    ),
+    (ErrorClass::Transient, Judged(|case| case.is_transient())),
 ];
 
 /// Returns what an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in
@@ -192,27 +216,8 @@ impl Case<'_> {
         match clue {
             Words(words) => self.says(words),
             Statuses(statuses) => self.status.is_some_and(|status| statuses.contains(&status)),
-            Judgement => self.means(meaning),
-        }
-    }
-
-    /// Whether the error has this meaning, where it takes more than one of some words or statuses.
-    fn means(&self, meaning: ErrorClass) -> bool {
-        match meaning {
-            ErrorClass::RejectsTools => self.rejects_tools(),
-            ErrorClass::Loading => self.is_loading(),
-            ErrorClass::UnknownModel => self.is_missing() && self.says(&["model"]),
-            ErrorClass::Spent => self.is_spent(),
-            ErrorClass::Intercepted => self.error.is_page && self.status == Some(403),
-            ErrorClass::TooManyTools => {
-                has_name(&self.words, "tools") && self.says(words::TOO_MANY)
-            }
-            ErrorClass::Transient => self.is_transient(),
-            ErrorClass::Rejects(OptionalField::Effort) => self.rejects_effort(),
-            ErrorClass::Rejects(OptionalField::Form) => self.rejects_form(),
-            ErrorClass::Rejects(OptionalField::Attachments) => self.may_be_about_attachments(),
-            ErrorClass::Rejects(field) => self.names(field),
-            _ => false,
+            Named(field) => self.names(field),
+            Judged(rule) => rule(self),
         }
     }
 
@@ -260,6 +265,20 @@ impl Case<'_> {
         self.names(OptionalField::Form)
             || self.says(words::FAILED_FORM)
             || (self.is_bad_request() && may_be)
+    }
+
+    /// Whether the address or the model is not there, and the words say that it is the model.
+    fn lacks_model(&self) -> bool {
+        self.is_missing() && self.says(&["model"])
+    }
+
+    /// Whether something between q and the server has answered.
+    fn is_intercepted(&self) -> bool {
+        self.error.is_page && self.status == Some(403)
+    }
+
+    fn has_too_many_tools(&self) -> bool {
+        has_name(&self.words, "tools") && self.says(words::TOO_MANY)
     }
 
     fn is_loading(&self) -> bool {
