@@ -43,7 +43,7 @@ pub fn saver(
         pins: rule.pinned.applies(circumstances),
         system: plan.system.clone(),
         tools: plan.selection.as_ref().map(Selection::names),
-        rules: rules_to_save(settings, rule, place.retains_current),
+        rules: rules_to_save(settings, &rule, place.retains_current),
         cache: context.cache.clone(),
         handle,
     })

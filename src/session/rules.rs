@@ -52,63 +52,52 @@ pub enum SweepTime {
 /// The rule for a kind of file: what q does with it without being asked to.
 #[derive(Debug)]
 pub struct FileRule {
-    kind: FileKind,
     pub owner: Owner,
     /// Whether it is a conversation of the directory, or a link to one.
     pub is_conversation: bool,
     pub swept: SweepTime,
 }
 
-const FILE_RULES: [FileRule; 6] = [
-    // A file in the place of the link is a conversation that has no id yet.
-    FileRule {
-        kind: FileKind::Link,
-        owner: Owner::Q,
-        is_conversation: true,
-        swept: SweepTime::AfterKeep,
-    },
-    // Nobody has named it, so it goes once nobody has used it for long.
-    FileRule {
-        kind: FileKind::AutoNamed,
-        owner: Owner::Q,
-        is_conversation: true,
-        swept: SweepTime::AfterKeep,
-    },
-    // A backup goes as if it had an id, also where its conversation has a name.
-    FileRule {
-        kind: FileKind::Backup,
-        owner: Owner::Q,
-        is_conversation: true,
-        swept: SweepTime::AfterKeep,
-    },
-    // A named conversation never expires.
-    FileRule {
-        kind: FileKind::Named,
-        owner: Owner::User,
-        is_conversation: true,
-        swept: SweepTime::Never,
-    },
-    // A run that was killed may have left it.
-    FileRule {
-        kind: FileKind::Temporary,
-        owner: Owner::Q,
-        is_conversation: false,
-        swept: SweepTime::AfterADay,
-    },
-    // What other programs have made stays, whatever its name is.
-    FileRule {
-        kind: FileKind::External,
-        owner: Owner::User,
-        is_conversation: false,
-        swept: SweepTime::Never,
-    },
-];
-
-/// Returns the row of a kind of file.
-pub fn of_file(kind: FileKind) -> &'static FileRule {
-    // Each kind has one, which a test checks.
-    let row = FILE_RULES.iter().find(|rule| rule.kind == kind);
-    row.unwrap_or(&FILE_RULES[FILE_RULES.len() - 1])
+/// The table of files: returns the rule for a kind.
+pub fn of_file(kind: FileKind) -> FileRule {
+    match kind {
+        // A file in the place of the link is a conversation that has no id yet.
+        FileKind::Link => FileRule {
+            owner: Owner::Q,
+            is_conversation: true,
+            swept: SweepTime::AfterKeep,
+        },
+        // Nobody has named it, so it goes once nobody has used it for long.
+        FileKind::AutoNamed => FileRule {
+            owner: Owner::Q,
+            is_conversation: true,
+            swept: SweepTime::AfterKeep,
+        },
+        // A backup goes as if it had an id, also where its conversation has a name.
+        FileKind::Backup => FileRule {
+            owner: Owner::Q,
+            is_conversation: true,
+            swept: SweepTime::AfterKeep,
+        },
+        // A named conversation never expires.
+        FileKind::Named => FileRule {
+            owner: Owner::User,
+            is_conversation: true,
+            swept: SweepTime::Never,
+        },
+        // A run that was killed may have left it.
+        FileKind::Temporary => FileRule {
+            owner: Owner::Q,
+            is_conversation: false,
+            swept: SweepTime::AfterADay,
+        },
+        // What other programs have made stays, whatever its name is.
+        FileKind::External => FileRule {
+            owner: Owner::User,
+            is_conversation: false,
+            swept: SweepTime::Never,
+        },
+    }
 }
 
 /// The time for which a link keeps what it leads to from being swept.
@@ -129,7 +118,7 @@ pub fn shelter_of(link: FileKind, is_current: bool) -> Shelter {
 }
 
 /// The way in which a user names the conversation of a question.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 enum NamedBy {
     /// The link to the current one.
     Link,
@@ -188,9 +177,6 @@ impl Condition {
 /// The rule for a question: what it does to its conversation besides adding the exchange.
 #[derive(Debug)]
 pub struct QuestionRule {
-    named_by: NamedBy,
-    /// `None`: whoever owns the file.
-    owner: Option<Owner>,
     /// Whether only the last `pairs` exchanges stay.
     pub is_trimmed: bool,
     /// When it keeps its provider and model from now on.
@@ -199,57 +185,34 @@ pub struct QuestionRule {
     pub becomes_current: Condition,
 }
 
-const QUESTION_RULES: [QuestionRule; 5] = [
-    // The current conversation would grow forever, and each plain question begins another one.
-    QuestionRule {
-        named_by: NamedBy::Link,
-        owner: Some(Owner::Q),
-        is_trimmed: true,
-        pinned: Condition::ModelGiven,
-        becomes_current: Condition::New,
-    },
-    // A link that the user has made lead to a file of their own is followed like a name.
-    QuestionRule {
-        named_by: NamedBy::Link,
-        owner: Some(Owner::User),
-        is_trimmed: false,
-        pinned: Condition::ModelGiven,
-        becomes_current: Condition::New,
-    },
-    // Who picks an old conversation goes on with it: as it was, and in this terminal.
-    QuestionRule {
-        named_by: NamedBy::Id,
-        owner: None,
-        is_trimmed: false,
-        pinned: Condition::Always,
-        becomes_current: Condition::Terminal,
-    },
-    // A name is given each time, so it needs no link, and keeps what was said under it.
-    QuestionRule {
-        named_by: NamedBy::Name,
-        owner: None,
-        is_trimmed: false,
-        pinned: Condition::ModelGiven,
-        becomes_current: Condition::Never,
-    },
-    // So is a path.
-    QuestionRule {
-        named_by: NamedBy::Path,
-        owner: None,
-        is_trimmed: false,
-        pinned: Condition::ModelGiven,
-        becomes_current: Condition::Never,
-    },
-];
-
-/// Returns the row of a conversation that is asked: by how it was named, and what its file is.
-pub fn of_question(reference: &ConversationRef, kind: FileKind) -> &'static QuestionRule {
-    let named_by = NamedBy::new(reference);
-    let owner = of_file(kind).owner;
-    let row = QUESTION_RULES
-        .iter()
-        .find(|rule| rule.named_by == named_by && rule.owner.is_none_or(|of| of == owner));
-    row.unwrap_or(&QUESTION_RULES[QUESTION_RULES.len() - 1])
+/// The table of questions: returns the rule for a conversation that is asked, by how it was named, and what its file is.
+pub fn of_question(reference: &ConversationRef, kind: FileKind) -> QuestionRule {
+    match (NamedBy::new(reference), of_file(kind).owner) {
+        // The current conversation would grow forever, and each plain question begins another one.
+        (NamedBy::Link, Owner::Q) => QuestionRule {
+            is_trimmed: true,
+            pinned: Condition::ModelGiven,
+            becomes_current: Condition::New,
+        },
+        // A link that the user has made lead to a file of their own is followed like a name.
+        (NamedBy::Link, Owner::User) => QuestionRule {
+            is_trimmed: false,
+            pinned: Condition::ModelGiven,
+            becomes_current: Condition::New,
+        },
+        // Who picks an old conversation goes on with it: as it was, and in this terminal.
+        (NamedBy::Id, _) => QuestionRule {
+            is_trimmed: false,
+            pinned: Condition::Always,
+            becomes_current: Condition::Terminal,
+        },
+        // A name or a path is given each time, so it needs no link, and keeps what was said under it.
+        (NamedBy::Name | NamedBy::Path, _) => QuestionRule {
+            is_trimmed: false,
+            pinned: Condition::ModelGiven,
+            becomes_current: Condition::Never,
+        },
+    }
 }
 
 /// Whether a conversation is removed once another one is current in its place, where the settings keep none. What could not
@@ -550,8 +513,8 @@ mod tests {
             (External, Owner::User, false, SweepTime::Never),
         ] {
             let rule = of_file(kind);
-            let found = (rule.kind, rule.owner, rule.is_conversation, rule.swept);
-            assert_eq!(found, (kind, owner, is_conversation, swept));
+            let found = (rule.owner, rule.is_conversation, rule.swept);
+            assert_eq!(found, (owner, is_conversation, swept), "{kind:?}");
         }
     }
 
