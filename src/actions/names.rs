@@ -87,3 +87,25 @@ fn is_plain(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_plain)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_no_shell_changes_are_offered() {
+        for (name, expected) in [
+            ("work", true),
+            ("a.b_c-1~2", true),
+            ("", false),
+            ("two words", false),
+            ("größe", false),
+            ("a$b", false),
+            ("it's", false),
+            ("a*", false),
+            ("a\u{1b}b", false),
+        ] {
+            assert_eq!(is_plain(name), expected, "{name:?}");
+        }
+    }
+}

@@ -211,3 +211,35 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_incomplete_if_it_was_interrupted_or_ended_in_another_way_than_usual() {
+        for (fields, expected) in [
+            (json!({}), None),
+            (json!({"interrupted": false}), None),
+            (
+                json!({"interrupted": true}),
+                Some("this answer was interrupted"),
+            ),
+            (
+                json!({"finish": "MAX_TOKENS"}),
+                Some("this answer may be incomplete: it ended with “MAX_TOKENS”"),
+            ),
+            (
+                json!({"interrupted": true, "finish": "length"}),
+                Some("this answer was interrupted"),
+            ),
+        ] {
+            let mut entry = json!({"role": "assistant", "content": "text"});
+            for (key, value) in fields.as_object().expect("fields") {
+                entry[key] = value.clone();
+            }
+            let entry = Entry::deserialize(entry).expect("an entry");
+            assert_eq!(incompleteness(&entry).as_deref(), expected, "{fields}");
+        }
+    }
+}

@@ -348,3 +348,33 @@ fn key_summary(key: &Key, environment: &Environment) -> String {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_described_without_being_shown() {
+        let environment = Environment::new(&[("A_KEY", "sk-secret"), ("PATH", "/nonexistent")]);
+        let variables = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        for (key, expected) in [
+            (Key::None, "none needed"),
+            (Key::Variables(variables(&["A_KEY"])), "A_KEY is set"),
+            (Key::Variables(variables(&["B", "A_KEY"])), "A_KEY is set"),
+            (Key::Variables(variables(&["B"])), "B is not set"),
+            (
+                Key::Variables(variables(&["B", "C"])),
+                "neither B nor C is set",
+            ),
+            (Key::Optional(variables(&["A_KEY"])), "A_KEY is set"),
+            (Key::Optional(variables(&["B"])), "none needed"),
+            (Key::Command(variables(&["/bin/sh", "x"])), "by /bin/sh"),
+            (
+                Key::Command(variables(&["no-such"])),
+                "by no-such (there is no such program)",
+            ),
+        ] {
+            assert_eq!(key_summary(&key, &environment), expected);
+        }
+    }
+}
