@@ -118,7 +118,7 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Locat
         let environment = settings.environment.clone();
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
-            if let Ok(located) = probe::find(&server, &environment) {
+            if let Ok(located) = probe::locate(&server, &environment) {
                 let _ = send.send(located);
             }
         });
@@ -304,7 +304,8 @@ mod tests {
         let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --help lists all of them";
         let or_keys = format!("or {keys}");
         let silent = "ollama at http://[::1]:28733/v1, which OLLAMA_HOST names, does not answer with a model";
-        let moved = "vllm at http://box/v1, which VLLM_BASE_URL names, does not answer with a model";
+        let moved =
+            "vllm at http://box/v1, which VLLM_BASE_URL names, does not answer with a model";
         let start = "or start a local server: ollama (ollama serve)";
         let table = [
             ("", &[][..], &[keys, start][..]),
@@ -412,7 +413,10 @@ mod tests {
             }
             fs_err::write(&ran, "").expect("a file");
             let _ = act(action, &settings);
-            let lines = fs_err::read_to_string(&ran).expect("a file").lines().count();
+            let lines = fs_err::read_to_string(&ran)
+                .expect("a file")
+                .lines()
+                .count();
             assert_eq!(lines.to_string(), runs, "{case}: runs");
             let found = format!("{} {}", lock(&at_usual).len(), lock(&at_other).len());
             assert_eq!(found, counts, "{case}: requests");

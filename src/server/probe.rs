@@ -47,7 +47,7 @@ pub struct Located {
 ///
 /// # Errors
 /// The address cannot be used, or the headers.
-pub fn find(provider: &Provider, environment: &Environment) -> Result<Located, Error> {
+pub fn locate(provider: &Provider, environment: &Environment) -> Result<Located, Error> {
     let look = |address| {
         let credentials = Credentials::without_keys(provider, environment)?;
         look_at(address, credentials, environment)
@@ -203,7 +203,7 @@ pub(super) mod tests {
         }
         let environment = Environment::new(&[("OLLAMA_HOST", "http://127.0.0.1:1")]);
         let provider = local("ollama", &environment, None);
-        let located = find(&provider, &environment).expect("an address");
+        let located = locate(&provider, &environment).expect("an address");
         assert_eq!(located.probe, Probe::Absent);
     }
 
@@ -228,7 +228,7 @@ pub(super) mod tests {
         ] {
             let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
             let provider = local("llamacpp", &environment, other);
-            let located = find(&provider, &environment).expect(usual);
+            let located = locate(&provider, &environment).expect(usual);
             let found = located.address.to_string();
             let found = found.trim_end_matches("/v1");
             assert_eq!(found, asked, "{usual} {other:?}");
@@ -237,7 +237,7 @@ pub(super) mod tests {
         let (usual, requests) = serve_noted("200", LIST);
         let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
         let provider = local("llamacpp", &environment, Some(second));
-        let located = find(&provider, &environment).expect("an address");
+        let located = locate(&provider, &environment).expect("an address");
         assert_eq!(located.probe, Probe::Ready("m".to_owned()));
         assert_eq!(lock(&requests).len(), 1);
         // Who moves it means that address.

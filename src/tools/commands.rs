@@ -79,8 +79,8 @@ impl Commands {
         let (command, program, filled) = self.fill(tool, arguments)?;
         let Invocation { argv, stdin } = filled;
         // The first is the program.
-        let arguments = argv.get(1..).unwrap_or_default();
-        execute(program, arguments, stdin, command.timeout, groups).map_err(|error| {
+        let after_program = argv.get(1..).unwrap_or_default();
+        execute(program, after_program, stdin, command.timeout, groups).map_err(|error| {
             format!(
                 "The command cannot be run: {}.",
                 in_words(&error.to_string())

@@ -151,7 +151,6 @@ impl TransportError {
             let advice = format!("check the network\ncheck the name of the proxy in {variable}");
             failure.advice = Some(advice);
         }
-        let message = &failure.error.message;
         if is_encrypted && message.contains(tls::NOT_TLS) {
             // The server's own URL must not lose its TLS.
             let advice =
@@ -257,10 +256,9 @@ fn io_failure(error: &io::Error) -> TransportError {
         };
     }
     match error.kind() {
-        ErrorKind::ConnectionRefused => TransportError::advised(
-            REFUSED,
-            "is the server running, and is this its address?",
-        ),
+        ErrorKind::ConnectionRefused => {
+            TransportError::advised(REFUSED, "is the server running, and is this its address?")
+        }
         ErrorKind::InvalidData => tls_failure(&text),
         ErrorKind::TimedOut => TransportError::transient("the connection timed out"),
         ErrorKind::ConnectionReset
