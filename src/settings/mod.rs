@@ -15,7 +15,7 @@ mod providers;
 mod roles;
 mod sections;
 pub mod table;
-mod text;
+mod text_file;
 mod tools;
 mod value;
 mod variables;
@@ -37,7 +37,7 @@ pub use program::LocalProgram;
 pub use providers::Provider;
 pub use sections::{NO_PLACE, adds_one, adds_tools};
 pub use table::{Cached, History, SettingRow, Values};
-pub use text::{MAX_TEXT, read_pipe, read_text};
+pub use text_file::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{READS, RemoteServer, ServerKind, ToolServer};
 
 use guess::fault_of_text;
@@ -334,7 +334,7 @@ impl Settings {
             return Ok(servers);
         };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
-        let text = read_text(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
+        let text = read_text(Path::new(path), text_file::MAX_SHARED).map_err(wrong)?;
         let is_file = |file: &str| Path::new(file).is_file();
         let shared = mcp::read_shared(text, &self.environment, &is_file)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
@@ -416,8 +416,8 @@ fn first_with_key<'a>(
 /// Reads the configuration file. One that is not there has nothing in it. The error is the first of its faults.
 fn read_file(path: &Path) -> (file::File, Option<Error>) {
     let mut nothing = file::File::default();
-    let wrong = |error: &dyn Display| Some(Error::settings(text::unreadable(path, error)));
-    let text = match text::try_read(path, MAX_TEXT) {
+    let wrong = |error: &dyn Display| Some(Error::settings(text_file::unreadable(path, error)));
+    let text = match text_file::try_read(path, MAX_TEXT) {
         Ok(text) => text,
         Err(error) => {
             return match error.kind() {

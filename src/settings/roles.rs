@@ -8,7 +8,7 @@ use super::file::{ROLE_NAMES, RoleOptions, RoleSection, is_role};
 use super::origin::{Environment, Origin};
 use super::paths::expand_home;
 use super::sections::adds_one;
-use super::text::{MAX_TEXT, read_text};
+use super::text_file::{MAX_TEXT, read_text};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::shape::{SchemaSpec, Shape};
