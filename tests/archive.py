@@ -8,8 +8,15 @@ import tarfile
 
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = {
-    "LICENSE": "LICENSE",
     "README.md": "README.md",
+    # What the README links to.
+    ".github/CONTRIBUTING.md": ".github/CONTRIBUTING.md",
+    ".github/SECURITY.md": ".github/SECURITY.md",
+    ".github/session.svg": ".github/session.svg",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "LICENSE": "LICENSE",
+    "tests/bench/README.md": "tests/bench/README.md",
+    "tests/compare/README.md": "tests/compare/README.md",
     "share/bash-completion/completions/q": "completions/q.bash",
     "share/fish/vendor_completions.d/q.fish": "completions/q.fish",
     "share/man/man1/q.1": "man/q.1",

@@ -202,3 +202,34 @@ fn has_word(text: &str, word: &str) -> bool {
         !before.is_some_and(goes_on) && !after.is_some_and(goes_on)
     })
 }
+
+#[test]
+fn the_files_that_the_readme_links_to_come_with_it_wherever_it_goes() {
+    let readme = repository_file("README.md");
+    let manifest = repository_file("Cargo.toml");
+    let archive = repository_file("tests/archive.py");
+    let excluded = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("exclude = "));
+    let excluded: Vec<String> =
+        serde_json::from_str(excluded.expect("what the crate lacks")).expect("a list");
+    let mut count = 0;
+    for link in readme.split("](").skip(1) {
+        let (path, _) = link.split_once(')').expect("a link");
+        if path.starts_with("https://") || path.starts_with('#') {
+            continue;
+        }
+        let _case = case(path);
+        count += 1;
+        let place = format!("/{path}");
+        let is_in_crate = !excluded.iter().any(|start| place.starts_with(start));
+        assert!(is_in_crate, "Cargo.toml excludes it from the crate");
+        let in_archive = format!("\"{path}\": \"{path}\",");
+        assert!(archive.contains(&in_archive), "it is not in the archive");
+        let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+        let in_package = format!("[\"{path}\", \"usr/share/doc/q-ask/{directory}\", \"644\"]");
+        let is_in_package = manifest.contains(&in_package);
+        assert!(is_in_package, "it is not in the Debian package");
+    }
+    assert!(count > 5);
+}
