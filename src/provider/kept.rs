@@ -36,3 +36,15 @@ impl ByteBudget {
         self.0 > MAX_KEPT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_exhausted_by_the_first_byte_that_may_not_be_kept() {
+        let mut budget = ByteBudget::default();
+        assert!(budget.spend(MAX_KEPT));
+        assert!(!budget.spend(1));
+    }
+}

@@ -57,6 +57,7 @@ mod tests {
             (b"RIFF\x24\0\0\0WEBPVP8 ", Some("image/webp")),
             (b"%PDF-1.7\n", Some("application/pdf")),
             (b"RIFF\x24\0\0\0WAVEfmt ", None),
+            (b"What is WEBP?", None),
             (b" %PDF-1.7", None),
         ] {
             assert_eq!(media_type(bytes), media, "{bytes:?}");
