@@ -4,7 +4,6 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::compare::{diff, visible};
 use crate::format::{Case, Command, Directive};
 use crate::harness::conversations::texts;
 use crate::harness::pty::Terminal;
@@ -12,36 +11,10 @@ use crate::harness::run::{API_KEY, Outcome};
 use crate::harness::server::{Recorded, Server};
 use crate::harness::snapshot::Snapshot;
 use crate::harness::toolserver::heard;
+use crate::keys::{Check, Key, Set, Shown};
+use crate::matching::{diff, visible};
 use crate::servers::{message, method};
 use crate::stage::Stage;
-
-/// Directives that look at what came of the command above them. Those of a block that is what came can be written for a
-/// person to review.
-const CHECKS: &str =
-    "sent unsent prompt offered requests ran heard got saved current texts unchanged unsaved lacks";
-const SHOWN: &str = "request asked told files calls screen";
-
-/// What a directive is for.
-pub enum Use {
-    /// To set the stage for what is below it.
-    Sets,
-    Checks,
-    /// To check a block that is what came.
-    Shows,
-}
-
-impl Use {
-    pub fn of(directive: &Directive) -> Use {
-        let is_in = |keys: &str| keys.split(' ').any(|key| key == directive.key);
-        if is_in(SHOWN) {
-            Use::Shows
-        } else if is_in(CHECKS) {
-            Use::Checks
-        } else {
-            Use::Sets
-        }
-    }
-}
 
 /// The last command that was run.
 pub struct Run {
@@ -111,7 +84,7 @@ impl Stage {
             return Ok(command.output.stdout.clone());
         };
         let mut expected = self.last_message();
-        expected["finish"] = case.last("finish").unwrap_or("stop").into();
+        expected["finish"] = case.last(Key::Sets(Set::Finish)).unwrap_or("stop").into();
         for field in ["finish", "usage", "sources"] {
             let [wanted, found] =
                 [&expected, &printed].map(|from| format!("{field}: {}", from[field]));
@@ -131,11 +104,11 @@ impl Stage {
         stdout: &[String],
     ) -> Result<(), String> {
         let is_code = command.script.contains(" -x");
-        if is_code || case.has("saved") || case.has("current") {
+        if is_code || case.has(Key::Checks(Check::Saved)) || case.has(Key::Checks(Check::Current)) {
             return Ok(());
         }
         let printed = stdout.join("\n");
-        if printed.is_empty() && !case.has("talked") {
+        if printed.is_empty() && !case.has(Key::Sets(Set::Talked)) {
             return same("", &self.sandbox.session_files().join("\n"));
         }
         let saved = self.last_message();
@@ -167,29 +140,28 @@ impl Stage {
     }
 
     /// What came is what a directive says; else the difference.
-    pub fn check(&mut self, directive: &Directive, run: &Run) -> Result<(), String> {
+    pub fn check(&mut self, check: Check, directive: &Directive, run: &Run) -> Result<(), String> {
         let value = directive.value.as_str();
-        let key = directive.key.as_str();
         let count = |count: usize| count.to_string();
-        let came = match key {
-            "sent" => return has(&self.model.last_request().text(), value),
-            "unsent" => return lacks(&self.model.last_request().text(), value),
-            "unsaved" => return lacks(&self.saved_text(), value),
-            "lacks" => return lacks(&run.output(), value),
-            "unchanged" => return same("", &run.before.changes().join("\n")),
-            "current" if value == "none" => {
+        let came = match check {
+            Check::Sent => return has(&self.model.last_request().text(), value),
+            Check::Unsent => return lacks(&self.model.last_request().text(), value),
+            Check::Unsaved => return lacks(&self.saved_text(), value),
+            Check::Lacks => return lacks(&run.output(), value),
+            Check::Unchanged => return same("", &run.before.changes().join("\n")),
+            Check::Current if value == "none" => {
                 return same("", &self.sandbox.session_files().join("\n"));
             }
-            "current" => return fits(&[self.sandbox.current()], value),
-            "saved" => return fits(&[self.last_message()], value),
-            "got" => return fits(&self.heard(), value),
-            "prompt" => {
+            Check::Current => return fits(&[self.sandbox.current()], value),
+            Check::Saved => return fits(&[self.last_message()], value),
+            Check::Got => return fits(&self.heard(), value),
+            Check::Prompt => {
                 let text = directive.text();
                 let expected = value.replace("\\n", "\n") + text.trim_end_matches('\n');
                 let (_, mut messages) = self.variant.dialect.sent(&self.model.last_request());
                 return same(&expected, &messages.pop().expect("a message").1);
             }
-            "offered" => {
+            Check::Offered => {
                 let body = self.model.last_request().json();
                 let names = self.variant.dialect.offered(&body);
                 (if names.is_empty() {
@@ -199,48 +171,47 @@ impl Stage {
                 })
                 .join(", ")
             }
-            "requests" => count(self.model.requests().len()),
-            "ran" => {
+            Check::Requests => count(self.model.requests().len()),
+            Check::Ran => {
                 let heard = self.heard();
                 let calls = heard
                     .iter()
                     .filter(|message| method(message) == "tools/call");
                 count(calls.count())
             }
-            "heard" => {
+            Check::Heard => {
                 let methods: Vec<String> = self.heard().iter().map(method).collect();
                 methods.join(", ")
             }
-            "texts" => texts(&self.sandbox.current())
+            Check::Texts => texts(&self.sandbox.current())
                 .join(" | ")
                 .replace('\n', "\\n"),
-            other => panic!("@{other} is no check"),
         };
         same(value, &came)
     }
 
     /// The lines of a check whose block is what came.
-    pub fn shown(&mut self, key: &str) -> Vec<String> {
-        let lines = match key {
-            "calls" => self.calls(),
-            "screen" => {
+    pub fn shown(&mut self, shown: Shown) -> Vec<String> {
+        let lines = match shown {
+            Shown::Calls => self.calls(),
+            Shown::Screen => {
                 let screen = self.terminal.take().map(Terminal::screen);
                 let text = screen.expect("@stdin terminal").join("\n");
                 text.lines().map(str::to_owned).collect()
             }
-            "request" => match self.model.requests().last() {
+            Shown::Request => match self.model.requests().last() {
                 Some(request) => request_lines(request),
                 None => vec!["none".to_owned()],
             },
-            "asked" => self.newest().iter().map(addressed).collect(),
-            "told" => {
+            Shown::Asked => self.newest().iter().map(addressed).collect(),
+            Shown::Told => {
                 let mut requests = self.newest();
                 if let Some(site) = &self.site {
                     requests = messages_to(site);
                 }
                 requests.iter().map(addressed).collect()
             }
-            _ => {
+            Shown::Files => {
                 let files = self.sandbox.all_files();
                 files.iter().map(|name| self.file_line(name)).collect()
             }

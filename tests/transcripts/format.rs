@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::compare::{diff, matches, merge, resolved};
+use crate::keys::{Key, Set};
+use crate::matching::{diff, matches, merge, resolved};
 
 /// One case: what is set up, typed and expected, in order.
 #[derive(Clone)]
@@ -28,9 +29,9 @@ pub enum Item {
 }
 
 /// A line that begins with `@`, and the lines with `|` below it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Directive {
-    pub key: String,
+    pub key: Key,
     pub value: String,
     /// The lines of its block; none where it has no block.
     pub block: Vec<String>,
@@ -70,7 +71,9 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let head = parts.next().unwrap_or_default().lines();
     let shared = items(head.filter(|line| line.starts_with(['@', '|'])), "", name);
     let asked = shared.iter().find_map(|item| match item {
-        Item::Directive(directive) if directive.key == "asks" => Some(directive.value.clone()),
+        Item::Directive(directive) if directive.key == Key::Sets(Set::Asks) => {
+            Some(directive.value.clone())
+        }
         _ => None,
     });
     let asked = asked.unwrap_or_default();
@@ -101,7 +104,7 @@ fn with_rows(lines: &str, shared: &[Item]) -> String {
     };
     let (name, lines) = rest.split_once('\n').expect("lines below @rows");
     let table = shared.iter().find_map(|item| match item {
-        Item::Directive(directive) if directive.key == "table" => {
+        Item::Directive(directive) if directive.key == Key::Sets(Set::Table) => {
             let columns = directive.value.strip_prefix(name)?.strip_prefix(": ")?;
             Some((columns, &directive.block))
         }
@@ -173,7 +176,7 @@ pub fn replace(case: &Case, came: &Case) {
 
 impl Case {
     /// The value of the last directive with this key; those of the file come first.
-    pub fn last(&self, key: &str) -> Option<&str> {
+    pub fn last(&self, key: Key) -> Option<&str> {
         let mut items = self.shared.iter().chain(&self.items).rev();
         items.find_map(|item| match item {
             Item::Directive(directive) if directive.key == key => Some(directive.value.as_str()),
@@ -181,7 +184,7 @@ impl Case {
         })
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: Key) -> bool {
         self.last(key).is_some()
     }
 
@@ -336,7 +339,7 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, asked: &str, place: &str) -> 
         } else if let Some(rest) = line.strip_prefix('@') {
             let (key, value) = rest.split_once(' ').unwrap_or((rest, ""));
             items.push(Item::Directive(Directive {
-                key: key.to_owned(),
+                key: key.parse().unwrap_or_else(|what| panic!("{place}: {what}")),
                 value: value.to_owned(),
                 block: Vec::new(),
             }));
@@ -350,7 +353,8 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, asked: &str, place: &str) -> 
 }
 
 fn is_output_of_reply(last: Option<&Item>, line: &str) -> bool {
-    let is_reply = matches!(last, Some(Item::Directive(directive)) if directive.key == "reply");
+    let is_reply =
+        matches!(last, Some(Item::Directive(directive)) if directive.key == Key::Sets(Set::Reply));
     is_reply && !line.is_empty() && !line.starts_with(['|', '@', '#', '$'])
 }
 

@@ -1,11 +1,12 @@
 //! Plays the transcripts below this directory through the real q. `README.md` beside this file explains their lines.
 
 mod checks;
-mod compare;
 mod format;
 #[allow(dead_code, reason = "the tests of cli need all of it")]
 #[path = "../harness/mod.rs"]
 mod harness;
+mod keys;
+mod matching;
 mod replies;
 mod servers;
 mod stage;
@@ -17,9 +18,9 @@ use std::{env, fs, panic};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use compare::{Differences, diff};
 use format::Case;
 use harness::toolserver;
+use matching::{Differences, diff};
 use stage::{Stage, Variant};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts");

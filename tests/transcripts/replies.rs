@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::compare::bytes_of;
 use crate::format::Directive;
 use crate::harness::server::{Reply, Server};
+use crate::keys::{Key, Set};
+use crate::matching::bytes_of;
 
 /// How the bytes of a reply arrive.
 #[derive(Clone, Copy, PartialEq)]
@@ -203,7 +204,7 @@ fn paused(reply: Reply, body: &[u8], seconds: u64) -> Reply {
 /// The silence of `pause` begins when the first event is sent, however long ago the directive was read.
 pub fn check_pause() {
     let directive = Directive {
-        key: "reply".to_owned(),
+        key: Key::Sets(Set::Reply),
         value: "stream pause=1".to_owned(),
         block: vec!["{}".to_owned(), "{}".to_owned()],
     };

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::checks::{Run, Use, request_lines};
-use crate::compare::{Names, bytes_of, difference, matches, visible};
+use crate::checks::{Run, request_lines};
 use crate::format::{Case, Command, Directive, Item, Output};
 use crate::harness::conversations::{id_of, idle_for, with};
 use crate::harness::dialect::{Call, DIALECTS, Dialect};
@@ -21,6 +20,8 @@ use crate::harness::server::{Reply, Server};
 use crate::harness::snapshot::snapshot;
 use crate::harness::times::{HOUR, MINUTE, ago};
 use crate::harness::toolserver::{expect_gone, section};
+use crate::keys::{Key, Set};
+use crate::matching::{Names, bytes_of, difference, matches, visible};
 use crate::replies::{Split, reply};
 use crate::servers::{Script, Shared, listed, model_server, tool_site};
 
@@ -42,10 +43,10 @@ pub struct Variant {
 impl Variant {
     /// The ways that a case asks for, by `@dialect`, `@over` and `@splits`.
     pub fn all(case: &Case) -> Vec<Variant> {
-        let dialects = case.last("dialect").unwrap_or("openai");
-        let over = case.last("over").unwrap_or("program");
+        let dialects = case.last(Key::Sets(Set::Dialect)).unwrap_or("openai");
+        let over = case.last(Key::Sets(Set::Over)).unwrap_or("program");
         let mut forms = vec![(Split::Whole, false, "")];
-        if case.has("splits") {
+        if case.has(Key::Sets(Set::Splits)) {
             forms = vec![
                 (Split::Whole, false, "whole"),
                 (Split::Pieces, false, "in pieces"),
@@ -142,7 +143,7 @@ impl Stage {
             tunnel: Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive(),
             refusals: Vec::new(),
         }));
-        let mode = case.last("tools").unwrap_or_default();
+        let mode = case.last(Key::Sets(Set::Tools)).unwrap_or_default();
         let mut stage = Stage {
             variant: variant.clone(),
             sandbox,
@@ -163,8 +164,14 @@ impl Stage {
             program,
         };
         for item in &case.shared {
-            if let Item::Directive(directive) = item {
-                stage.set(&stage.filled(directive));
+            let Item::Directive(directive) = item else {
+                continue;
+            };
+            match directive.key {
+                Key::Sets(set) => stage.set(set, &stage.filled(directive)),
+                Key::Checks(_) | Key::Shows(_) => {
+                    panic!("@{} stands above any command", directive.key)
+                }
             }
         }
         stage
@@ -172,7 +179,7 @@ impl Stage {
 
     /// Plays the case. What came is an error where it differs from what is expected; in blessing it takes its place.
     pub fn play(mut self, case: &Case, is_blessing: bool) -> Result<Case, String> {
-        if case.has("confines") && cannot_confine() {
+        if case.has(Key::Sets(Set::Confines)) && cannot_confine() {
             return Ok(case.clone());
         }
         let mut came = case.clone();
@@ -219,7 +226,7 @@ impl Stage {
             return Err(command.output.difference(&came));
         }
         self.check_always(case, &run)?;
-        if is_first && case.has("splits") {
+        if is_first && case.has(Key::Sets(Set::Splits)) {
             self.check_saved(case, command, &came.stdout)?;
         }
         if !is_expected {
@@ -235,14 +242,14 @@ impl Stage {
         last: Option<&Run>,
         is_blessing: bool,
     ) -> Result<(), String> {
-        match Use::of(directive) {
-            Use::Sets => self.set(&self.filled(directive)),
-            Use::Checks => {
+        match directive.key {
+            Key::Sets(set) => self.set(set, &self.filled(directive)),
+            Key::Checks(check) => {
                 let run = last.ok_or("it stands before any command")?;
-                self.check(&self.filled(directive), run)?;
+                self.check(check, &self.filled(directive), run)?;
             }
-            Use::Shows => {
-                let lines = self.shown(&directive.key);
+            Key::Shows(shown) => {
+                let lines = self.shown(shown);
                 if matches(&directive.block, &lines) {
                     return Ok(());
                 }
@@ -274,10 +281,12 @@ impl Stage {
                         record.push_str(&format!("{mode:o} {path}\n{text}\n"));
                     }
                 }
-                Item::Directive(directive) if matches!(Use::of(directive), Use::Sets) => {
-                    self.set(&self.filled(directive));
+                Item::Directive(directive) => {
+                    if let Key::Sets(set) = directive.key {
+                        self.set(set, &self.filled(directive));
+                    }
                 }
-                _ => {}
+                Item::Other(_) => {}
             }
         }
         record
@@ -291,7 +300,7 @@ impl Stage {
             block.extend(vec![self.filled_text(line); count]);
         }
         Directive {
-            key: directive.key.clone(),
+            key: directive.key,
             value: self.filled_text(&directive.value),
             block,
         }
@@ -345,47 +354,54 @@ impl Stage {
         self.names.stable(&text)
     }
 
-    fn set(&mut self, directive: &Directive) {
+    fn set(&mut self, set: Set, directive: &Directive) {
         let value = directive.value.as_str();
         let pair = |sign: char| {
             let (one, other) = value.split_once(sign).unwrap_or((value, ""));
             (one.to_owned(), other.to_owned())
         };
-        match directive.key.as_str() {
-            "dialect" | "over" | "splits" | "finish" | "asks" | "confines" | "table" => {}
-            "answer" => {
+        match set {
+            // These say how the case is read and played.
+            Set::Dialect
+            | Set::Over
+            | Set::Splits
+            | Set::Finish
+            | Set::Asks
+            | Set::Confines
+            | Set::Table => {}
+            Set::Answer => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
                 self.script().answer = text_of(&answer);
             }
-            "models" => self.script().list = listed(value),
-            "list" => self.script().list = reply(directive, Split::Whole),
-            "proxy" => self.script().tunnel = reply(directive, Split::Whole),
-            "words" => self.words = value.replace("\\n", "\n"),
-            "config" => {
+            Set::Models => self.script().list = listed(value),
+            Set::List => self.script().list = reply(directive, Split::Whole),
+            Set::Proxy => self.script().tunnel = reply(directive, Split::Whole),
+            Set::Words => self.words = value.replace("\\n", "\n"),
+            Set::Config => {
                 let lines = value.replace("\\n", "\n");
                 self.config = format!("{lines}\n{}", directive.text());
             }
-            "tools" => self.tools = Some((value.to_owned(), directive.text())),
-            "provider" => self.ask_provider(value),
-            "env" => self.env.push(pair('=')),
-            "stdin" => self.stdin = Some(directive.clone()),
-            "modes" => self.obeys_modes = true,
-            "file" => {
+            Set::Tools => self.tools = Some((value.to_owned(), directive.text())),
+            Set::Provider => self.ask_provider(value),
+            Set::Env => self.env.push(pair('=')),
+            Set::Stdin => self.stdin = Some(directive.clone()),
+            Set::Modes => self.obeys_modes = true,
+            Set::File => {
                 let path = self.sandbox.home().join(value);
                 let directory = path.parent().expect("a file in a directory");
                 fs::create_dir_all(directory).expect("a directory");
                 fs::write(&path, bytes_of(&directive.text())).expect("a file");
             }
-            "talked" => self.talk(value),
-            "call" => {
+            Set::Talked => self.talk(value),
+            Set::Call => {
                 self.calls.clear();
                 self.call(value);
             }
-            "and" => {
+            Set::And => {
                 self.script().next.pop_back();
                 self.call(value);
             }
-            "reply" => {
+            Set::Reply => {
                 let (word, count) = pair(' ');
                 let is_same = word == "same";
                 if !is_same {
@@ -397,13 +413,13 @@ impl Stage {
                     self.queue(reply(directive, self.variant.split));
                 }
             }
-            "error" => {
+            Set::Error => {
                 let (status, message) = pair(' ');
                 let status = status.parse().expect("a status");
                 let error = (self.variant.dialect.error)(status, &message);
                 self.queue(Reply::json(status, error));
             }
-            "site" => {
+            Set::Site => {
                 let (method, rest) = pair(' ');
                 let directive = Directive {
                     value: rest,
@@ -412,7 +428,6 @@ impl Stage {
                 let reply = reply(&directive, Split::Whole);
                 self.script().refusals.push((method, reply));
             }
-            other => panic!("@{other} is no directive"),
         }
     }
 
