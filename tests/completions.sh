@@ -351,7 +351,8 @@ for shell in bash zsh fish; do
             number=$((number + 1))
             check "$shell, $place: ${entry%%>*}>" "$(offered "$scratch/offered.$number")" "$(echo "${entry#*>}" | sed 's/^ *//')"
         done <"$scratch/asked"
-        check "$shell, $place: no complaints" "$(grep -aE '(bash|fish|zsh|_q[a-z_]*): |^\(line|[Nn]o (such|match)' "$scratch/screen" || echo none)" none
+        complaints=$(grep -aE '(bash|fish|zsh|_q[a-z_]*): |^\(line|[Nn]o (such|match)' "$scratch/screen" || echo none)
+        check "$shell, $place: no complaints" "$complaints" none
     done
 done
 

@@ -28,12 +28,14 @@ def block(code):
     return f"Like this:\n```sh\n{code}\n```\n"
 
 
+RUNS = 'touch ran; echo "$(touch ran)" `touch ran` !! %F{red}'
+
 # A wish, the answer, and what becomes of the line: the command, or the reason why it stays.
 INSERTED = {
     "list the files": (block("ls -l"), "ls -l"),
     "-l lists what?": (block("ls -l"), "ls -l"),
     "find $(touch ran) `touch ran` * 'it\"s": (block("ls"), "ls"),
-    "run something": (block('touch ran; echo "$(touch ran)" `touch ran` !! %F{red}'), 'touch ran; echo "$(touch ran)" `touch ran` !! %F{red}'),
+    "run something": (block(RUNS), RUNS),
     "make a file": (block("touch ran"), "touch ran"),
     "größe": (block("du -sh Größe 日本 e\u0301 “x” – 👩"), "du -sh Größe 日本 e\u0301 “x” – 👩"),
     "many line ends": ("```\nls\n\n\n```\n", "ls"),
@@ -50,7 +52,8 @@ KEPT = {
     "no code": ("I cannot do that.", "q: there is no code block in the answer"),
     "a failure": (None, "q: llamacpp: 400 Bad Request: no ^[[31mluck<U+202E> today"),
 }
-for hidden in "\0\1\t\r\x1b\x1e\x7f\x80\x9b\xa0\xad\u034f\u061c\u115f\u1680\u180e\u200b\u200d\u200f\u2028\u202e\u202f\u2060\u2066\u2800\u3000\u3164\ue000\ufe0f\ufeff\ufff9\U000e0041":
+for hidden in "\0\1\t\r\x1b\x1e\x7f\x80\x9b\xa0\xad\u034f\u061c\u115f\u1680\u180e\u200b\u200d\u200f\u2028\u202e\u202f\u2060\u2066" \
+        "\u2800\u3000\u3164\ue000\ufe0f\ufeff\ufff9\U000e0041":
     KEPT[f"hidden {ord(hidden):x}"] = (block(f"ls{hidden} -l"), HIDDEN)
 
 

@@ -45,7 +45,8 @@ WAYS = [
     ("read", "/proc/self/mountinfo", LANDLOCK), ("read", "/proc/net/unix", LANDLOCK), ("list", "/proc/{process}/fd", LANDLOCK),
     ("list", "/proc", LANDLOCK), ("write", "/proc/{process}/oom_score_adj", LANDLOCK), ("write", "/proc/{process}/mem", LANDLOCK),
     ("read", "/etc/fstab", LANDLOCK), ("list", "/etc", LANDLOCK), ("list", "/sys", LANDLOCK), ("list", "/dev", LANDLOCK),
-    ("list", "/tmp", LANDLOCK), ("list", "{directory}", LANDLOCK), ("list", "{cache}", LANDLOCK), ("append", "/dev/shm/{here}", LANDLOCK), ("list", "/dev/shm", LANDLOCK),
+    ("list", "/tmp", LANDLOCK), ("list", "{directory}", LANDLOCK), ("list", "{cache}", LANDLOCK),
+    ("append", "/dev/shm/{here}", LANDLOCK), ("list", "/dev/shm", LANDLOCK),
     ("read-as-program", "{script}", LANDLOCK), ("read-as-program-at", "{script}", LANDLOCK),
     ("write", "{file}", LANDLOCK), ("append", "{file}", LANDLOCK), ("empty", "{file}", LANDLOCK), ("truncate", "{file}", LANDLOCK),
     ("make", "{new}", LANDLOCK), ("make-unnamed", "{directory}", LANDLOCK), ("make-directory", "{new}", LANDLOCK),
@@ -53,7 +54,8 @@ WAYS = [
     ("remove-directory", "{empty}", LANDLOCK), ("rename", "{file} {new}", LANDLOCK), ("rename", "{file} {allowed}/{name}", "EXDEV|EACCES"),
     ("exchange", "{file} {directory}/inside", LANDLOCK), ("link", "{file} {new}", LANDLOCK),
     ("link", "{file} {allowed}/{name}", "EXDEV|EACCES"), ("make-then-rename", "{new}", "EXDEV|EACCES"),
-    ("make-then-link", "{new}", "EXDEV|EACCES"), ("write-by-link", "{new} one-{name}", LANDLOCK), ("write-by-link", "{file} other-{name}", LANDLOCK),
+    ("make-then-link", "{new}", "EXDEV|EACCES"), ("write-by-link", "{new} one-{name}", LANDLOCK),
+    ("write-by-link", "{file} other-{name}", LANDLOCK),
     # What is only to be read.
     ("write", "{readable}", LANDLOCK), ("empty", "{readable}", LANDLOCK), ("truncate", "{readable}", LANDLOCK),
     ("chmod-at", "{readable}", SECCOMP), ("times-at", "{readable}", SECCOMP), ("remove", "{readable}", LANDLOCK),
@@ -65,7 +67,8 @@ WAYS = [
     ("remove-attribute-of-link", "{file}", SECCOMP), ("attribute-at", "{file}", SECCOMP, "ENOSYS"),
     ("remove-attribute-at", "{file}", SECCOMP, "ENOSYS"), ("flags-at", "{file}", SECCOMP, "ENOSYS|EOPNOTSUPP"),
     # Other processes: signals by Landlock, the rest by seccomp.
-    ("signal", "{process}", EITHER), ("signal-all", "", "worked|EPERM"), ("kill", "{process}", EITHER), ("signal-group", "{process}", EITHER),
+    ("signal", "{process}", EITHER), ("signal-all", "", "worked|EPERM"), ("kill", "{process}", EITHER),
+    ("signal-group", "{process}", EITHER),
     ("signal-task", "{process}", EITHER), ("signal-thread", "{process}", EITHER), ("signal-value", "{process}", EITHER),
     ("signal-thread-value", "{process}", EITHER), ("signal-descriptor", "{process}", EITHER), ("attach", "{process}", SECCOMP),
     ("seize", "{process}", SECCOMP), ("take-descriptor", "{process}", SECCOMP), ("compare", "{process}", EITHER),
@@ -114,7 +117,8 @@ OF_ROOT = [
     ("open-file-system", "", SECCOMP), ("enter", "{process}", SECCOMP), ("unshare", "0x20000", SECCOMP), ("unshare", "0x40000000", SECCOMP),
     ("clone", "0x20000000", SECCOMP), ("clone3", "0x20000000", "EPERM|ENOSYS"), ("program-of-the-kernel", "", SECCOMP),
     ("log-of-the-kernel", "", SECCOMP), ("host-name", "", SECCOMP), ("clock", "", SECCOMP), ("restart", "", SECCOMP),
-    ("quota", "", SECCOMP, "ENOSYS"), ("push-character", "{terminal}", LANDLOCK), ("then-as-owner", "{set-user}", SECCOMP), ("packet", "", SECCOMP, "EAFNOSUPPORT"),
+    ("quota", "", SECCOMP, "ENOSYS"), ("push-character", "{terminal}", LANDLOCK),
+    ("then-as-owner", "{set-user}", SECCOMP), ("packet", "", SECCOMP, "EAFNOSUPPORT"),
 ]
 # With network = true: still no socket of this machine's own programs.
 OF_NETWORK = [
@@ -299,7 +303,8 @@ def try_ways(q, compiled, directory, results, rows, confine):
             calls = [[way, *world.words(number, template)] for number, (way, template, *_) in enumerate(rows)]
             before = world.snapshot()
             if confined:
-                text = section(home, f"reads = true\nconfine = {{ read = ['{home}/readable', '{home}/bin/set-user'], write = ['{world.allowed}']{confine} }}")
+                reach = f"read = ['{home}/readable', '{home}/bin/set-user'], write = ['{world.allowed}']{confine}"
+                text = section(home, f"reads = true\nconfine = {{ {reach} }}")
                 trial.start(text, [], directory=world.scratch).communicate(timeout=120)
                 before = world.snapshot()
                 texts = ask(trial, text, calls)
@@ -455,7 +460,8 @@ class Special:
         os.link(outside / "file", self.world.allowed / "hard")
         before = self.world.snapshot()
         programs = {
-            "links to what is outside": f"import os\nfor n, t in enumerate(['{outside}', '{outside}/file', '/', '..', '../..']): os.symlink(t, f'l{{n}}')",
+            "links to what is outside":
+                f"import os\nfor n, t in enumerate(['{outside}', '{outside}/file', '/', '..', '../..']): os.symlink(t, f'l{{n}}')",
             "a directory without rights": "import os\nos.makedirs('a/b/c'); open('a/b/c/f', 'w').close()\n"
                 "for p in ('a/b/c', 'a/b', 'a', '.'): os.fchmod(os.open(p, os.O_RDONLY), 0)",
             # Longer than any path may be. More of them would take longer to remove than q tries on a busy machine.
@@ -477,7 +483,8 @@ class Special:
         swaps = f"""import os, ctypes, time
 libc = ctypes.CDLL(None)
 for n in range(40):
-    os.makedirs(f'd{{n}}/below'); open(f'd{{n}}/below/file', 'w').close(); open(f'd{{n}}/file', 'w').close(); os.symlink('{outside}', f'l{{n}}')
+    os.makedirs(f'd{{n}}/below'); os.symlink('{outside}', f'l{{n}}')
+    for f in ('below/file', 'file'): open(f'd{{n}}/{{f}}', 'w').close()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:

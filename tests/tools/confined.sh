@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tries to get out of confined commands, and runs real programs confined: confined.sh PATH-OF-Q [PART…]. It needs Linux 6.12, a compiler for
-# C, SQLite, git, ripgrep, systemd-journal-remote, and what recipes.sh and real.sh need. Root tries the ways once more as a user without rights.
+# Tries to get out of confined commands, and runs real programs confined: confined.sh PATH-OF-Q [PART…]. It needs Linux 6.12,
+# a compiler for C, SQLite, git, ripgrep, systemd-journal-remote, and what recipes.sh and real.sh need. Root tries the ways once
+# more as a user without rights.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -17,12 +18,14 @@ cc -O2 -static -o "$root/target/try/ways-static" "$root/tests/tools/confined.c"
 [ "$#$(id -u)" = 00 ] || exit 0
 packages=$("$python" -c 'import duckdb_cli, os; print(os.path.dirname(os.path.dirname(duckdb_cli.__file__)))')
 as_nobody() {
-    setpriv --reuid=65534 --regid=65534 --clear-groups env -i "PATH=$PATH" HOME=/nonexistent PYTHONDONTWRITEBYTECODE=1 "PYTHONPATH=$packages" "$@"
+    setpriv --reuid=65534 --regid=65534 --clear-groups \
+        env -i "PATH=$PATH" HOME=/nonexistent PYTHONDONTWRITEBYTECODE=1 "PYTHONPATH=$packages" "$@"
 }
 for python in "$python" python3 /usr/bin/python3; do
     if as_nobody "$q" -V >/dev/null && as_nobody "$python" -c 'import duckdb_cli' 2>/dev/null; then
         echo '=== as a user without rights'
-        as_nobody "$python" "$root/tests/tools/confined.py" "$q" "$root/target/try/ways" "$servers" "$modules/node_modules" ways network special
+        as_nobody "$python" "$root/tests/tools/confined.py" "$q" "$root/target/try/ways" "$servers" "$modules/node_modules" \
+            ways network special
         exit
     fi
 done

@@ -25,7 +25,8 @@ NAIVE = {
                 ["/home/me/repository"]),
     "git.grep": ('["git", "grep", "-n", "{text}"]', "text", ["/home/me/repository"]),
     "books.sql": ('["sqlite3", "-csv", "/home/me/books.db", "{query}"]', "query", ["/home/me/books.db"]),
-    "sales.sql": ('["duckdb", "-csv", "-readonly", "/home/me/sales.duckdb", "-c", "{query}"]', "query", ["/home/me/sales.duckdb", "/proc", "/sys/fs/cgroup"]),
+    "sales.sql": ('["duckdb", "-csv", "-readonly", "/home/me/sales.duckdb", "-c", "{query}"]', "query",
+                  ["/home/me/sales.duckdb", "/proc", "/sys/fs/cgroup"]),
     "python.run": ('["/usr/bin/python3", "-c", "{code}"]', "code", ["/home/me/data"]),
     "orders.sql": ('["{psql}", "-w", "--csv", "-c", "{query}", "host=localhost dbname=orders user=reader"]', "query", ["/home/me/.pgpass"]),
 }
@@ -69,7 +70,8 @@ class Naive(Trial):
     def recipe(self, name):
         self.name = name
         if name == "git]":
-            return "[tools.git]\ncwd = '.'\n" + "".join(self.section(f"git.{command}", f"[tools.git.{command}]") for command in ("log", "grep"))
+            sections = [self.section(f"git.{command}", f"[tools.git.{command}]") for command in ("log", "grep")]
+            return "[tools.git]\ncwd = '.'\n" + "".join(sections)
         return self.section(name, f"[tools.{name}]")
 
     def section(self, name, head):
@@ -109,7 +111,8 @@ class Naive(Trial):
         """The naive form is not expected to print what the recipe prints, but something."""
         command, arguments, words = WORKS[self.name]
         results = super().call(recipe, [(command, arguments)])
-        check(f"{self.name}: the naive form works" + ("" if words in results[0][0] else f": {results}"), words in results[0][0], self.results)
+        holds = words in results[0][0]
+        check(f"{self.name}: the naive form works" + ("" if holds else f": {results}"), holds, self.results)
 
     def fails(self, recipe, command, argument, attempts):
         calls = [(command, attempt if isinstance(attempt, dict) else {argument: attempt}) for attempt in attempts]
@@ -133,7 +136,8 @@ class Naive(Trial):
 
     def shell(self, recipe):
         confine = re.findall(r"^confine *= .*$|^env = .*$", recipe, re.MULTILINE)
-        return "\n".join(['[tools.shell.run]', 'run = ["sh", "-c", "{code}"]', 'timeout = "20s"', "dashes = true", "reads = true", *confine]) + "\n"
+        lines = ["[tools.shell.run]", 'run = ["sh", "-c", "{code}"]', 'timeout = "20s"', "dashes = true", "reads = true"]
+        return "\n".join([*lines, *confine]) + "\n"
 
     def check(self, what, holds):
         pass
@@ -193,11 +197,13 @@ def python(trial):
         local.listen()
         done = f"; print({SECRET[:3]!r} + {SECRET[3:]!r})"
         trial.fails(recipe, "run", "code", [
-            f"print(open('{private}').read())", f"print(open('{directory}/link').read())", f"print(open('{directory}/directory/private').read())",
+            f"print(open('{private}').read())", f"print(open('{directory}/link').read())",
+            f"print(open('{directory}/directory/private').read())",
             f"print(open('{directory}/../private').read())", f"import os; os.chdir('{home}'); print(open('private').read())",
             f"import subprocess; print(subprocess.getoutput('cat {private}'))", f"import mmap; f = open('{private}'); print(f.read())",
             f"import ctypes; c = ctypes.CDLL(None); b = bytes(99); print(c.open(b'{private}', 0)); c.read(3, b, 99); print(b)",
-            f"import os; os.symlink('{private}', 'x'); print(open('x').read())", f"import os; os.link('{private}', 'x'); print(open('x').read())",
+            f"import os; os.symlink('{private}', 'x'); print(open('x').read())",
+            f"import os; os.link('{private}', 'x'); print(open('x').read())",
             f"open('{target}', 'w'){done}", f"open('{directory}/kept', 'a').write('2'){done}", f"open('{directory}/new', 'x'){done}",
             f"import os; os.remove('{directory}/kept'){done}", f"import os; os.rename('{directory}/kept', '{target}'){done}",
             f"import os; os.chmod('{directory}/kept', 0o777){done}", f"import os; os.utime('{directory}/kept'){done}",
@@ -216,11 +222,13 @@ def read_in(recipe):
     return [path for paths in re.findall(r"read = (\[.*?\])", recipe) for path in json.loads(paths)]
 
 
+TRIALS = (recipes.date, recipes.notes, recipes.journal, recipes.web, recipes.git, recipes.sqlite, recipes.duckdb, recipes.postgres, python)
+
+
 def try_recipes(q, directory, results, duckdb):
-    """Tries all that recipes.py tries, and code; how many tries there were."""
+    """Tries all that recipes.py has, and code; how many tries there were."""
     count = 0
-    for trial in (recipes.date, recipes.notes, recipes.journal, recipes.web, recipes.git, recipes.sqlite, recipes.duckdb, recipes.postgres,
-                  python):
+    for trial in TRIALS:
         name = trial.__name__
         through = {}
         for kind in ("free", "naive", "manual"):

@@ -1,6 +1,6 @@
 """Tries to break out of the manual's recipes without confinement, with their real programs: recipes.py PATH-OF-Q [TRIAL…]. A
 scripted model makes the calls; those of a recipe with `reads = true` run without asking, so nothing else keeps them from doing
-harm. The trials of other programs are for naive.py, which makes them with confined recipes."""
+harm. naive.py makes these trials and the others of this file with confined recipes."""
 
 import contextlib
 import http.server
@@ -401,13 +401,17 @@ def postgres(trial):
         trial.check("and cancels it", sessions("0"))
 
 
+# Those of the recipes that the manual has without confinement.
+TRIALS = (date, web, postgres)
+
+
 def main():
     q, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
     sys.stdout.reconfigure(line_buffering=True)
     results = []
     with tempfile.TemporaryDirectory() as directory:
         # One home for each, so that the traps of one are not in the way of another.
-        for trial in (date, web, postgres):
+        for trial in TRIALS:
             name = trial.__name__
             if wanted and name not in wanted:
                 continue

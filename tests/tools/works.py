@@ -56,7 +56,8 @@ def databases(trial, results, duckdb):
         reach = {"read": [books]} if kind == "plain" else {"write": [directory]}
         call(trial, results, f"sqlite3 that reads ({kind})", ["sqlite3", "-readonly", books, "SELECT name FROM customers"], "Bob", **reach)
     call(trial, results, "sqlite3 that sorts what does not fit", ["sqlite3", ":memory:",
-         "PRAGMA cache_size = 10; PRAGMA temp_store = FILE; WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 200000) "
+         "PRAGMA cache_size = 10; PRAGMA temp_store = FILE; "
+         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 200000) "
          "SELECT count(*) FROM (SELECT DISTINCT hex(n * 7 % 200001) || 'xxxxxxxxxxxxxxxx' FROM t)"], "200000")
     directory = home / "duck"
     directory.mkdir()
@@ -65,7 +66,8 @@ def databases(trial, results, duckdb):
     groups = ["/proc", "/sys/fs/cgroup"]
     program = [os.path.realpath(duckdb), "-csv", "-readonly", sales, "-c", "SELECT name FROM customers WHERE owes > 0"]
     call(trial, results, "duckdb that reads", program, "Bob", read=[sales, *groups])
-    program = [os.path.realpath(duckdb), "-csv", sales, "-c", "INSERT INTO customers VALUES ('Eve', 7); SELECT count(*) AS n FROM customers"]
+    change = "INSERT INTO customers VALUES ('Eve', 7); SELECT count(*) AS n FROM customers"
+    program = [os.path.realpath(duckdb), "-csv", sales, "-c", change]
     call(trial, results, "duckdb that writes", program, "n\n3\n", read=groups, write=[directory])
 
 
@@ -98,7 +100,8 @@ def texts(trial, results):
     call(trial, results, "sed", ["sed", "s/milk/bread/", notes / "todo.md"], "buy bread", read=[notes])
     call(trial, results, "sort", ["sort", notes / "todo.md"], "buy milk", read=[notes])
     call(trial, results, "tar", ["tar", "-cvf", "notes.tar", "-C", notes, "."], "todo.md", read=[notes])
-    call(trial, results, "a shell", ["sh", "-c", "cat <<X | tr a-z A-Z >out && cat out && echo $HOME $TMPDIR\nhere\nX"], "HERE", read=[notes])
+    script = "cat <<X | tr a-z A-Z >out && cat out && echo $HOME $TMPDIR\nhere\nX"
+    call(trial, results, "a shell", ["sh", "-c", script], "HERE", read=[notes])
     call(trial, results, "date", ["date", "--date=2026-12-24", "+%A"], "Thursday")
     page = trial.home / "page.1"
     page.write_text(".TH PAGE 1\n.SH NAME\npage \\- of a manual\n", encoding="utf-8")
@@ -155,7 +158,8 @@ def servers(trial, results, modules):
     rows = {
         "files": (["node", node / "@modelcontextprotocol/server-filesystem/dist/index.js", files], "read_text_file",
                   {"path": str(files / "new.txt")}, "fresh bread", [node, files]),
-        "everything": (["node", node / "@modelcontextprotocol/server-everything/dist/index.js"], "echo", {"message": "hello"}, "hello", [node]),
+        "everything": (["node", node / "@modelcontextprotocol/server-everything/dist/index.js"], "echo", {"message": "hello"},
+                       "hello", [node]),
         "time": ([python, "-m", "mcp_server_time"], "get_current_time", {"timezone": "Asia/Tokyo"}, "+09:00", packages),
         "git": ([python, "-m", "mcp_server_git"], "git_log", {"repo_path": str(repository)}, "Change it", [*packages, repository]),
     }
