@@ -46,9 +46,9 @@ impl Results {
 
     /// Prints a line that says how much more than `beside` one of them takes, in time and in memory.
     pub fn more(&self, what: &str, name: &str, label: &str, beside: &str, goal: &str) {
-        let [q, other] = [name, beside].map(|name| self.of(name));
-        let [q, other] = [q, other].map(|median| (median.seconds, median.memory));
-        table::more(what, q, label, other, goal);
+        let (q, other) = (self.of(name), self.of(beside));
+        let bytes = q.memory - other.memory;
+        table::more(what, q.seconds, label, other.seconds, bytes, goal);
     }
 }
 

@@ -10,13 +10,12 @@ pub fn times(what: &str, q: f64, name: &str, other: f64, goal: &str) {
     line(what, &shown(q), name, &shown(other), q / other, goal);
 }
 
-/// A line that says how much longer than another one of them takes, in seconds, and how much more memory, in bytes.
-pub fn more(what: &str, q: (f64, f64), name: &str, other: (f64, f64), goal: &str) {
+/// A line that says how much longer than the other q takes, and how many bytes of memory it needs more.
+pub fn more(what: &str, q: f64, name: &str, other: f64, bytes: f64, goal: &str) {
     // Rounded, and without the minus of a zero.
     let tenths = |value: f64| (value * 10.0).round() / 10.0 + 0.0;
-    let time = tenths((q.0 - other.0) * 1e3);
-    let memory = tenths((q.1 - other.1) / 1e6);
-    let (own, others) = (shown(q.0), shown(other.0));
+    let (time, memory) = (tenths((q - other) * 1e3), tenths(bytes / 1e6));
+    let (own, others) = (shown(q), shown(other));
     println!("| {what} | {own} | {name}: {others} | {time:+.1} ms, {memory:+.1} MB | {goal} |");
 }
 
