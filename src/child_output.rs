@@ -89,7 +89,7 @@ fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<Chil
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_program_is_read_until_it_ends_or_goes_beyond_a_limit() {

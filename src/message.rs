@@ -472,24 +472,11 @@ pub fn json_or_text(text: &str) -> Value {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// The rows of a table, with bars between its columns. A dash means nothing, ␊ for a newline where the test
-    /// replaces it.
-    pub fn rows<const COLUMNS: usize>(table: &str) -> Vec<[&str; COLUMNS]> {
-        let mut rows = Vec::new();
-        for line in table.trim().lines() {
-            let mut columns = line.trim().splitn(COLUMNS, " | ");
-            rows.push([(); COLUMNS].map(|()| match columns.next() {
-                Some("-") => "",
-                column => column.expect(line),
-            }));
-        }
-        rows
-    }
+    use crate::text::table::rows;
 
     #[test]
     fn usage_is_shown_with_the_counts_that_are_known() {

@@ -324,7 +324,7 @@ impl fmt::Display for Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_url_without_a_scheme_is_refused_with_that_reason() {
@@ -344,10 +344,10 @@ mod tests {
             /x | https://h.example/v1/x | https://h.example/v1 | https://h.example/v1//
             /x | https://h.example/x | https://h.example | https://h.example
             /x | http://h:1/v1/x | http://h:1/v1 | http://u:secret@h:1/v1/
-            /x | http://[::1]:11434/v1/x | http://[::1]:11434/v1 |  http://[::1]:11434/v1␊
+            /x | http://[::1]:11434/v1/x | http://[::1]:11434/v1 | ␊ http://[::1]:11434/v1␊
             /x | http://[::1]/x | http://[::1] | http://[::1]
             /x | http://h/v1/x | http://h/v1 | http://h/v1?
-            /x | http://h/v1/x?a=b&key=secret/ | http://h/v1 |  http://h/v1/?a=b&key=secret/ ␊
+            /x | http://h/v1/x?a=b&key=secret/ | http://h/v1 | ␊ http://h/v1/?a=b&key=secret/ ␊
             /x?alt=sse | http://h/x?alt=sse&key=secret | http://h | http://u:p@h?key=secret
         "##;
         for [path, joined, shown, text] in rows(table) {

@@ -179,7 +179,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     fn short(text: &str) -> Shape {
         Shape::from_short(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -243,12 +243,13 @@ mod tests {
     #[test]
     fn an_invalid_short_form_is_refused_with_a_reason() {
         for [text, reason] in rows(
-            "               | a field is empty
+            "
+            -               | a field is empty
             name, name int  | “name” is given twice
             age integer     | the types are str, int, float, bool, list
             name str not null | the type “str not null”
             a/b             | “a/b” is not the name
-            -               | “-” is not the name
+            name, -         | “-” is not the name
             : what          | “” is not the name
             [name, age int  | not closed
             []              | a field is empty
@@ -275,7 +276,8 @@ mod tests {
             );
         }
         for [text, reason] in rows(
-            r#"                             | not JSON
+            r#"
+            -                               | not JSON
             {                               | not JSON
             [1]                             | not an object
             7                               | not an object

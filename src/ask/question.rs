@@ -101,7 +101,7 @@ fn question_of_statement(statement: Option<String>, last_words: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     /// The text of a table, where some words mean a file or a fence.
     fn text(column: &str) -> String {
@@ -134,7 +134,7 @@ mod tests {
             why | - | how | new␊ | NEW␊␊how
             LOG␊␊why | - | - | - | LOG␊␊why
             LOG␊␊why | - | how | - | LOG␊␊how
-            LOG␊␊why | - | how |  ␊ | LOG␊␊how
+            LOG␊␊why | - | how | ␊ ␊ | LOG␊␊how
             LOG␊␊why | - | how | new | NEW␊␊how
             FILE␊␊LOG␊␊why | - | - | - | FILE␊␊LOG␊␊why
             FILE␊␊LOG␊␊why | - | how | - | FILE␊␊LOG␊␊how
@@ -159,7 +159,7 @@ mod tests {
             log | - | - | - | log | alone
             log | - | how | - | LOG␊␊how | -
             log | - | how | new | NEW␊␊how | -
-            log | - | how |  ␊ | LOG␊␊how | -
+            log | - | how | ␊ ␊ | LOG␊␊how | -
             FILE␊␊log | - | how | - | FILE␊␊LOG␊␊how | -
             FILE␊␊log | b | - | - | OTHER␊␊log | alone
             FILE␊␊log | b | - | new␊ | OTHER␊␊new | alone

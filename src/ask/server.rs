@@ -105,9 +105,9 @@ mod tests {
 
     use super::*;
     use crate::ask::answer_form::Output;
-    use crate::message::tests::rows;
     use crate::session::Conversation;
     use crate::settings::{Environment, Settings};
+    use crate::text::table::rows;
 
     #[test]
     fn a_followed_conversation_suggests_its_provider_and_a_chosen_one_keeps_it() {

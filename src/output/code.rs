@@ -132,8 +132,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::tests::rows;
     use crate::output::formatter::{DisplayOptions, Formatter};
+    use crate::text::table::rows;
 
     /// An answer of a table: some of its characters mean blanks and newlines.
     fn text(column: &str) -> String {

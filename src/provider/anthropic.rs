@@ -579,7 +579,7 @@ fn read_input(block: &mut Value, reply: &mut Reply) -> ReadBlock {
 mod tests {
     use super::super::dialect::tests::{prompt, replied, shapes};
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     fn sent(prompt: &Prompt) -> Value {
         body(prompt)

@@ -484,7 +484,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
         ToolCall {

@@ -140,7 +140,7 @@ fn first<const N: usize>(counts: [Option<Scalar<u32>>; N]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn counts_and_costs_are_read_from_the_fields_of_each_provider() {

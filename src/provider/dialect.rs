@@ -208,9 +208,9 @@ pub(super) mod tests {
     use super::super::table;
     use super::*;
     use crate::message::echo::Echo;
-    use crate::message::tests::rows;
     use crate::message::{Message, Role};
     use crate::shape::Shape;
+    use crate::text::table::rows;
 
     static NO_ECHO: Echo = Echo::Items(Vec::new());
 

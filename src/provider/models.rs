@@ -199,7 +199,7 @@ fn creation_time(model: &ModelEntry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_list_of_models_is_read_in_every_form_and_keeps_its_order() {

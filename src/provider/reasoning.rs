@@ -237,7 +237,7 @@ fn is_mention(before: &str, after: &str, in_quotes: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
     use proptest::prelude::*;
 
     fn line_ends(text: &str) -> String {

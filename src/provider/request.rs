@@ -258,7 +258,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn extra_fields_are_json_or_text_and_dots_lead_into_objects() {

@@ -161,9 +161,9 @@ fn try_again_in(asked: Option<Duration>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
     use crate::provider::failure;
     use crate::secret::Secrets;
+    use crate::text::table::rows;
 
     #[test]
     fn a_rejected_request_gets_the_advice_for_its_class_of_error() {

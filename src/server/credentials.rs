@@ -129,9 +129,9 @@ impl<'a> Credentials<'a> {
 mod tests {
     use super::*;
     use crate::flags::Arguments;
-    use crate::message::tests::rows;
     use crate::secret::redact;
     use crate::settings::Settings;
+    use crate::text::table::rows;
 
     /// The value of the variable `KEY`.
     const SESAME: &str = "open-sesame";

@@ -228,11 +228,11 @@ mod tests {
 
     use super::*;
     use crate::flags::Arguments;
-    use crate::message::tests::rows;
     use crate::server::probe::tests::{Requests, serve_noted};
     use crate::session::Conversation;
     use crate::session::timestamp::Timestamp;
     use crate::settings::Environment;
+    use crate::text::table::rows;
     use crate::threads::lock;
 
     fn settings(variables: &str) -> Settings {

@@ -107,9 +107,9 @@ mod tests {
     use std::process::ExitStatus;
 
     use super::*;
-    use crate::message::tests::rows;
     use crate::server::credentials::Credentials;
     use crate::settings::Settings;
+    use crate::text::table::rows;
 
     #[test]
     fn the_key_of_a_local_server_goes_only_to_this_machine_or_over_https() {

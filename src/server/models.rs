@@ -49,8 +49,8 @@ pub fn advise_some(error: Error, models: &[ListedModel]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
     use crate::provider::read_models;
+    use crate::text::table::rows;
 
     #[test]
     fn of_a_local_server_the_first_loaded_model_that_can_chat_is_asked() {

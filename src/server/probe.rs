@@ -123,9 +123,9 @@ pub(super) mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::message::tests::rows;
     use crate::secret::Secret;
     use crate::settings::Settings;
+    use crate::text::table::rows;
     use crate::threads::lock;
 
     /// The requests that a server has got, each with its headers.

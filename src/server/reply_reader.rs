@@ -256,9 +256,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::message::tests::rows;
     use crate::provider::table::OPENAI_LIKE;
     use crate::server::client::ConnectionState;
+    use crate::text::table::rows;
     use crate::threads::lock;
 
     /// A part of a body.

@@ -120,7 +120,7 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::error::{Error, ErrorKind};
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     /// A failure like this, with the milliseconds that the server asks to wait.
     fn failure(word: &str, asked: &str) -> ApiError {

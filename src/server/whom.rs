@@ -130,9 +130,9 @@ impl Choice {
 mod tests {
     use super::*;
     use crate::flags::Arguments;
-    use crate::message::tests::rows;
     use crate::session::timestamp::Timestamp;
     use crate::settings::Environment;
+    use crate::text::table::rows;
 
     /// `name=value` pairs with blanks between them.
     fn pairs(text: &str) -> Vec<(&str, &str)> {

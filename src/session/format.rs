@@ -245,8 +245,8 @@ mod tests {
 
     use super::super::conversation::tests::{change, conversation};
     use super::*;
-    use crate::message::tests::rows;
     use crate::message::{Step, ToolCall, ToolRun};
+    use crate::text::table::rows;
 
     fn file(messages: &str) -> String {
         format!(

@@ -329,8 +329,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::tests::rows;
     use crate::settings::sections;
+    use crate::text::table::rows;
 
     fn read(text: &str) -> Result<File, Error> {
         let (file, error) = super::read_config(text, Path::new("F"));

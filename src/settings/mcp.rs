@@ -425,7 +425,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     fn servers(text: &str) -> Result<Vec<ToolServer>, String> {
         read_shared(

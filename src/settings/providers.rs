@@ -321,7 +321,7 @@ impl Provider {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
         let environment = Environment::new(variables);

@@ -274,8 +274,8 @@ mod tests {
     use toml::de::DeTable;
 
     use super::*;
-    use crate::message::tests::rows;
     use crate::settings::origin::Environment;
+    use crate::text::table::rows;
 
     impl ToolServer {
         /// The server of a section, for tests of what is made of it.

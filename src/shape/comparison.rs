@@ -627,7 +627,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     fn value(json: &str) -> Value {
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))

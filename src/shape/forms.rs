@@ -123,7 +123,7 @@ fn allow_null(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_schema_is_found_in_the_wrappers_of_every_api() {

@@ -19,7 +19,7 @@ pub fn short(age: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn an_age_is_shown_in_its_largest_unit() {

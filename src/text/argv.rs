@@ -335,7 +335,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()

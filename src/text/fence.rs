@@ -138,7 +138,7 @@ fn unclosed(name: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
     use proptest::prelude::*;
 
     #[test]

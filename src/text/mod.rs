@@ -22,6 +22,8 @@ pub mod short_form;
 pub mod size;
 pub mod surrogates;
 pub mod synonyms;
+#[cfg(test)]
+pub mod table;
 pub mod unescape;
 pub mod whole_name;
 

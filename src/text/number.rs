@@ -83,7 +83,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     fn value(json: &str) -> Value {
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))

@@ -36,17 +36,8 @@ pub fn quoted(word: &str) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-
-    /// The rows of a table, for tests of any file: one a line, with ` | ` between its cells.
-    pub fn rows<const CELLS: usize>(table: &str) -> Vec<[&str; CELLS]> {
-        let rows = table.lines().filter(|row| !row.trim().is_empty());
-        let cells = rows.map(|row| row.split(" |").map(str::trim).collect::<Vec<&str>>());
-        cells
-            .map(|cells| cells.try_into().expect("a cell for each name"))
-            .collect()
-    }
 
     #[test]
     fn every_kind_of_line_break_becomes_a_space() {

@@ -267,7 +267,7 @@ pub fn is_argument_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn fields_of_the_short_form_have_a_type_and_may_be_optional() {

@@ -167,7 +167,7 @@ pub fn meant(place: WordPlace, given: &str, names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_setting_or_option_of_another_program_is_answered_with_the_one_of_q() {
@@ -212,7 +212,7 @@ mod tests {
                 CommandLine
             };
             let found = meant(place, given, &["timeout", "model"]);
-            assert_eq!(found.as_deref().unwrap_or("-"), expected, "{given}");
+            assert_eq!(found.as_deref().unwrap_or_default(), expected, "{given}");
         }
     }
 }

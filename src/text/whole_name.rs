@@ -23,7 +23,7 @@ pub fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_name_is_found_where_it_is_whole() {

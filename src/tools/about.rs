@@ -127,7 +127,7 @@ fn string(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn a_long_description_of_a_tool_is_cut() {

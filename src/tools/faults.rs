@@ -163,7 +163,7 @@ pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn each_fault_of_a_section_is_told_with_its_place() {

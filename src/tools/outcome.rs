@@ -296,7 +296,7 @@ fn describe(content: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
         Outcome {

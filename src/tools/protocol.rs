@@ -503,7 +503,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn an_answer_with_invalid_utf8_or_lone_surrogates_is_read() {

@@ -127,7 +127,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
     use crate::tools::program::Program;
 
     /// What a scripted server does until its tools are listed. The first call has the number 3.

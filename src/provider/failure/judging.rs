@@ -345,7 +345,7 @@ impl Case<'_> {
 mod tests {
     use super::super::reading::tests::read;
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     /// A request that asks for everything.
     const ALL: &[OptionalField] = &[

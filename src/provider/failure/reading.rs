@@ -398,7 +398,7 @@ pub fn title(page: &str) -> Option<String> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     /// Reads the body of an error that names no secret; `None` if it gives no reason.
     pub fn read(body: &str) -> Option<ServerError> {

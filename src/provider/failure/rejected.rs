@@ -289,7 +289,7 @@ mod tests {
     use super::super::judging::{ErrorClass, judge};
     use super::super::reading::tests::read;
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     const ALL: &[OptionalField] = &[
         OptionalField::Effort,

@@ -119,7 +119,7 @@ fn common_beginning(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn text_that_each_message_tells_again_is_taken_once() {

@@ -155,7 +155,7 @@ fn length_of_answer(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn what_was_not_streamed_of_a_finished_text_is_found() {
