@@ -1,7 +1,5 @@
 //! What servers and files have more of than q keeps: how much memory it takes, and how it is ended.
 
-use std::time::Duration;
-
 use libc::SIGTERM;
 use serde_json::json;
 
@@ -249,7 +247,6 @@ fn one_signal_ends_an_answer_that_is_too_long() {
     running.signal(SIGTERM);
     let outcome = running.wait();
     outcome.killed_by(SIGTERM).stderr(NOT_SAVED);
-    outcome.ended_within(Duration::from_secs(60));
     before.expect_unchanged();
 }
 
@@ -580,7 +577,7 @@ fn an_endless_file_takes_little_memory_and_a_pipe_is_not_waited_for() {
             }
             std::os::unix::fs::symlink(&target, &path).expect("a link");
             let outcome = limited(&sandbox, MEMORY, arguments).run();
-            outcome.exit(exit).ended_within(Duration::from_secs(60));
+            outcome.exit(exit);
         }
     }
 }

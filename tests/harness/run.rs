@@ -600,14 +600,6 @@ impl Outcome {
         outcome.explains().stderr_contains_all(words)
     }
 
-    /// The end came before this limit.
-    #[track_caller]
-    pub fn ended_within(&self, limit: Duration) -> &Outcome {
-        let elapsed = self.elapsed;
-        let what = format!("expected the end within {limit:?}, not after {elapsed:?}");
-        self.check(self.elapsed < limit, &what)
-    }
-
     /// Any condition of the test's own, with the run shown where it does not hold.
     #[track_caller]
     pub fn check(&self, right: bool, expected: &str) -> &Outcome {
