@@ -69,7 +69,7 @@ impl ToolNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     fn read(names: &str) -> Result<ToolNames, String> {
         let names = names.split(',').filter(|names| !names.is_empty());
@@ -96,12 +96,12 @@ mod tests {
     fn names_add_up_unless_one_of_them_is_none() {
         for [first, later, both] in rows(
             "
-            | |
-            | a | a
-            a | | a
+            - | - | -
+            - | a | a
+            a | - | a
             a,b | c | a,b,c
             none | a | a
-            none | | none
+            none | - | none
             a | none | none
             none | none | none",
         ) {

@@ -70,7 +70,7 @@ pub fn subschemas_mut(schema: &mut Value) -> Vec<&mut Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::one_line::tests::rows;
+    use crate::text::table::rows;
 
     #[test]
     fn every_schema_within_a_schema_is_found_and_nothing_else() {

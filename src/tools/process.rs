@@ -244,10 +244,19 @@ mod tests {
         assert!(process.groups.is_empty());
     }
 
+    /// The steps of a server, with time enough for a busy machine to end after the first.
+    const PATIENT: EndSteps = &[
+        (EndStep::CloseInput, SOON),
+        (EndStep::Send(Signal::TERM), GRACE_PERIOD),
+        (EndStep::Send(Signal::KILL), GRACE_PERIOD),
+    ];
+
     #[test]
     fn a_process_that_ends_with_its_input_is_not_signalled() {
-        let script = "trap 'exit 7' TERM; while read -r line; do :; done; exit 3";
-        let (process, _lines) = shell(script, &ProcessGroups::default());
+        let script = "trap 'exit 7' TERM; echo ready; while read -r line; do :; done; exit 3";
+        let (mut process, lines) = shell(script, &ProcessGroups::default());
+        assert_eq!(lines.recv().expect("a line"), "ready");
+        process.steps = PATIENT;
         assert_eq!(end(process).0.expect("a status").code(), Some(3));
     }
 
@@ -302,6 +311,7 @@ mod tests {
             &ProcessGroups::default(),
         );
         assert_eq!(lines.recv().expect("a line"), "left");
+        assert!(wait_until(SOON, || process.has_ended()));
         assert!(end(process).0.expect("a status").success());
     }
 
