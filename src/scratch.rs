@@ -208,4 +208,61 @@ mod tests {
             "{error}"
         );
     }
+
+    #[test]
+    fn a_directory_is_removed_only_while_it_is_the_one_at_its_path() {
+        // What a program has made of the path of its directory, whether the directory is still there, and what of it and of the
+        // directory in its place is left in the end.
+        for (made, is_there, left) in [
+            ("nothing", true, ""),
+            ("it is gone", false, "elsewhere/file"),
+            ("another one", false, "elsewhere/file own/file"),
+            ("a link to it", false, "elsewhere/file own/file"),
+            (
+                "a link to another one",
+                false,
+                "elsewhere/file other/file own/file",
+            ),
+            ("a file", false, "elsewhere/file own"),
+        ] {
+            let root = tempfile::tempdir().expect("a directory");
+            let root = root.path();
+            let mut scratch = Scratch::create(root).expect("a directory");
+            // A name that is the same in each run.
+            let [own, elsewhere, other] = ["own", "elsewhere", "other"].map(|name| root.join(name));
+            fs::rename(&scratch.path, &own).expect("a move");
+            scratch.path.clone_from(&own);
+            fs::write(own.join("file"), "").expect("a file");
+            if made != "nothing" {
+                fs::rename(&own, &elsewhere).expect("a move");
+            }
+            match made {
+                "another one" => {
+                    fs::create_dir(&own).expect("a directory");
+                    fs::write(own.join("file"), "").expect("a file");
+                }
+                "a link to it" => std::os::unix::fs::symlink(&elsewhere, &own).expect("a link"),
+                "a link to another one" => {
+                    fs::create_dir(&other).expect("a directory");
+                    fs::write(other.join("file"), "").expect("a file");
+                    std::os::unix::fs::symlink(&other, &own).expect("a link");
+                }
+                "a file" => fs::write(&own, "").expect("a file"),
+                _ => (),
+            }
+            assert_eq!(is_at(&scratch.directory, &scratch.path), is_there, "{made}");
+            drop(scratch);
+            let mut found = Vec::new();
+            for name in ["elsewhere/file", "other/file", "own/file", "own"] {
+                let is_file = fs::metadata(root.join(name)).is_ok_and(|found| found.is_file());
+                found.extend(is_file.then_some(name));
+            }
+            assert_eq!(found.join(" "), left, "{made}");
+            assert_eq!(
+                own.symlink_metadata().is_ok(),
+                left.contains("own"),
+                "{made}"
+            );
+        }
+    }
 }

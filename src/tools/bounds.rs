@@ -154,3 +154,112 @@ fn resolve(path: &str, own: &Environment) -> Result<BoundPath, String> {
         Err(error) => Err(format!("{path}: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::message::tests::rows;
+    use crate::settings::ToolServer;
+
+    #[test]
+    fn bounds_are_said_by_the_last_part_of_each_path_unless_two_have_the_same() {
+        // What may be read and written, whether there is a network, and the two summaries.
+        let table = "
+            - | - | no | no files; no network | no files; no network
+            - | - | yes | no files; network | no files; network
+            /a/x | - | no | reads x; no network | reads /a/x; no network
+            /a/x,/b/y | /c/z | yes | reads x, y; writes z; network | reads /a/x, /b/y; writes /c/z; network
+            /a/x | /b/x | no | reads /a/x; writes /b/x; no network | reads /a/x; writes /b/x; no network
+            /a/x | /a/x | no | reads x; writes x; no network | reads /a/x; writes /a/x; no network
+            / | - | no | reads /; no network | reads /; no network
+        ";
+        for [read, write, network, short, full] in rows(table) {
+            let paths = |list: &str| {
+                let paths = list.split(',').filter(|path| !path.is_empty());
+                let bound = |path: &str| BoundPath {
+                    written: path.into(),
+                    real: path.into(),
+                };
+                paths.map(bound).collect()
+            };
+            let bounds = Bounds {
+                read: paths(read),
+                write: paths(write),
+                network: network == "yes",
+            };
+            assert_eq!(bounds.summary(), format!("confined: {short}"));
+            assert_eq!(bounds.full_summary(), format!("confined: {full}"));
+        }
+    }
+
+    /// The bounds of a command whose `confine` has these keys.
+    fn find(confine: &str, home: &str) -> Result<Bounds, String> {
+        let section = format!("command = [\"x\"]\nconfine = {{ {confine} }}");
+        let section = ToolServer::parse("s", &section);
+        let crate::settings::ServerKind::Local(local) = &section.kind else {
+            panic!("no program");
+        };
+        let own = Environment::new(&[("HOME", home)]);
+        Bounds::find(local, &own).expect("it is confined")
+    }
+
+    #[test]
+    fn a_path_that_is_missing_or_behind_a_link_of_the_program_itself_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = fs::canonicalize(directory.path()).expect("a path");
+        for name in ["own", "own/below", "other", "other/file"] {
+            fs::create_dir(home.join(name)).expect("a directory");
+        }
+        symlink(home.join("other"), home.join("own/out")).expect("a link");
+        symlink(home.join("own/below"), home.join("own/in")).expect("a link");
+        symlink(home.join("other"), home.join("theirs")).expect("a link");
+        let home = home.to_str().expect("text");
+        let refused = "the program itself may have made the link";
+        // A command may write in `own`, so the links in there may be its own.
+        for (confine, expected) in [
+            (r#"read = ["~/other"], write = ["~/own"]"#, ""),
+            (r#"read = ["~/own/in"], write = ["~/own"]"#, ""),
+            (r#"read = ["~/theirs"], write = ["~/own"]"#, ""),
+            (r#"read = ["~/own/out"]"#, ""),
+            (r#"read = ["~/own/out"], write = ["~/own"]"#, refused),
+            (r#"read = ["~/own/out/file"], write = ["~/own"]"#, refused),
+            (r#"write = ["~/own/out", "~/own"]"#, refused),
+            (r#"read = ["~/no"]"#, "confine.read: there is no ~/no"),
+            (r#"write = ["~/no"]"#, "confine.write: there is no ~/no"),
+        ] {
+            match find(confine, home) {
+                Ok(_) => assert_eq!(expected, "", "{confine}"),
+                Err(reason) => {
+                    let is_expected = !expected.is_empty() && reason.contains(expected);
+                    assert!(is_expected, "{confine}: {reason}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_counts_as_reached_where_its_links_lead_below_a_path() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = fs::canonicalize(directory.path()).expect("a path");
+        for name in ["read", "read/below", "write", "other"] {
+            fs::create_dir(home.join(name)).expect("a directory");
+        }
+        symlink(home.join("read/below"), home.join("other/in")).expect("a link");
+        symlink(home.join("other"), home.join("read/out")).expect("a link");
+        let confine = r#"read = ["~/read"], write = ["~/write"]"#;
+        let bounds = find(confine, home.to_str().expect("text")).expect("bounds");
+        for (name, expected) in [
+            ("read", true),
+            ("read/below", true),
+            ("write", true),
+            ("other/in", true),
+            ("read/out", false),
+            ("other", false),
+            ("no", false),
+        ] {
+            assert_eq!(bounds.has_directory(&home.join(name)), expected, "{name}");
+        }
+    }
+}

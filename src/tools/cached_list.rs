@@ -50,3 +50,135 @@ fn identity(server: &Server) -> Option<Value> {
         Callee::Commands(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::client::Client;
+    use crate::settings::{Environment, ServerKind, ToolServer};
+    use crate::tools::commands::Commands;
+    use crate::tools::groups::ProcessGroups;
+    use crate::tools::http::Site;
+    use crate::tools::program::Program;
+
+    /// The server of a section. Its program is this file.
+    fn server(name: &str, section: &str, file: &Path) -> Server {
+        let section = ToolServer::parse(name, &section.replace("; ", "\n"));
+        let callee = match &section.kind {
+            ServerKind::Local(_) => Callee::Local(Program {
+                file: file.to_owned(),
+                ..Program::shell("")
+            }),
+            ServerKind::Remote(remote) => {
+                let client = Client::new(&remote.url.server, None, &Environment::default());
+                Callee::Remote(std::sync::Arc::new(Site {
+                    client: client.expect("a client"),
+                    url: remote.url.clone(),
+                    headers: Vec::new(),
+                    keys: crate::secret::Secrets::default(),
+                }))
+            }
+            _ => Callee::Commands(Commands {
+                runnable: Vec::new(),
+                about: None,
+            }),
+        };
+        Server::new(section, callee, &ProcessGroups::default())
+    }
+
+    #[test]
+    fn a_list_is_of_another_server_if_what_is_started_or_reached_is_another() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("program");
+        fs::write(&file, "one").expect("a file");
+        let path = |name: &str, section: &str| {
+            let server = server(name, section, &file);
+            list_path(Some(Path::new("/cache")), &server).expect("a path")
+        };
+        // Two sections, and whether they have one list.
+        for (one, other, is_same) in [
+            (r#"command = ["x"]"#, r#"command = ["x"]"#, true),
+            (
+                r#"command = ["x"]"#,
+                r#"command = ["x"]; timeout = "5s""#,
+                true,
+            ),
+            (
+                r#"command = ["x"]"#,
+                r#"command = ["x"]; only = ["a"]"#,
+                true,
+            ),
+            (r#"command = ["x"]"#, r#"command = ["x", "-a"]"#, false),
+            (
+                r#"command = ["x", "a b"]"#,
+                r#"command = ["x", "a", "b"]"#,
+                false,
+            ),
+            (
+                r#"command = ["x"]"#,
+                r#"command = ["x"]; env = { A = "1" }"#,
+                false,
+            ),
+            (
+                r#"command = ["x"]"#,
+                r#"command = ["x"]; env_from = ["A"]"#,
+                false,
+            ),
+            (r#"command = ["x"]"#, r#"command = ["x"]; cwd = "/""#, false),
+            (
+                r#"command = ["x"]"#,
+                r#"command = ["x"]; confine = {}"#,
+                false,
+            ),
+            (
+                r#"url = "http://h/a""#,
+                r#"url = "http://h/a"; start = "5s""#,
+                true,
+            ),
+            (r#"url = "http://h/a""#, r#"url = "http://h/b""#, false),
+            (r#"url = "http://h/a""#, r#"url = "http://h/a?b""#, false),
+            (
+                r#"url = "http://h/a""#,
+                r#"url = "http://h/a"; headers = { A = "1" }"#,
+                false,
+            ),
+            (
+                r#"url = "http://h/a""#,
+                r#"url = "http://h/a"; key_env = "K""#,
+                false,
+            ),
+        ] {
+            assert_eq!(path("db", one) == path("db", other), is_same, "{other}");
+        }
+        let section = r#"command = ["x"]"#;
+        let before = path("db", section);
+        fs::write(&file, "another").expect("a file");
+        assert_ne!(path("db", section), before, "its program was replaced");
+        let commands = server("db", r#"a.run = ["x"]"#, &file);
+        assert_eq!(list_path(Some(Path::new("/cache")), &commands), None);
+        assert_eq!(list_path(None, &server("db", section, &file)), None);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_counts_as_absent() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("tools").join("list.json");
+        assert_eq!(read_list(&path), None);
+        let about = ServerInfo {
+            name: "N".to_owned(),
+            ..ServerInfo::default()
+        };
+        write_list(&path, &about);
+        assert_eq!(read_list(&path), Some(about));
+        let size = usize::try_from(MAX_LIST).expect("a size");
+        let too_long = serde_json::to_string(&ServerInfo {
+            instructions: "x".repeat(size),
+            ..ServerInfo::default()
+        });
+        let too_long = too_long.expect("a list");
+        for wrong in ["", "{", "[]", "{}", &too_long] {
+            fs::write(&path, wrong).expect("a file");
+            assert_eq!(read_list(&path), None, "{wrong:.20}");
+        }
+    }
+}

@@ -117,6 +117,7 @@ impl Consent {
 }
 
 /// The decision of the user about a call.
+#[derive(Debug, PartialEq, Eq)]
 enum Decision {
     Yes,
     No,
@@ -125,6 +126,18 @@ enum Decision {
     NoRoom,
     /// There is no terminal to ask on, or q has lost it while it waited for its turn.
     Nobody,
+}
+
+/// Returns what a line decides that was typed after a screenful, the last one or not; `None` asks for the next one.
+fn decision_of(line: &str, is_last: bool) -> Option<Decision> {
+    if is_last && is_yes(line) {
+        return Some(Decision::Yes);
+    }
+    match line.trim().to_lowercase().as_str() {
+        "a" | "always" if is_last => Some(Decision::Always),
+        "v" | "view" if !is_last => None,
+        _ => Some(Decision::No),
+    }
 }
 
 /// A question on the terminal.
@@ -162,12 +175,11 @@ impl Question<'_> {
             shown += 1;
             let is_last = shown == screens.len();
             match typed {
-                TerminalInput::Line(line) if is_last && is_yes(&line) => return Decision::Yes,
-                TerminalInput::Line(line) => match line.trim().to_lowercase().as_str() {
-                    "a" | "always" if is_last => return Decision::Always,
-                    "v" | "view" if !is_last => (),
-                    _ => return Decision::No,
-                },
+                TerminalInput::Line(line) => {
+                    if let Some(decision) = decision_of(&line, is_last) {
+                        return decision;
+                    }
+                }
                 // Anything may be on the screen now.
                 TerminalInput::Stop => shown = 0,
             }
@@ -219,4 +231,83 @@ fn terminal() -> Option<File> {
     options.read(true).write(true);
     let terminal = options.open(TERMINAL).ok()?;
     unix::is_in_foreground(&terminal).then_some(terminal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+    use crate::output::Spinner;
+
+    fn consent(yes: bool, always: &[&str]) -> Consent {
+        let own = Environment::new(&[("PATH", "/usr/bin:/bin")]);
+        let mut consent = Consent::new(yes, own, Interrupts::new(&Spinner::default()));
+        consent
+            .always
+            .extend(always.iter().map(|&name| name.to_owned()));
+        consent
+    }
+
+    #[test]
+    fn a_call_is_not_asked_about_if_the_section_or_yes_or_an_earlier_answer_allows_it() {
+        let asking = ToolServer::parse("db", "command = [\"x\"]");
+        let allowing = ToolServer::parse("db", "command = [\"x\"]\nallow = [\"drop\"]");
+        for (section, yes, always, expected) in [
+            (&asking, false, &[][..], false),
+            (&asking, false, &["db__list"], false),
+            (&asking, false, &["drop"], false),
+            (&asking, false, &["db__drop"], true),
+            (&asking, true, &[], true),
+            (&allowing, false, &[], true),
+        ] {
+            let offer = OfferedTool::listed_by(section, "drop", true);
+            let is_decided = consent(yes, always).is_decided(&offer);
+            assert_eq!(is_decided, expected, "{section:?} {yes} {always:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_yes_after_the_last_screenful_allows_a_call() {
+        for (line, before_the_last, after_the_last) in [
+            ("y\n", Some(Decision::No), Some(Decision::Yes)),
+            (" YES \n", Some(Decision::No), Some(Decision::Yes)),
+            ("a\n", Some(Decision::No), Some(Decision::Always)),
+            ("Always\n", Some(Decision::No), Some(Decision::Always)),
+            ("v\n", None, Some(Decision::No)),
+            ("view\n", None, Some(Decision::No)),
+            ("n\n", Some(Decision::No), Some(Decision::No)),
+            ("yy\n", Some(Decision::No), Some(Decision::No)),
+            ("yes, do\n", Some(Decision::No), Some(Decision::No)),
+            ("\n", Some(Decision::No), Some(Decision::No)),
+            ("", Some(Decision::No), Some(Decision::No)),
+        ] {
+            assert_eq!(decision_of(line, false), before_the_last, "{line:?}");
+            assert_eq!(decision_of(line, true), after_the_last, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_setting_that_allows_the_call_if_there_is_one() {
+        // A section, a tool, and what allows a call of it. A command that runs code of the model's cannot be allowed.
+        let table = r#"
+            command = ["x"] | drop | allow = ["drop"] in [tools.db] or --yes
+            command = ["x"] | drop* | --yes
+            url = "https://h/mcp" | drop | allow = ["drop"] in [tools.db] or --yes
+            drop.run = ["ls", "{a}"] | drop | allow = ["drop"] in [tools.db] or --yes
+            drop.run = ["sh", "-c", "{a}"] | drop | --yes
+        "#;
+        for [section, tool, allows] in rows(table) {
+            let section = ToolServer::parse("db", section);
+            let offer = OfferedTool::listed_by(&section, tool, false);
+            let call = ProposedCall {
+                offer: &offer,
+                section: &section,
+                bounds: None,
+                arguments: &Map::new(),
+            };
+            let name = &offer.shown.name;
+            let expected = format!("{name} did not run: why; {allows} allows it");
+            assert_eq!(consent(false, &[]).refusal(&call, "why"), expected);
+        }
+    }
 }

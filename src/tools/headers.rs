@@ -71,3 +71,81 @@ pub fn value(text: &str) -> String {
     let encoded = BASE64_STANDARD.encode(text);
     format!("{ENCODED}{encoded}?=")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn a_tool_whose_headers_cannot_be_sent_is_not_called() {
+        // The properties of a schema, and whether their headers can be sent.
+        let table = r#"
+            {} | yes
+            {"a": {"type": "object"}} | yes
+            {"a": {"type": "string", "x-mcp-header": "A"}} | yes
+            {"a": {"type": "integer", "x-mcp-header": "A"}, "b": {"type": "boolean", "x-mcp-header": "B"}} | yes
+            {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}} | no
+            {"a": {"type": "object", "x-mcp-header": "A"}} | no
+            {"a": {"type": "array", "x-mcp-header": "A"}} | no
+            {"a": {"type": "number", "x-mcp-header": "A"}} | no
+            {"a": {"x-mcp-header": "A"}} | no
+            {"a": {"type": "string", "x-mcp-header": ""}} | no
+            {"a": {"type": "string", "x-mcp-header": "a b"}} | no
+            {"a": {"type": "string", "x-mcp-header": "a\nb"}} | no
+            {"a": {"type": "string", "x-mcp-header": 7}} | no
+            {"a": {"type": "object", "properties": {"b": {"type": "array", "x-mcp-header": "B"}}}} | no
+            {"a": {"type": "string", "x-mcp-header": "A", "properties": {"b": {"type": "string", "x-mcp-header": "A"}}}} | no
+        "#;
+        for [properties, valid] in rows(table) {
+            let properties: Value = serde_json::from_str(properties).expect("JSON");
+            let schema = json!({"properties": properties});
+            assert_eq!(are_valid(&schema), valid == "yes", "{schema}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_a_schema_wants_in_headers_are_there_as_text() {
+        let schema = json!({"properties": {
+            "a": {"type": "string", "x-mcp-header": "A"},
+            "b": {"type": "integer", "x-mcp-header": "B"},
+            "c": {"type": "object", "properties": {"d": {"type": "boolean", "x-mcp-header": "D"}}},
+            "e": {"type": "string"},
+        }});
+        let table = r#"
+            {} | -
+            {"e": "x"} | -
+            {"a": null, "b": [1], "c": "x"} | -
+            {"a": "x"} | mcp-param-A: x
+            {"a": "x\ny"} | mcp-param-A: =?base64?eAp5?=
+            {"a": "x", "b": -7, "c": {"d": true}} | mcp-param-A: x, mcp-param-B: -7, mcp-param-D: true
+        "#;
+        for [arguments, expected] in rows(table) {
+            let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+            let headers = mirrored(&schema, &arguments);
+            let pairs = headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"));
+            assert_eq!(Vec::from_iter(pairs).join(", "), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_a_header_cannot_have_is_encoded() {
+        for (text, expected) in [
+            ("", ""),
+            ("a b~", "a b~"),
+            (" a", "=?base64?IGE=?="),
+            ("a ", "=?base64?YSA=?="),
+            ("a\tb", "=?base64?YQli?="),
+            ("\u{7f}", "=?base64?fw==?="),
+            ("größe", "=?base64?Z3LDtsOfZQ==?="),
+            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+            ("a =?base64?x?=", "a =?base64?x?="),
+        ] {
+            assert_eq!(value(text), expected, "{text:?}");
+        }
+    }
+}

@@ -140,6 +140,13 @@ mod tests {
         tools.iter().map(tool).collect()
     }
 
+    impl OfferedTool {
+        /// A tool of a section, for tests of what is decided about it.
+        pub fn listed_by(section: &ToolServer, tool: &str, reads: bool) -> OfferedTool {
+            OfferedTool::new(0, section, &listed(&[tool], reads)[0])
+        }
+    }
+
     /// A program `db`; `more` are more lines of its section.
     fn section(more: &str) -> ToolServer {
         ToolServer::parse("db", &format!("command = [\"x\"]\n{more}"))
