@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::advice::{self, Rejection};
 use super::api_error::ApiError;
 use super::body::{self, ReadError};
-use super::client::{self, Client, Response, TransportError};
+use super::client::{self, Client, ConnectionFailure, Response, TransportError};
 use super::credentials::Credentials;
 use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
@@ -202,7 +202,7 @@ impl<'a> ApiClient<'a> {
             _ => return Ok(()),
         };
         message += &reply.end.shown_reason();
-        Err(self.reported(&ServerError::new(message), None, meaning))
+        Err(self.reported(&message, None, meaning))
     }
 
     /// Returns the error for a call that is not complete, so it can neither run nor be sent back.
@@ -239,7 +239,7 @@ impl<'a> ApiClient<'a> {
             // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => ApiError {
                 meaning: ErrorClass::Other,
-                ..self.explain(self.client.connection_failure(error), request)
+                ..self.explain_connection(self.client.connection_failure(error))
             },
             ReadError::Reply(error) => self.explain_reply(error, request),
             ReadError::Broken(why) => self.failed(why),
@@ -270,21 +270,21 @@ impl<'a> ApiClient<'a> {
 
     /// Returns a failure in q's own words. Unlike a server's they are not judged, because they may quote an address or a page's
     /// title.
-    pub fn failed(&self, message: impl Into<String>) -> ApiError {
-        self.reported(&ServerError::new(message), None, ErrorClass::Other)
+    pub fn failed(&self, message: impl AsRef<str>) -> ApiError {
+        self.reported(message.as_ref(), None, ErrorClass::Other)
     }
 
     /// Returns a failure with the name of the provider and its URL.
-    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: ErrorClass) -> ApiError {
-        let says = client::with_status(status, &error.words());
+    fn reported(&self, words: &str, status: Option<u16>, meaning: ErrorClass) -> ApiError {
+        let says = client::with_status(status, words);
         let message = format!("{}: {says} ({})", self.name(), self.client.address);
         let kind = ErrorKind::Provider { status };
-        let mut shown = Error::new(kind, message);
-        shown.redact(&self.secrets);
+        let mut error = Error::new(kind, message);
+        error.redact(&self.secrets);
         ApiError {
             meaning,
-            retry_after: error.retry_after,
-            error: shown,
+            retry_after: None,
+            error,
         }
     }
 
@@ -305,24 +305,33 @@ impl<'a> ApiClient<'a> {
             is_for_list: request.body.is_none(),
         };
         let advice = rejection.advice(self.name(), self.credentials.advice().as_deref());
-        self.reported(&error, status, meaning).advise(advice)
+        let reported = ApiError {
+            retry_after: error.retry_after,
+            ..self.reported(&error.words(), status, meaning)
+        };
+        reported.advise(advice)
     }
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failure: TransportError, request: &Request) -> ApiError {
-        let Some(status) = failure.status else {
-            let mut failed = self.failed(failure.error.message);
-            if failure.is_transient {
-                failed.meaning = ErrorClass::Transient;
-            }
-            return failed.advise(failure.advice);
+        let failure = match failure {
+            TransportError::Connection(failure) => return self.explain_connection(failure),
+            TransportError::Status(failure) => failure,
         };
-        let rejected = self.rejected(failure.error, Some(status), request);
+        let rejected = self.rejected(failure.error, Some(failure.status), request);
         let redirect = failure.location.map(|target| {
             let check = advice::check_base_url(self.name());
             format!("q does not follow the redirect to {target}\n{check}")
         });
         rejected.advise(redirect)
+    }
+
+    fn explain_connection(&self, failure: ConnectionFailure) -> ApiError {
+        let mut failed = self.failed(failure.cause);
+        if failure.is_transient {
+            failed.meaning = ErrorClass::Transient;
+        }
+        failed.advise(failure.advice)
     }
 }
 

@@ -20,7 +20,7 @@ use ureq::{Agent, AsSendBody};
 
 pub use self::connections::ConnectionState;
 use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
-pub use self::failure::{TransportError, with_status};
+pub use self::failure::{ConnectionFailure, StatusFailure, TransportError, with_status};
 use self::proxy::NamedProxy;
 pub use self::response::Response;
 use self::roots::TrustedRoots;
@@ -255,7 +255,8 @@ impl Client {
         sent: Result<http::Response<ureq::Body>, ureq::Error>,
         secrets: &Secrets,
     ) -> Result<Response, TransportError> {
-        let received = sent.map_err(|error| self.connection_failure(error))?;
+        let received =
+            sent.map_err(|error| TransportError::Connection(self.connection_failure(error)))?;
         let (parts, body) = received.into_parts();
         let response = Response {
             headers: parts.headers,
@@ -264,17 +265,20 @@ impl Client {
         };
         if !parts.status.is_success() {
             let status = parts.status;
-            let failure = TransportError::of_status(status, response, &self.address, secrets);
-            return Err(failure);
+            let failure = StatusFailure::new(status, response, &self.address, secrets);
+            return Err(TransportError::Status(failure));
         }
         match response.compression() {
-            Some(coding) => Err(TransportError::compressed(coding)),
+            Some(coding) => {
+                let failure = ConnectionFailure::compressed(coding);
+                Err(TransportError::Connection(failure))
+            }
             None => Ok(response),
         }
     }
 
     /// Says why there is no response, or no more of it.
-    pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> TransportError {
-        TransportError::of_connection(error.into(), self.proxy.as_ref())
+    pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> ConnectionFailure {
+        ConnectionFailure::from_library(error.into(), self.proxy.as_ref())
     }
 }

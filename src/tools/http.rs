@@ -15,7 +15,9 @@ use super::lines::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::secret::{Secret, Secrets};
 use crate::server::body::describe_non_api;
-use crate::server::client::{self, Client, Method, Response, Timeouts, TransportError};
+use crate::server::client::{
+    self, Client, Method, Response, StatusFailure, Timeouts, TransportError,
+};
 use crate::server::sse::SseParser;
 use crate::server_url::Endpoint;
 use crate::text::json;
@@ -278,12 +280,14 @@ impl Http {
         let response = match self.line.post(message, limits) {
             Ok(response) => response,
             Err(error) => {
-                if self.line.session.get().is_some() && says_that_session_is_lost(&error) {
-                    self.line.is_session_lost.store(true, Ordering::SeqCst);
-                }
-                // It may have the answer. If not, its status says what has failed.
-                if is_answer(&error) {
-                    self.receive(error.body.as_bytes(), Some(id));
+                if let TransportError::Status(failure) = &error {
+                    if self.line.session.get().is_some() && says_that_session_is_lost(failure) {
+                        self.line.is_session_lost.store(true, Ordering::SeqCst);
+                    }
+                    // It may have the answer. If not, its status says what has failed.
+                    if is_answer(failure) {
+                        self.receive(failure.body.as_bytes(), Some(id));
+                    }
                 }
                 return Err(self.explain(error));
             }
@@ -369,27 +373,35 @@ impl Http {
     }
 
     fn read_failure(&self, error: std::io::Error) -> Failure {
-        self.explain(self.line.site.client.connection_failure(error))
+        let failure = self.line.site.client.connection_failure(error);
+        self.explain(TransportError::Connection(failure))
     }
 
     /// Returns the failure for a broken connection or a status other than success, with advice.
     fn explain(&self, error: TransportError) -> Failure {
-        let words = error.error.words();
-        let advice = error.advice.clone();
-        let what = client::with_status(error.status, &words);
+        let (what, advice) = match error {
+            TransportError::Status(error) => {
+                let words = error.error.words();
+                (
+                    client::with_status(Some(error.status), &words),
+                    self.advice(&error),
+                )
+            }
+            TransportError::Connection(error) => (error.cause, error.advice),
+        };
         Failure {
-            advice: advice.or_else(|| self.advice(&error)),
+            advice,
             ..self.failure(FailureCause::Way(what))
         }
     }
 
     /// Returns what to do about a status.
-    fn advice(&self, error: &TransportError) -> Option<String> {
+    fn advice(&self, error: &StatusFailure) -> Option<String> {
         let bridge = format!(
             "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",
             self.line.site.url
         );
-        Some(match error.status? {
+        Some(match error.status {
             401 | 403 => format!(
                 "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
             ),
@@ -436,17 +448,17 @@ fn within(time: Duration) -> Timeouts {
 }
 
 /// Whether an HTTP error is the answer: a JSON-RPC error with a status.
-fn is_answer(error: &TransportError) -> bool {
+fn is_answer(error: &StatusFailure) -> bool {
     let message: Value = json::parse(&error.body).unwrap_or_default();
-    matches!(error.status, Some(400 | 404)) && message["error"]["code"].is_i64()
+    matches!(error.status, 400 | 404) && message["error"]["code"].is_i64()
 }
 
 /// Whether a response to a request of a session says that there is no such session. An unknown method, or a wrong parameter,
 /// such as an unknown tool, may have the same status.
-fn says_that_session_is_lost(error: &TransportError) -> bool {
+fn says_that_session_is_lost(error: &StatusFailure) -> bool {
     let message: Value = json::parse(&error.body).unwrap_or_default();
     let code = message["error"]["code"].as_i64();
-    error.status == Some(404) && !matches!(code, Some(METHOD_NOT_FOUND | INVALID_PARAMS))
+    error.status == 404 && !matches!(code, Some(METHOD_NOT_FOUND | INVALID_PARAMS))
 }
 
 #[cfg(test)]

@@ -60,51 +60,44 @@ const SOCKS_REFUSALS: [&str; 10] = [
     "request rejected or failed",
 ];
 
-/// A reason why there is no response, or only a part of it.
-#[derive(Debug, Default)]
-pub struct TransportError {
-    /// A status other than success; `None`: the connection failed.
-    pub status: Option<u16>,
-    /// What the server says, or why the connection failed.
+/// A reason why a request has no response, or only a part of one.
+#[derive(Debug)]
+pub enum TransportError {
+    /// The server answers with a status other than success.
+    Status(StatusFailure),
+    /// There is no response, or it ends early or cannot be read.
+    Connection(ConnectionFailure),
+}
+
+/// A response with a status other than success.
+#[derive(Debug)]
+pub struct StatusFailure {
+    pub status: u16,
+    /// What the server says.
     pub error: ServerError,
-    /// The beginning of the body that came with the status, with any secrets that it names.
+    /// The beginning of its body, with any secrets that it names.
     pub body: String,
     /// Where the server redirects to.
     pub location: Option<String>,
+}
+
+/// What went wrong with a connection, in q's words.
+#[derive(Debug)]
+pub struct ConnectionFailure {
+    pub cause: String,
     pub advice: Option<String>,
-    /// Whether the connection failed, and may succeed the next time.
+    /// Whether the next try may succeed.
     pub is_transient: bool,
 }
 
-impl TransportError {
-    fn new(cause: impl Into<String>) -> TransportError {
-        TransportError {
-            error: ServerError::new(cause),
-            ..TransportError::default()
-        }
-    }
-
-    fn transient(cause: impl Into<String>) -> TransportError {
-        TransportError {
-            is_transient: true,
-            ..TransportError::new(cause)
-        }
-    }
-
-    fn advised(cause: impl Into<String>, advice: &'static str) -> TransportError {
-        TransportError {
-            advice: Some(advice.to_owned()),
-            ..TransportError::new(cause)
-        }
-    }
-
-    /// Describes a response from this address with a status other than success.
-    pub fn of_status(
+impl StatusFailure {
+    /// Describes a response from this address.
+    pub fn new(
         status: StatusCode,
         mut response: Response,
         address: &ServerUrl,
         secrets: &Secrets,
-    ) -> TransportError {
+    ) -> StatusFailure {
         let mut said = response.read_error();
         if let Some(coding) = response.compression() {
             said = compression_words(coding);
@@ -121,17 +114,40 @@ impl TransportError {
             let shown = secret::redact(target, secrets);
             location = Some(address.redirect_target(&shown));
         }
-        TransportError {
-            status: Some(status.as_u16()),
+        StatusFailure {
+            status: status.as_u16(),
             error,
             body: said,
             location,
-            ..TransportError::default()
+        }
+    }
+}
+
+impl ConnectionFailure {
+    fn new(cause: impl Into<String>) -> ConnectionFailure {
+        ConnectionFailure {
+            cause: cause.into(),
+            advice: None,
+            is_transient: false,
+        }
+    }
+
+    fn transient(cause: impl Into<String>) -> ConnectionFailure {
+        ConnectionFailure {
+            is_transient: true,
+            ..ConnectionFailure::new(cause)
+        }
+    }
+
+    fn advised(cause: impl Into<String>, advice: &'static str) -> ConnectionFailure {
+        ConnectionFailure {
+            advice: Some(advice.to_owned()),
+            ..ConnectionFailure::new(cause)
         }
     }
 
     /// Describes why there is no response, or no more of it.
-    pub fn of_connection(error: ureq::Error, proxy: Option<&NamedProxy>) -> TransportError {
+    pub fn from_library(error: ureq::Error, proxy: Option<&NamedProxy>) -> ConnectionFailure {
         let Some(named) = proxy else {
             return describe(error);
         };
@@ -142,7 +158,7 @@ impl TransportError {
         };
         let variable = named.variable;
         let is_encrypted = named.protocol == ProxyProtocol::Https;
-        let message = &failure.error.message;
+        let message = &failure.cause;
         // The connection to the proxy comes first, and so does its name, unless q has to resolve the server's, too.
         if message == REFUSED {
             let advice = format!("is the proxy running, and does {variable} have its address?");
@@ -165,14 +181,13 @@ impl TransportError {
             failure.advice = Some(advice);
         }
         let (host, port) = (named.proxy.host(), named.proxy.port());
-        failure.error.message +=
-            &format!(" (through the proxy {host}:{port}, which {variable} names)");
+        failure.cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         failure
     }
 
     /// Describes a response that is compressed like this.
-    pub fn compressed(coding: &str) -> TransportError {
-        TransportError::advised(compression_words(coding), DO_NOT_COMPRESS)
+    pub fn compressed(coding: &str) -> ConnectionFailure {
+        ConnectionFailure::advised(compression_words(coding), DO_NOT_COMPRESS)
     }
 }
 
@@ -181,10 +196,10 @@ fn compression_words(coding: &str) -> String {
 }
 
 /// Describes the failure of a proxy to connect to the server. The library's words have the status twice.
-fn refused_by_proxy(reason: &str) -> TransportError {
+fn refused_by_proxy(reason: &str) -> ConnectionFailure {
     let (_, status) = reason.rsplit_once('/').unwrap_or_default();
     if status == "407" {
-        return TransportError::advised(
+        return ConnectionFailure::advised(
             "the proxy requires a user name and a password (407)",
             "put them before the host in the variable: http://user:password@proxy.example:3128",
         );
@@ -193,26 +208,26 @@ fn refused_by_proxy(reason: &str) -> TransportError {
         "" => format!("the proxy does not connect to the server ({reason})"),
         status => format!("the proxy refuses to connect to the server ({status})"),
     };
-    TransportError::advised(cause, LEAVE_OUT_THE_PROXY)
+    ConnectionFailure::advised(cause, LEAVE_OUT_THE_PROXY)
 }
 
 /// Describes a failure on the way through a SOCKS proxy, whose errors are known by the library's words alone.
-fn failure_of_socks(error: &io::Error) -> TransportError {
+fn failure_of_socks(error: &io::Error) -> ConnectionFailure {
     let reason = &*error.to_string();
     if NO_SOCKS.contains(&reason) {
-        return TransportError::advised(
+        return ConnectionFailure::advised(
             format!("the proxy does not speak SOCKS ({reason})"),
             "if it is an HTTP proxy, begin its URL with http://",
         );
     }
     if SOCKS_LOGIN.contains(&reason) {
-        return TransportError::advised(
+        return ConnectionFailure::advised(
             format!("the proxy requires another user name or password ({reason})"),
             "put them before the host in the variable: socks5h://user:password@proxy.example:1080",
         );
     }
     if SOCKS_REFUSALS.contains(&reason) {
-        return TransportError::advised(
+        return ConnectionFailure::advised(
             format!("the proxy does not connect to the server ({reason})"),
             LEAVE_OUT_THE_PROXY,
         );
@@ -220,36 +235,36 @@ fn failure_of_socks(error: &io::Error) -> TransportError {
     io_failure(error)
 }
 
-fn describe(error: ureq::Error) -> TransportError {
+fn describe(error: ureq::Error) -> ConnectionFailure {
     let limit = CONNECT_TIMEOUT.as_secs();
     match error {
         ureq::Error::Io(error) => io_failure(&error),
         ureq::Error::Timeout(Timeout::Connect) => {
-            TransportError::transient(format!("no connection within {limit} s"))
+            ConnectionFailure::transient(format!("no connection within {limit} s"))
         }
         ureq::Error::Timeout(Timeout::Resolve) => {
-            TransportError::transient(format!("{UNRESOLVED}: no answer within {limit} s"))
+            ConnectionFailure::transient(format!("{UNRESOLVED}: no answer within {limit} s"))
         }
-        ureq::Error::Timeout(_) => TransportError::advised(
+        ureq::Error::Timeout(_) => ConnectionFailure::advised(
             "timed out: no data from the server",
             "raise the timeout setting (Q_TIMEOUT) to wait longer",
         ),
-        ureq::Error::Protocol(error) => TransportError::new(format!(
+        ureq::Error::Protocol(error) => ConnectionFailure::new(format!(
             "the server sent an invalid HTTP response ({error})"
         )),
-        other => TransportError::new(other.to_string()),
+        other => ConnectionFailure::new(other.to_string()),
     }
 }
 
 /// Describes an error that the system reports.
-fn io_failure(error: &io::Error) -> TransportError {
+fn io_failure(error: &io::Error) -> ConnectionFailure {
     let text = error.to_string();
     if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
         // `EAI_AGAIN` in the words of glibc, musl and the BSDs.
         let is_transient = reason.contains("Temporary failure") || reason.contains("ry again");
-        return TransportError {
+        return ConnectionFailure {
             is_transient,
-            ..TransportError::advised(
+            ..ConnectionFailure::advised(
                 format!("{UNRESOLVED}: {reason}"),
                 "check the network\ncheck the name in the address",
             )
@@ -257,15 +272,17 @@ fn io_failure(error: &io::Error) -> TransportError {
     }
     match error.kind() {
         ErrorKind::ConnectionRefused => {
-            TransportError::advised(REFUSED, "is the server running, and is this its address?")
+            ConnectionFailure::advised(REFUSED, "is the server running, and is this its address?")
         }
         ErrorKind::InvalidData => tls_failure(&text),
-        ErrorKind::TimedOut => TransportError::transient("the connection timed out"),
+        ErrorKind::TimedOut => ConnectionFailure::transient("the connection timed out"),
         ErrorKind::ConnectionReset
         | ErrorKind::ConnectionAborted
         | ErrorKind::BrokenPipe
-        | ErrorKind::UnexpectedEof => TransportError::transient("the server closed the connection"),
-        _ => TransportError::new(text),
+        | ErrorKind::UnexpectedEof => {
+            ConnectionFailure::transient("the server closed the connection")
+        }
+        _ => ConnectionFailure::new(text),
     }
 }
 
@@ -281,11 +298,11 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
-fn tls_failure(reason: &str) -> TransportError {
+fn tls_failure(reason: &str) -> ConnectionFailure {
     let (message, advice) = tls::explain(reason);
-    TransportError {
+    ConnectionFailure {
         advice,
-        ..TransportError::new(message)
+        ..ConnectionFailure::new(message)
     }
 }
 
@@ -308,9 +325,9 @@ mod tests {
             (libc::EAI_NONAME, false),
             (libc::EAI_FAIL, false),
         ] {
-            let failed = TransportError::of_connection(ureq::Error::Io(unresolved(code)), None);
+            let failed = ConnectionFailure::from_library(ureq::Error::Io(unresolved(code)), None);
             assert_eq!(failed.is_transient, is_transient, "{failed:?}");
-            let cause = failed.error.message;
+            let cause = failed.cause;
             assert!(cause.starts_with(UNRESOLVED), "{cause}");
         }
     }
