@@ -3,6 +3,7 @@
 
 mod answer_form;
 mod cached;
+mod choice;
 mod dialogue;
 mod file_format;
 mod finish;
@@ -16,7 +17,6 @@ mod record;
 mod request;
 mod run;
 mod saving;
-mod server;
 mod stdin;
 mod tools;
 mod turn;
@@ -42,7 +42,7 @@ pub fn ask(
     let notes = &context.notes;
     let settings = context.settings(command_line)?;
     let mut plan = Plan::new(&settings, context)?;
-    let early = server::choose_early(&plan, context)?;
+    let early = choice::choose_early(&plan, context)?;
 
     let files = InputReader::read_files(&settings.arguments.attach, notes)?;
     // Tool servers start while input is read.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::choice;
 use super::plan::{Plan, Relation};
-use super::server;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -48,7 +48,7 @@ impl Place {
     ) -> Result<(Place, Target), Error> {
         let notes = &context.notes;
         let opened = OpenedConversation::read(plan, context)?;
-        let target = server::choose(plan, early, &opened.found, opened.at, notes)?;
+        let target = choice::choose(plan, early, &opened.found, opened.at, notes)?;
         let place = opened.decide(plan, &target, command_line, notes);
         Ok((place, target))
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::probe::{self, Located, PROBE_TIMEOUT, Probe};
 use super::target::Target;
-use super::whom::{self, Answerer, Choice, Claim, Model};
+use super::whom::{self, Choice, Claim, Model};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::provider::table;
@@ -44,14 +44,14 @@ pub fn find_server_to_ask(
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
 pub fn find_server(settings: &Settings, claim: Claim) -> Result<Target, Error> {
-    if let Answerer::Server(choice) = whom::decide(settings, claim)? {
+    if let Some(choice) = whom::decide(settings, claim)? {
         return Target::new(choice, settings);
     }
     if settings.cached == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
     match first_running(settings, claim) {
-        Search::Found(running) => Target::at(&running.address, running.choice, settings),
+        Search::Found { choice, address } => Target::at(&address, choice, settings),
         Search::WantKeys(locked) => Err(no_provider(settings, &locked)),
     }
 }
@@ -72,15 +72,10 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     Error::settings(message).advise(format!("name one with {names}"))
 }
 
-/// A local server that runs, and where it was found.
-struct Running {
-    choice: Choice,
-    address: ServerUrl,
-}
-
 /// The result of a search for a local server.
 enum Search {
-    Found(Running),
+    /// One that runs, and where.
+    Found { choice: Choice, address: ServerUrl },
     /// None can be asked, but these want a key.
     WantKeys(Vec<LockedServer>),
 }
@@ -155,7 +150,7 @@ fn choose_running<'a>(
             provider: Arc::clone(provider),
             model,
         };
-        return Search::Found(Running { choice, address });
+        return Search::Found { choice, address };
     }
     Search::WantKeys(locked)
 }
@@ -285,7 +280,7 @@ mod tests {
                 _ => Claim::Suggests(&conversation),
             };
             let chosen = match choose_running(answers, &settings, claim) {
-                Search::Found(Running { choice, address }) => {
+                Search::Found { choice, address } => {
                     assert_eq!(choice.provider.address().ok(), Some(&address));
                     format!("{} {:?}", choice.provider.name, choice.model)
                 }

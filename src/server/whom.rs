@@ -53,19 +53,12 @@ pub enum Claim<'a> {
     Suggests(&'a Conversation),
 }
 
-/// Who answers, as far as that can be told without asking a server.
-#[derive(Debug, Clone)]
-pub enum Answerer {
-    Server(Choice),
-    /// Nothing names a provider, and no key is set: the first local server that answers.
-    FirstRunning,
-}
-
-/// Decides who answers: options first, then a conversation that keeps its provider, then the settings.
+/// Decides who answers: options first, then a conversation that keeps its provider, then the settings. `None`: nothing names a
+/// provider, and no key is set, so the first local server that runs answers.
 ///
 /// # Errors
 /// The conversation keeps a provider that is no longer configured.
-pub fn decide(settings: &Settings, claim: Claim) -> Result<Answerer, Error> {
+pub fn decide(settings: &Settings, claim: Claim) -> Result<Option<Choice>, Error> {
     let named = settings.chosen_provider();
     let provider = match claim {
         Claim::Keeps(conversation) if settings.arguments.provider.is_none() => {
@@ -74,9 +67,9 @@ pub fn decide(settings: &Settings, claim: Claim) -> Result<Answerer, Error> {
         _ => named,
     };
     let Some(provider) = provider else {
-        return Ok(Answerer::FirstRunning);
+        return Ok(None);
     };
-    Ok(Answerer::Server(Choice {
+    Ok(Some(Choice {
         model: model_of(provider, settings, claim),
         provider: Arc::clone(provider),
     }))
@@ -219,8 +212,8 @@ mod tests {
                 _ => Claim::None,
             };
             let found = match decide(&settings, claim).expect("a decision") {
-                Answerer::Server(choice) => format!("{} {:?}", choice.provider.name, choice.model),
-                Answerer::FirstRunning => "nobody".to_owned(),
+                Some(choice) => format!("{} {:?}", choice.provider.name, choice.model),
+                None => "nobody".to_owned(),
             };
             let case = format!("{variables} | {file} | {options} | {says}");
             assert_eq!(found, expected, "{case}");

@@ -90,10 +90,15 @@ fn first_to_connect<C: Send + 'static>(
             let started = start(Box::new(move || {
                 drop(send_there.send(attempt_there(address)));
             }));
-            running += 1;
-            if started.is_err() {
+            if started.is_ok() {
+                running += 1;
+            } else {
                 // Without a thread, each address is tried in its turn.
-                drop(send.send(attempt(address)));
+                match attempt(address) {
+                    Ok(connection) => return Ok(connection),
+                    Err(error) => failure = error,
+                }
+                continue;
             }
         } else if running == 0 {
             return Err(failure);

@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
-use crate::server::whom::{self, Answerer, Claim, Model};
+use crate::server::whom::{self, Claim, Model};
 use crate::session;
 use crate::session::rules::ReadOutcome;
 use crate::session::timestamp::Timestamp;
-use crate::settings::Cached;
+use crate::settings::{Cached, Settings};
 
 /// Returns the server, where that can be told before q waits for input, so that a wrong provider or key is reported at once.
 /// While q waits, the connection is opened. `None`: it is decided once the input is read.
@@ -39,19 +39,21 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     if let Ok(handle) = context.find_quietly() {
         peeked = session::read(&handle.path);
     }
-    match (plan.relation, claim_of(&peeked, Timestamp::now(), plan)) {
-        (Relation::Follow, claim @ (Claim::None | Claim::Suggests(_))) => {
-            discover::find_server_to_ask(settings, claim, notes).map(Some)
-        }
-        (_, claim @ Claim::Keeps(_)) => {
-            // A wrong choice may be right once the input is read.
-            let Ok(Answerer::Server(choice)) = whom::decide(settings, claim) else {
-                return Ok(None);
-            };
-            Ok(Target::new(choice, settings).ok())
-        }
-        _ => Ok(None),
+    let claim = claim_of(&peeked, Timestamp::now(), plan);
+    if let Claim::Keeps(_) = claim {
+        return Ok(find_kept(settings, claim));
     }
+    // Without its conversation, only a follow-up asks all the same.
+    if plan.relation != Relation::Follow {
+        return Ok(None);
+    }
+    discover::find_server_to_ask(settings, claim, notes).map(Some)
+}
+
+/// Returns the server that a conversation keeps. What is wrong with it may be right once the input is read.
+fn find_kept(settings: &Settings, claim: Claim) -> Option<Target> {
+    let choice = whom::decide(settings, claim).ok()??;
+    Target::new(choice, settings).ok()
 }
 
 /// Returns the server to ask, by what the conversation says that was found at this time: the early one, with its connection, if
@@ -68,17 +70,18 @@ pub fn choose(
     let Some(early) = early else {
         return discover::find_server_to_ask(settings, claim, notes);
     };
-    match whom::decide(settings, claim)? {
-        Answerer::Server(choice) if choice.provider.name != early.provider().name => {
-            Target::new(choice, settings)
+    let model = match whom::decide(settings, claim)? {
+        Some(choice) if choice.provider.name != early.provider().name => {
+            return Target::new(choice, settings);
         }
-        Answerer::Server(choice) => Ok(early.with_model(choice.model)),
-        Answerer::FirstRunning => match whom::model_of(early.provider(), settings, claim) {
-            // This server has been asked for its list.
-            Model::First => Ok(early),
-            model => Ok(early.with_model(model)),
+        Some(choice) => choice.model,
+        // This server has been asked for its list.
+        None => match whom::model_of(early.provider(), settings, claim) {
+            Model::First => return Ok(early),
+            model => model,
         },
-    }
+    };
+    Ok(early.with_model(model))
 }
 
 /// Returns the claim of a conversation about who answers.
@@ -106,7 +109,7 @@ mod tests {
     use super::*;
     use crate::ask::answer_form::Output;
     use crate::session::Conversation;
-    use crate::settings::{Environment, Settings};
+    use crate::settings::Environment;
     use crate::text::table::rows;
 
     #[test]
