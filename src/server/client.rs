@@ -194,8 +194,10 @@ impl Client {
         outgoing: OutgoingRequest,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let sent = self.send_once(outgoing);
-        let is_unknown = |error: &ureq::Error| tls::is_unknown_issuer(&error.to_string());
-        if sent.as_ref().is_err_and(is_unknown) && self.roots.read_all() {
+        if let Err(ureq::Error::Io(error)) = &sent
+            && tls::is_unknown_issuer(error)
+            && self.roots.read_all()
+        {
             return self.send_once(outgoing);
         }
         sent

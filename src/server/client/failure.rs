@@ -274,7 +274,7 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
         ErrorKind::ConnectionRefused => {
             ConnectionFailure::advised(REFUSED, "is the server running, and is this its address?")
         }
-        ErrorKind::InvalidData => tls_failure(&text),
+        ErrorKind::InvalidData => tls_failure(error),
         ErrorKind::TimedOut => ConnectionFailure::transient("the connection timed out"),
         ErrorKind::ConnectionReset
         | ErrorKind::ConnectionAborted
@@ -298,8 +298,8 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
-fn tls_failure(reason: &str) -> ConnectionFailure {
-    let (message, advice) = tls::explain(reason);
+fn tls_failure(error: &io::Error) -> ConnectionFailure {
+    let (message, advice) = tls::explain(error);
     ConnectionFailure {
         advice,
         ..ConnectionFailure::new(message)

@@ -1,20 +1,17 @@
-//! Says why TLS failed, from the words of its library, and what to do about it (pure).
+//! Says why TLS failed, and what to do about it (pure).
 
+use std::fmt::Debug;
+use std::io;
+
+use rustls::pki_types::UnixTime;
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use time::OffsetDateTime;
 
-/// The library's name for an authority that it does not know.
-const UNKNOWN_ISSUER: &str = "UnknownIssuer";
+/// What q says of bytes that are not TLS: they may be a server's or a proxy's.
+pub const NOT_TLS: &str = "the answer is not in TLS";
 
-/// Other names of its for a certificate that no known authority has signed: one of the known ones has only the same name.
-const WRONG_ISSUERS: [&str; 2] = [
-    "BadSignature",
-    "UnsupportedSignatureAlgorithmForPublicKeyContext",
-];
-
-/// Its words before what is wrong with a certificate, and before the names that one has.
-const CERTIFICATE: &str = "invalid peer certificate: ";
-const OTHER_NAME: &str = "certificate not valid for name ";
-const NAMES: &str = "certificate is only valid for ";
+/// What q says of a server that answers in TLS where it was not asked in it.
+pub const UNASKED_TLS: &str = "the server answers in TLS";
 
 /// What to do about a certificate that no known authority has signed.
 const NAME_THE_CA: &str =
@@ -23,200 +20,195 @@ const NAME_THE_CA: &str =
 /// What to do about one that is signed in a way that q does not know.
 const SIGN_AGAIN: &str = "the server needs a certificate with an RSA, ECDSA (P-256, P-384) or Ed25519 key that is signed with SHA-256 or more";
 
-/// What q says of a certificate that the library calls this, and what to do.
-const CERTIFICATES: [(&str, &str, Option<&str>); 14] = [
-    ("BadEncoding", "cannot be read", None),
-    ("Expired", "expired", Some("check this machine's clock")),
-    (
-        "NotValidYet",
-        "is not valid yet",
-        Some("check this machine's clock"),
-    ),
-    ("Revoked", "has been revoked", None),
-    (
-        "UnhandledCriticalExtension",
-        "has a critical extension that q does not know",
-        None,
-    ),
-    (
-        "UnsupportedSignatureAlgorithm",
-        "is signed in a way that q does not know",
-        Some(SIGN_AGAIN),
-    ),
-    (
-        "UnsupportedSignatureAlgorithmContext",
-        "is signed in a way that q does not know",
-        Some(SIGN_AGAIN),
-    ),
-    ("NotValidForName", "is not valid for this host", None),
-    (
-        "InvalidPurpose",
-        "is not made for a server",
-        Some(
-            "the server needs a certificate whose extendedKeyUsage, if it has one, has serverAuth",
-        ),
-    ),
-    (
-        "certificate does not allow extended key usage",
-        "is not made for a server",
-        Some(
-            "the server needs a certificate whose extendedKeyUsage, if it has one, has serverAuth",
-        ),
-    ),
-    (
-        "InvalidOcspResponse",
-        "came with an invalid OCSP response",
-        None,
-    ),
-    (
-        "UnknownRevocationStatus",
-        "may have been revoked, which q cannot find out",
-        None,
-    ),
-    (
-        "certificate revocation list expired",
-        "may have been revoked: the revocation list expired",
-        None,
-    ),
-    (
-        "CaUsedAsEndEntity",
-        "is one of a CA",
-        Some(
-            "the server sent a CA certificate; a self-signed server certificate needs basicConstraints=CA:FALSE",
-        ),
-    ),
-];
+/// What to do about one that is not valid at this time.
+const CHECK_THE_CLOCK: &str = "check this machine's clock";
 
-/// What q says where the library begins like this and goes on with a name of its own.
-const OTHERS: [(&str, &str); 8] = [
-    ("received fatal alert: ", "the server refuses"),
-    (
-        "peer is incompatible: ",
-        "q and the server have no way in common",
-    ),
-    ("peer misbehaved: ", "the server breaks the rules"),
-    (
-        "received corrupt message of type ",
-        "the server sent a message that cannot be read",
-    ),
-    (
-        "received unexpected handshake message: got ",
-        "the server sent an unexpected message",
-    ),
-    (
-        "received unexpected message: got ",
-        "the server sent an unexpected message",
-    ),
-    (
-        "invalid certificate revocation list: ",
-        "a certificate revocation list is invalid",
-    ),
-    (
-        "encrypted client hello failure: ",
-        "the beginning cannot be encrypted",
-    ),
-];
+/// What to do about one that is made for something else.
+const FOR_A_SERVER: &str =
+    "the server needs a certificate whose extendedKeyUsage, if it has one, has serverAuth";
 
-/// The library's name for bytes that are not TLS.
-const NO_TLS: &str = "InvalidContentType";
+/// The name of a CA's certificate in the library for certificates, whose errors have no type here.
+const CA_CERTIFICATE: &str = "CaUsedAsEndEntity";
 
-/// What q says of them: they may be a server's or a proxy's.
-pub const NOT_TLS: &str = "the answer is not in TLS";
+/// What to do about one of a CA.
+const FOR_NO_CA: &str = "the server sent a CA certificate; a self-signed server certificate needs basicConstraints=CA:FALSE";
 
-/// What q says of a server that answers in TLS where it was not asked in it.
-pub const UNASKED_TLS: &str = "the server answers in TLS";
+/// A reason for the user, and advice if there is any.
+type Explanation = (String, Option<String>);
 
-/// The library's words before the time that it has compared with.
-const CLOCK: &str = "verification time ";
-
-/// Its words before the time at which a certificate ends or begins, and q's.
-const LIMITS: [(&str, &str); 2] = [
-    ("certificate is not valid after ", "expired on"),
-    ("certificate is not valid before ", "is not valid before"),
-];
-
-/// Whether the reason is that no known authority has signed a certificate.
-pub fn is_unknown_issuer(reason: &str) -> bool {
-    let Some((_, certificate)) = reason.split_once(CERTIFICATE) else {
-        return false;
-    };
-    let name = name_of(certificate);
-    name == UNKNOWN_ISSUER || WRONG_ISSUERS.contains(&name)
+/// Whether the reason is that no known authority has signed the server's certificate.
+pub fn is_unknown_issuer(error: &io::Error) -> bool {
+    match error_in(error) {
+        Some(Error::InvalidCertificate(reason)) => is_unsigned(reason),
+        _ => false,
+    }
 }
 
-/// Returns the reason for the user, and advice if there is any.
-pub fn explain(reason: &str) -> (String, Option<String>) {
-    let (message, advice) = if reason == UNASKED_TLS {
-        (reason.to_owned(), Some("begin its URL with https://"))
-    } else if reason.contains(NO_TLS) {
-        let advice = "if the server has no TLS, begin its URL with http://";
-        (NOT_TLS.to_owned(), Some(advice))
-    } else if is_unknown_issuer(reason) {
-        let message = "the server's certificate is not signed by a CA that this system trusts";
-        (message.to_owned(), Some(NAME_THE_CA))
-    } else if let Some((message, clock)) = about_dates(reason) {
-        let advice = format!("this machine's clock says {clock}: if that is wrong, set it");
-        return (format!("TLS: {message}"), Some(advice));
-    } else if let Some(certificate) = reason.strip_prefix(CERTIFICATE) {
-        let (what, advice) = about_certificate(certificate);
-        (format!("the server's certificate {what}"), advice)
+/// Returns the error of the TLS library that an error of a connection has within, if it has one.
+fn error_in(error: &io::Error) -> Option<&Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// Whether no known authority has signed a certificate. One of the known ones may have the same name as the one that has.
+fn is_unsigned(reason: &CertificateError) -> bool {
+    matches!(
+        reason,
+        CertificateError::UnknownIssuer
+            | CertificateError::BadSignature
+            | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. }
+    )
+}
+
+/// Explains an error of a connection whose data is not as it should be.
+pub fn explain(error: &io::Error) -> Explanation {
+    let (message, advice) = if let Some(of_library) = error_in(error) {
+        explain_library(of_library)
     } else {
-        (about_others(reason), None)
+        let text = error.to_string();
+        let advice = (text == UNASKED_TLS).then(|| "begin its URL with https://".to_owned());
+        (text, advice)
     };
-    (format!("TLS: {message}"), advice.map(str::to_owned))
+    (format!("TLS: {message}"), advice)
+}
+
+fn explain_library(error: &Error) -> Explanation {
+    let message = match error {
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            let advice = "if the server has no TLS, begin its URL with http://";
+            return (NOT_TLS.to_owned(), Some(advice.to_owned()));
+        }
+        Error::InvalidCertificate(reason) => {
+            let (what, advice) = about_certificate(reason);
+            return (format!("the server's certificate {what}"), advice);
+        }
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server requires a certificate of the client, which q does not send".to_owned()
+        }
+        Error::AlertReceived(alert) => named("the server refuses", alert),
+        Error::PeerIncompatible(reason) => named("q and the server have no way in common", reason),
+        Error::PeerMisbehaved(reason) => named("the server breaks the rules", reason),
+        Error::InvalidMessage(reason) => {
+            named("the server sent a message that cannot be read", reason)
+        }
+        Error::InappropriateMessage { got_type, .. } => {
+            named("the server sent an unexpected message", got_type)
+        }
+        Error::InappropriateHandshakeMessage { got_type, .. } => {
+            named("the server sent an unexpected message", got_type)
+        }
+        Error::InvalidCertRevocationList(reason) => {
+            named("a certificate revocation list is invalid", reason)
+        }
+        Error::InvalidEncryptedClientHello(reason) => {
+            named("the beginning cannot be encrypted", reason)
+        }
+        // The library's words, without a name behind them.
+        other => {
+            let text = other.to_string();
+            let (words, _) = text.split_once(": ").unwrap_or((&text, ""));
+            words.to_owned()
+        }
+    };
+    (message, None)
 }
 
 /// Returns what is wrong with a certificate, and what to do.
-fn about_certificate(reason: &str) -> (String, Option<&'static str>) {
-    if let Some(names) = reason.strip_prefix(OTHER_NAME) {
-        return (about_names(names), None);
-    }
-    let name = name_of(reason);
-    for (known, what, advice) in CERTIFICATES {
-        let is_it = name == known || reason.starts_with(known) && known.contains(' ');
-        if is_it {
-            return (what.to_owned(), advice);
+#[allow(deprecated)]
+fn about_certificate(reason: &CertificateError) -> Explanation {
+    let advised = |what: &str, advice: &str| (what.to_owned(), Some(advice.to_owned()));
+    let plain = |what: &str| (what.to_owned(), None);
+    match reason {
+        reason if is_unsigned(reason) => {
+            advised("is not signed by a CA that this system trusts", NAME_THE_CA)
         }
+        CertificateError::ExpiredContext { time, not_after } => (
+            format!("expired on {}", day(*not_after)),
+            Some(set_clock(*time)),
+        ),
+        CertificateError::NotValidYetContext { time, not_before } => {
+            let what = format!("is not valid before {}", day(*not_before));
+            (what, Some(set_clock(*time)))
+        }
+        CertificateError::Expired => advised("expired", CHECK_THE_CLOCK),
+        CertificateError::NotValidYet => advised("is not valid yet", CHECK_THE_CLOCK),
+        CertificateError::BadEncoding => plain("cannot be read"),
+        CertificateError::Revoked => plain("has been revoked"),
+        CertificateError::UnhandledCriticalExtension => {
+            plain("has a critical extension that q does not know")
+        }
+        CertificateError::UnsupportedSignatureAlgorithm
+        | CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
+            advised("is signed in a way that q does not know", SIGN_AGAIN)
+        }
+        CertificateError::NotValidForName => plain("is not valid for this host"),
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => (about_names(&expected.to_str(), presented), None),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            advised("is not made for a server", FOR_A_SERVER)
+        }
+        CertificateError::InvalidOcspResponse => plain("came with an invalid OCSP response"),
+        CertificateError::UnknownRevocationStatus => {
+            plain("may have been revoked, which q cannot find out")
+        }
+        CertificateError::ExpiredRevocationListContext { .. } => {
+            plain("may have been revoked: the revocation list expired")
+        }
+        CertificateError::Other(other) if name_of(&other.0) == CA_CERTIFICATE => {
+            advised("is one of a CA", FOR_NO_CA)
+        }
+        CertificateError::Other(other) => (named("is not valid", &other.0), None),
+        other => (named("is not valid", other), None),
     }
-    (format!("is not valid ({})", in_words(name)), None)
 }
 
-/// Returns for whom a certificate is, from the library's words for the name that is wanted and those that it has.
-fn about_names(names: &str) -> String {
-    let wanted = names.split('"').nth(1).unwrap_or_default();
-    let Some((_, presented)) = names.split_once(NAMES) else {
+/// Returns for whom a certificate is, from the name that is wanted and those that it has, each within the name of its kind.
+fn about_names(wanted: &str, presented: &[String]) -> String {
+    let mut names = Vec::new();
+    for name in presented {
+        let (_, inner) = name.split_once('(').unwrap_or(("", name));
+        names.push(inner.trim_end_matches(')').trim_matches('"'));
+    }
+    let Some(last) = names.pop() else {
         return format!("is not valid for {wanted}, nor for any other name");
     };
-    let mut presented = presented.replace([')', '"'], "");
-    for kind in ["DnsName(", "IpAddress(", "UniformResourceIdentifier("] {
-        presented = presented.replace(kind, "");
-    }
-    format!("is not valid for {wanted}, only for {presented}")
+    let only = if names.is_empty() {
+        last.to_owned()
+    } else {
+        format!("{} or {last}", names.join(", "))
+    };
+    format!("is not valid for {wanted}, only for {only}")
 }
 
-fn about_others(reason: &str) -> String {
-    if reason.ends_with("CertificateRequired") {
-        return "the server requires a certificate of the client, which q does not send".to_owned();
-    }
-    for (words, what) in OTHERS {
-        if let Some(rest) = reason.strip_prefix(words) {
-            return format!("{what} ({})", in_words(name_of(rest)));
-        }
-    }
-    // Words, or the words before a name.
-    let (words, _) = reason.split_once(": ").unwrap_or((reason, ""));
-    words.to_owned()
+/// Returns the advice for a clock that may be wrong, where it says this time.
+fn set_clock(time: UnixTime) -> String {
+    let clock = day(time);
+    format!("this machine's clock says {clock}: if that is wrong, set it")
 }
 
-/// Returns the library's own name for what has happened; it may be within those of others, and have details behind it.
-fn name_of(reason: &str) -> &str {
-    let inner = reason.strip_prefix("Other(OtherError(");
-    let name = inner.unwrap_or(reason);
-    let end = name.find(|character: char| !character.is_ascii_alphanumeric());
-    &name[..end.unwrap_or(name.len())]
+/// Returns the day of a moment.
+fn day(moment: UnixTime) -> String {
+    let seconds = i64::try_from(moment.as_secs()).unwrap_or(i64::MAX);
+    match OffsetDateTime::from_unix_timestamp(seconds) {
+        Ok(time) => time.date().to_string(),
+        Err(_) => "a day that no calendar has".to_owned(),
+    }
 }
 
-/// Returns the words that such a name is made of: `handshake failure` of `HandshakeFailure`, `unknown CA` of `UnknownCA`.
+/// Returns what has happened, with the library's own name for it in words.
+fn named(what: &str, name: &impl Debug) -> String {
+    format!("{what} ({})", in_words(&name_of(name)))
+}
+
+/// Returns the library's own name for what has happened, without details.
+fn name_of(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    let end = text.find(|character: char| !character.is_ascii_alphanumeric());
+    text[..end.unwrap_or(text.len())].to_owned()
+}
+
+/// Returns the words that a name in code is made of: `handshake failure` of `HandshakeFailure`, `unknown CA` of `UnknownCA`.
 fn in_words(name: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';
@@ -237,41 +229,24 @@ fn in_words(name: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the message, and the date of this machine's clock, where the certificate is not valid at this time.
-fn about_dates(reason: &str) -> Option<(String, String)> {
-    let clock = date_after(reason, CLOCK)?;
-    for (words, limit) in LIMITS {
-        if let Some(date) = date_after(reason, words) {
-            let message = format!("the server's certificate {limit} {date}");
-            return Some((message, clock));
-        }
-    }
-    None
-}
-
-/// Returns the day of the moment that follows these words, in seconds since 1970.
-fn date_after(reason: &str, words: &str) -> Option<String> {
-    let (_, rest) = reason.split_once(words)?;
-    let end = rest.find(|character: char| !character.is_ascii_digit());
-    let seconds = rest[..end.unwrap_or(rest.len())].parse().ok()?;
-    let moment = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
-    Some(moment.date().to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fmt;
     use std::sync::Arc;
     use std::time::Duration;
 
-    use rustls::pki_types::{ServerName, UnixTime};
+    use rustls::pki_types::ServerName;
     use rustls::{
-        AlertDescription, CertRevocationListError, CertificateError, ContentType, Error,
-        ExtendedKeyPurpose, HandshakeType, InconsistentKeys, InvalidMessage, OtherError,
-        PeerIncompatible, PeerMisbehaved,
+        CertRevocationListError, ContentType, ExtendedKeyPurpose, HandshakeType, InconsistentKeys,
+        OtherError, PeerIncompatible, PeerMisbehaved,
     };
 
     use super::*;
+
+    /// An error as a connection has it.
+    fn of_connection(error: Error) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
 
     fn moment(seconds: u64) -> UnixTime {
         UnixTime::since_unix_epoch(Duration::from_secs(seconds))
@@ -292,7 +267,7 @@ mod tests {
             (young, "is not valid before 2026-09-21", "1970-01-02"),
             (old, "expired on 1970-01-02", "2026-09-21"),
         ] {
-            let (message, advice) = explain(&Error::InvalidCertificate(error).to_string());
+            let (message, advice) = explain(&of_connection(Error::InvalidCertificate(error)));
             assert_eq!(message, format!("TLS: the server's certificate {limit}"));
             let expected = format!("this machine's clock says {clock}: if that is wrong, set it");
             assert_eq!(advice, Some(expected));
@@ -410,7 +385,7 @@ mod tests {
                 "is not valid (path len constraint violated)",
             ),
         ] {
-            let (message, advice) = explain(&Error::InvalidCertificate(error).to_string());
+            let (message, advice) = explain(&of_connection(Error::InvalidCertificate(error)));
             let (what, to_do) = expected.split_once(" | ").unwrap_or((expected, ""));
             assert_eq!(message, format!("TLS: the server's certificate {what}"));
             let has_advice = advice.as_ref().is_some_and(|advice| advice.contains(to_do));
@@ -480,7 +455,7 @@ mod tests {
             (Error::NoCertificatesPresented, "peer sent no certificates"),
             (Error::DecryptError, "cannot decrypt peer's message"),
         ] {
-            let (message, _) = explain(&error.to_string());
+            let (message, _) = explain(&of_connection(error));
             assert_eq!(message, format!("TLS: {expected}"));
         }
     }
