@@ -12,13 +12,13 @@ use crate::message::echo::Echo;
 use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
 use crate::provider::kept::{ByteBudget, ITEM, MAX_KEPT};
-use crate::provider::reasoning;
 use crate::provider::reply::{Piece, Reply};
 use crate::session::asked_schema::add_schema;
 use crate::session::lock::LOCK_TIMEOUT;
 use crate::session::save::{SaveOutcome, Saver};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
+use crate::text::reasoning_end::{Extent, split_at_end};
 use crate::text::size::in_units;
 use crate::threads::{self, lock};
 use crate::tools::Observer;
@@ -70,6 +70,17 @@ pub struct RecordState {
     incomplete_reason: Option<String>,
 }
 
+impl RecordState {
+    /// Returns how much of the latest reply is there. Where it was cut, the end of its code is missing.
+    fn extent(&self) -> Extent {
+        if self.is_complete && self.incomplete_reason.is_none() {
+            Extent::Whole
+        } else {
+            Extent::Beginning
+        }
+    }
+}
+
 /// As much of an answer as has come.
 #[derive(Default)]
 pub struct Answer {
@@ -88,6 +99,8 @@ pub struct Answer {
     reply_begins: usize,
     /// Whether reasoning has come with the latest reply, or was found in its text.
     pub has_reasoned: bool,
+    /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
+    may_reason_on: bool,
     /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
     budget: ByteBudget,
 }
@@ -99,17 +112,18 @@ impl Answer {
     }
 
     /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
-    fn take_unopened_reasoning(&mut self) -> Option<String> {
+    fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
         // A server that tells them apart leaves no tag in the text.
-        if self.has_reasoned {
+        if self.has_reasoned && !self.may_reason_on {
             return None;
         }
         let reply = self.text.get(self.reply_begins..)?;
-        let (reasoning, rest) = reasoning::split_unopened(reply)?;
+        let (reasoning, rest) = split_at_end(reply, extent)?;
         let reasoning = reasoning.to_owned();
         let end = self.text.len() - rest.trim_start().len();
         self.text.drain(self.reply_begins..end);
         self.has_reasoned = true;
+        self.may_reason_on = false;
         Some(reasoning)
     }
 
@@ -212,11 +226,14 @@ impl Record {
         let answer = &mut state.answer;
         answer.reply_begins = answer.text.len();
         answer.has_reasoned = false;
+        answer.may_reason_on = false;
     }
 
     /// Takes the reasoning out of the text of a reply that has ended. A template opened it, so it came as text.
     pub fn end_reply(&self) -> Option<String> {
-        self.lock().answer.take_unopened_reasoning()
+        let state = &mut *self.lock();
+        let extent = state.extent();
+        state.answer.take_unopened_reasoning(extent)
     }
 
     /// Adds the usage of a request.
@@ -238,6 +255,7 @@ impl Record {
         state.incomplete_reason.clone_from(&piece.incomplete_reason);
         let answer = &mut state.answer;
         answer.has_reasoned |= !piece.reasoning.trim().is_empty();
+        answer.may_reason_on |= piece.may_reason_on;
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
@@ -362,9 +380,10 @@ impl Record {
         let Some(saver) = state.saver.take() else {
             return SaveOutcome::default();
         };
-        let answer = &mut state.answer;
         // A signal may have come before the end of the reply.
-        answer.take_unopened_reasoning();
+        let extent = state.extent();
+        let answer = &mut state.answer;
+        answer.take_unopened_reasoning(extent);
         if answer.budget.is_exhausted() {
             let reason = format!("the answer has more than {size}", size = in_units(MAX_KEPT));
             return SaveOutcome::unsaved(&reason);

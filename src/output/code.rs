@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use super::fenced_blocks::{FencedBlock, find_blocks};
 use crate::error::{Error, ErrorKind};
+use crate::text::reasoning_end::may_follow_code;
 
 /// An error does not repeat a longer name of a language.
 const MAX_SHOWN_NAME: usize = 30;
@@ -41,6 +42,8 @@ pub enum NoCode {
     Nested,
     /// A fence is within HTML, such as a comment, where Markdown is not read.
     Html,
+    /// A tag that ends reasoning follows the beginning of a block, which may be a draft.
+    Reasoning,
 }
 
 impl NoCode {
@@ -80,6 +83,9 @@ impl Display for NoCode {
             NoCode::Nested => formatter.write_str(
                 "cannot tell where a code block of the answer ends: a line within it opens another block",
             ),
+            NoCode::Reasoning => formatter.write_str(
+                "cannot tell which code is of the answer: a tag that ends reasoning follows some of it",
+            ),
             NoCode::Html => formatter.write_str(
                 "cannot tell which lines of the answer are code: a code block begins within HTML, such as a comment",
             ),
@@ -115,6 +121,9 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
         return Err(NoCode::NoBlock);
     };
     if audience == Audience::Program {
+        if may_follow_code(answer) {
+            return Err(NoCode::Reasoning);
+        }
         // What seems to follow such a block may be a part of it, so this comes first.
         if blocks.iter().any(FencedBlock::is_nested) {
             return Err(NoCode::Nested);

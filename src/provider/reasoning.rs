@@ -1,6 +1,6 @@
 //! Separates the answer from reasoning between tags at the beginning of a reply (pure).
 
-use crate::text::markdown::{BlockContext, LineKind};
+use crate::text::reasoning_end::{Extent, OPENED_BY_TEMPLATES, split_at_end};
 
 /// The tags around the reasoning that some models put before the answer. Bedrock puts a pair of them around each piece.
 const TAGS: &[(&str, &str)] = &[
@@ -33,21 +33,6 @@ const TAGS: &[(&str, &str)] = &[
     ("<|channel|>final", "<|message|>"),
 ];
 
-/// The tags that the templates of some servers open themselves, so that only the closing one arrives: those of DeepSeek and
-/// Qwen, of Seed, of MiniMax, of LongCat, of K2 Think, and of Kimi. No other text has them, unless it is about them.
-const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
-    ("<think>", "</think>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("<think_fast>", "</think_fast>"),
-    ("<think_faster>", "</think_faster>"),
-    ("◁think▷", "◁/think▷"),
-];
-
-/// What all of these tags contain.
-const IN_TAGS: &str = "think";
-
 /// The most bytes that are held back at the beginning: whitespace, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
 
@@ -72,6 +57,8 @@ pub struct Filter {
     held: String,
     /// Reasoning that has not been taken yet.
     pub reasoning: String,
+    /// Whether the tag of the reasoning has been opened again within it, so that the first closing tag may not end it.
+    pub is_nested: bool,
 }
 
 impl Filter {
@@ -113,6 +100,9 @@ impl Filter {
     fn read(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
+                let thinking = text.split(close).next().unwrap_or_default();
+                let mut tags = TAGS.iter();
+                self.is_nested |= tags.any(|(open, end)| *end == close && thinking.contains(open));
                 let Some((thinking, rest)) = text.split_once(close) else {
                     let mut tail = text.len().saturating_sub(close.len());
                     while !text.is_char_boundary(tail) {
@@ -131,7 +121,7 @@ impl Filter {
                 self.stage = Stage::Thinking(close);
                 text = thinking;
             } else if self.stage == Stage::Start
-                && let Some((thinking, rest)) = split_unopened(begin)
+                && let Some((thinking, rest)) = split_at_end(begin, Extent::Beginning)
             {
                 self.reasoning += thinking;
                 self.stage = Stage::AfterThinking;
@@ -169,80 +159,10 @@ fn opened(text: &str) -> Option<(&str, &'static str)> {
     tags.find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
 }
 
-/// Returns the reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that
-/// only mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag.
-pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
-    let has_close = |&(_, close): &(&str, &str)| text.contains(close);
-    // Most answers end here.
-    if !text.contains(IN_TAGS) || !OPENED_BY_TEMPLATES.iter().any(has_close) {
-        return None;
-    }
-    let mut context = BlockContext::default();
-    let mut begin = 0;
-    for line in text.split_inclusive('\n') {
-        let read = context.read(line.trim_end_matches(['\r', '\n']));
-        context = read.context;
-        let is_code = matches!(
-            read.kind,
-            LineKind::Opening(_) | LineKind::Code(_) | LineKind::Closing
-        );
-        if !is_code
-            && line.contains(IN_TAGS)
-            && let Some((at, close)) = first_tag(line)
-        {
-            let (before, rest) = text.split_at(begin + at);
-            // If it is an opening tag, what follows is no answer.
-            return Some((before, rest.strip_prefix(close)?));
-        }
-        begin += line.len();
-    }
-    None
-}
-
-/// Returns the place of the first tag in a line that is not only mentioned, and the tag that closes its reasoning.
-fn first_tag(line: &str) -> Option<(usize, &'static str)> {
-    // Whether a backtick and a quotation mark are open.
-    let (mut in_code, mut in_quotes) = (false, false);
-    let last_backtick = line.rfind('`').unwrap_or_default();
-    for (at, char) in line.char_indices() {
-        in_code ^= char == '`';
-        in_quotes ^= char == '"';
-        for (open, close) in OPENED_BY_TEMPLATES {
-            for tag in [open, close] {
-                if let Some(after) = line[at..].strip_prefix(tag) {
-                    let is_code = in_code && at < last_backtick;
-                    if !is_code && !is_mention(&line[..at], after, in_quotes) {
-                        return Some((at, close));
-                    }
-                }
-            }
-        }
-    }
-    None
-}
-
-/// Whether prose only mentions the tag between these parts of a line.
-fn is_mention(before: &str, after: &str, in_quotes: bool) -> bool {
-    let left = before.chars().next_back().unwrap_or('\n');
-    let right = after.chars().next().unwrap_or('\n');
-    match left {
-        '"' => in_quotes && matches!(right, '"' | '\\'),
-        '\'' => matches!(right, '\'' | '\\'),
-        '“' | '„' | '«' | '»' | '‘' | '(' => "”“»«’)".contains(right),
-        ' ' => " .,;:!?".contains(right),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::table::rows;
     use proptest::prelude::*;
-
-    fn line_ends(text: &str) -> String {
-        text.replace('␊', "\n").replace('␍', "\r")
-    }
 
     fn text_of(pieces: &[&str]) -> String {
         let (mut filter, mut answer) = (Filter::default(), String::new());
@@ -325,68 +245,30 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_the_template_has_opened_ends_at_its_closing_tag() {
-        let table = r##"
-            so I say␊</think>␊␊42 | so I say␊ | ␊␊42
-            so I say␊</think>␍␊42 | so I say␊ | ␍␊42
-            so I say.</think>42 | so I say. | 42
-            so I say </think>␊42 | so I say  | ␊42
-            it is `42`</think>**42** | it is `42` | **42**
-            he says "42"</think>"42" | he says "42" | "42"
-            so␊</think> 42 | so␊ |  42
-            so␊```␊a␊```␊</think>␊42 | so␊```␊a␊```␊ | ␊42
-            the tag `<think>`?␊</think>␊42 | the tag `<think>`?␊ | ␊42
-            so</think>a</think>b | so | a</think>b
-            so</seed:think>42 | so | 42
-            so</mm:think>42 | so | 42
-            so</longcat_think>42 | so | 42
-            so</think_fast>42 | so | 42
-            so</think_faster>42 | so | 42
-            so◁/think▷42 | so | 42
-            so</think> | so | -
-            </think>42 | - | 42
-        "##;
-        for [text, thought, answer] in rows(table) {
-            let text = line_ends(text);
-            let found = split_unopened(&text).expect(&text);
-            let found = (found.0.trim(), found.1.trim());
-            let [thought, answer] = [thought, answer].map(line_ends);
-            assert_eq!(found, (thought.trim(), answer.trim()), "{text}");
-            // In one piece the reasoning is left out at once. Text that was handed on cannot be taken back.
-            assert_eq!(text_of(&[&text]), answer.trim(), "{text}");
-            if !thought.is_empty() {
-                assert_eq!(text_of(&["so", &text]), format!("so{text}"));
-            }
+    fn reasoning_that_the_template_has_opened_is_left_out_of_a_text_in_one_piece() {
+        // Text that was handed on cannot be taken back.
+        for (thought, rest) in [("so I say\n", "</think>\n\n42"), ("so", "◁/think▷42")] {
+            let whole = format!("{thought}{rest}");
+            assert_eq!(text_of(&[&whole]), "42", "{whole}");
+            assert_eq!(text_of(&["so", &whole]), format!("so{whole}"));
         }
     }
 
     #[test]
-    fn an_answer_that_mentions_the_tag_has_no_reasoning() {
-        let table = r##"
-            write </think> at the end
-            it ends with </think>.
-            x.split("</think>")[-1]
-            `x.split('</think>')[-1]` takes the rest
-            print("</think>\n")
-            the tag `</think>` ends it
-            `so</think>42` is one
-            the tag (</think>) ends it
-            „</think>“ ends it
-            ```␊so␊</think>␊42␊```␊is one
-            ~~~ xml␊so</think>42␊~~~
-            <think>so</think>42 is one
-            first ␊<think>␊so␊</think>␊42
-            </thinking>
-            I think so
-        "##;
-        for [text] in rows(table) {
-            let text = line_ends(text);
-            assert_eq!(split_unopened(&text), None, "{text}");
-        }
-        // The work grows with the length of a line, and not with its square.
-        for mention in ["`</think>` ", "\"</think>\" "] {
-            let has_none = split_unopened(&mention.repeat(200_000)).is_none();
-            assert!(has_none, "{mention}");
+    fn a_tag_that_is_opened_within_its_reasoning_is_noticed_wherever_the_text_is_split() {
+        for (whole, is_nested) in [
+            ("<think>a <think> b</think>42", true),
+            ("<thinking>a <think> b</thinking>42", false),
+            ("<think>a</think>42 <think>", false),
+            ("<think>a</think><think>b</think>42", false),
+        ] {
+            for at in 0..whole.len() {
+                let mut filter = Filter::default();
+                for piece in [&whole[..at], &whole[at..]] {
+                    filter.add(piece, &mut String::new());
+                }
+                assert_eq!(filter.is_nested, is_nested, "{whole}, at {at}");
+            }
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Piece {
     pub sources: Vec<Source>,
     /// What the model thinks, and what it says on the way.
     pub reasoning: String,
+    /// Whether the text may begin with reasoning, because its tag has been opened again within it.
+    pub may_reason_on: bool,
     /// What the model or its provider does, unless that is answering.
     pub sign: Option<&'static str>,
 }
@@ -301,6 +303,7 @@ impl Reply {
             incomplete_reason: self.end.incomplete_reason().map(str::to_owned),
             sources,
             reasoning: self.answer.take_reasoning(),
+            may_reason_on: self.answer.has_nested_reasoning(),
             sign,
         }
     }

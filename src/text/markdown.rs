@@ -131,6 +131,19 @@ enum FencedStart {
 }
 
 impl BlockContext {
+    /// Returns the context of a line within the code of this fence.
+    pub fn within(fence: OpenFence) -> BlockContext {
+        BlockContext {
+            fence: Some(fence),
+            ..BlockContext::default()
+        }
+    }
+
+    /// Returns the fence of the code that is open.
+    pub fn fence(self) -> Option<OpenFence> {
+        self.fence
+    }
+
     /// Reads a whole line.
     pub fn read(self, line: &str) -> MarkdownLine {
         let mut reader = MarkdownReader::new(self);

@@ -16,6 +16,7 @@ pub mod not_a_number;
 pub mod number;
 pub mod one_line;
 pub mod parts;
+pub mod reasoning_end;
 pub mod runners;
 pub mod search;
 pub mod short_form;

@@ -184,6 +184,11 @@ impl AnswerPart {
         self.reasoning_filter.is_within()
     }
 
+    /// Whether the tag of reasoning has been opened again within it.
+    pub fn has_nested_reasoning(&self) -> bool {
+        self.reasoning_filter.is_nested
+    }
+
     /// Whether no text but whitespace has arrived.
     pub fn is_blank(&self) -> bool {
         !self.says_something
