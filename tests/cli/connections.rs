@@ -1,5 +1,8 @@
 //! Connections: one for all rounds of a question, one that is opened while q waits, and none that is used in vain.
 
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +18,9 @@ use crate::server::{Reply, Server};
 use crate::snapshot::snapshot;
 
 const OPENAI: &Dialect = &DIALECTS[0];
+
+/// How long something may take that takes a moment.
+const LONG: Duration = Duration::from_secs(30);
 
 /// A sandbox in which the model may call `shop__now`, which takes that many seconds.
 fn with_command(seconds: &str) -> Sandbox {
@@ -342,6 +348,60 @@ fn only_a_connection_that_was_idle_is_replaced_and_only_once() {
         let outcome = running.wait();
         outcome.exit(code).stderr_lacks("retrying");
         assert_eq!(connections(&server), expected);
+    }
+}
+
+/// A way to a server, whose first connection gets these words at once and ends.
+fn with_early_words(server: &Server, words: &'static str) -> (SocketAddr, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (address, server) = (
+        listener.local_addr().expect("its address"),
+        server.address(),
+    );
+    let (said, has_said) = mpsc::channel();
+    thread::spawn(move || -> io::Result<()> {
+        let (mut first, _) = listener.accept()?;
+        first.write_all(words.as_bytes())?;
+        drop(first);
+        let _ = said.send(());
+        loop {
+            let (client, _) = listener.accept()?;
+            let backend = TcpStream::connect(server)?;
+            let (mut from, mut to) = (client.try_clone()?, backend.try_clone()?);
+            thread::spawn(move || io::copy(&mut from, &mut to));
+            let (mut from, mut to) = (backend, client);
+            thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                to.shutdown(Shutdown::Both)
+            });
+        }
+    });
+    (address, has_said)
+}
+
+#[test]
+fn words_of_the_server_before_the_request_are_no_answer_to_it() {
+    for words in [
+        "",
+        "HTTP/1.0 408 Request Time-out\r\nConnection: close\r\n\r\n<html>408</html>",
+        "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n\
+         data: {\"choices\":[{\"delta\":{\"content\":\"stale\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    ] {
+        let _case = case(words);
+        let server = Server::openai("the answer");
+        let (address, has_said) = with_early_words(&server, words);
+        let sandbox = Sandbox::new().openai_at(format!("http://{address}/v1"));
+        let mut running = sandbox.q(&["-v", "hi"]).stdin_open().spawn();
+        has_said.recv_timeout(LONG).expect("a connection");
+        thread::sleep(Duration::from_millis(50));
+        running.close_stdin();
+        let outcome = running.wait();
+        outcome
+            .exit(0)
+            .stdout("the answer\n")
+            .stderr_lacks("retrying");
+        server.expect_requests(1);
     }
 }
 

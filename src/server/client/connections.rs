@@ -117,16 +117,20 @@ impl Connector for Connections {
     ) -> Result<Option<HttpConnection>, Error> {
         let opening = lock(&self.state).opening.take();
         lock(&self.state).was_idle = false;
-        match opening.map(|opening| opening.recv()) {
-            // Whether it is still open cannot be asked: over TLS the server may have sent tickets.
-            Some(Ok(Ok(connection))) if connection.opened.elapsed() < MAX_IDLE => {
-                lock(&self.state).was_idle = true;
-                Ok(Some(connection))
-            }
+        let opened = match opening.map(|opening| opening.recv()) {
+            Some(Ok(Ok(connection))) => Some(connection),
             // Another try would take as long again.
-            Some(Ok(Err(error @ Error::Timeout(_)))) => Err(error),
-            _ => self.steps.connect(details, before),
+            Some(Ok(Err(error @ Error::Timeout(_)))) => return Err(error),
+            _ => None,
+        };
+        if let Some(mut connection) = opened
+            && connection.opened.elapsed() < MAX_IDLE
+            && connection.is_unused()
+        {
+            lock(&self.state).was_idle = true;
+            return Ok(Some(connection));
         }
+        self.steps.connect(details, before)
     }
 }
 
@@ -146,6 +150,22 @@ pub struct HttpConnection {
     /// Whether anything has come.
     has_received: bool,
     state: Arc<Mutex<ConnectionState>>,
+}
+
+impl HttpConnection {
+    /// Whether it is open, and the server has said nothing: what it says before the request, such as that none came in time, is no
+    /// answer. Over TLS it may have sent tickets, which are read here.
+    fn is_unused(&mut self) -> bool {
+        if self.transport.is_open() {
+            return true;
+        }
+        let has_arrived = self.transport.await_input(NextTimeout {
+            after: DRAIN_TIMEOUT.into(),
+            reason: Timeout::PerRead,
+            ..NextTimeout::default()
+        });
+        matches!(has_arrived, Err(Error::Timeout(_)))
+    }
 }
 
 impl Transport for HttpConnection {
