@@ -251,6 +251,16 @@ struct Chunk<'a> {
     citations: Json<'a>,
     /// Perplexity's sources with their titles.
     search_results: Json<'a>,
+    /// Groq's own fields, in the first and the last event.
+    x_groq: Object<GroqFields<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GroqFields<'a> {
+    /// Why a stream was stopped early.
+    #[serde(borrow)]
+    error: Json<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -353,7 +363,7 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     if choices.is_empty() || !chunk.error.is_null() {
         failure::check(data)?;
     }
-    let mut error = Json::default();
+    let mut error = chunk.x_groq.0.unwrap_or_default().error;
     // Options may ask for several choices; q prints the first, of which an event may have several entries, as Dynamo sends
     // them.
     for choice in choices {
