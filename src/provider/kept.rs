@@ -21,7 +21,7 @@ pub fn weight_of_text(json: &str) -> usize {
 }
 
 /// The bytes that are used up of those that may be kept.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ByteBudget(usize);
 
 impl ByteBudget {

@@ -1,7 +1,7 @@
 //! Reads JSON that servers write in more than one way: a field of the wrong type is a field that is missing (pure).
 //!
 //! What a stream sends in every event is read into structs of these types. The rest stays the JSON that it is ([`Json`]), and
-//! is read where it is needed. In an object that is read, the same field twice is an error, because one of them would be lost.
+//! is read where it is needed. In an object that is read, the same field twice is an error, see [`REPEATED_FIELD`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,6 +21,9 @@ use crate::text::json::compact;
 
 /// The most elements of a list. Many small ones would take much more memory than their JSON.
 const MAX_ELEMENTS: usize = 10_000;
+
+/// How the error begins of an object that has the same field twice.
+pub const REPEATED_FIELD: &str = "duplicate field";
 
 /// Whether a part of this type has text; some servers name none.
 pub fn is_text_type(kind: &str) -> bool {
