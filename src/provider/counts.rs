@@ -148,6 +148,7 @@ mod tests {
             - - 0.25 | {"cost":0.25}
             - - 0.0000123 | {"cost_in_usd_ticks":123000}
             - - 0.5 | {"cost":0.5,"cost_in_usd_ticks":1}
+            - - - | {"cost_in_usd_ticks":"nan"}
             - - 0.006 | {"cost":{"input_tokens_cost":0.001,"request_cost":0.005,"total_cost":0.006}}
             - - - | {"cost":{"total":1},"cost_in_usd_ticks":"many"}
             - - - | {"cost":[1]}
@@ -175,7 +176,11 @@ mod tests {
         let table = r##"
             7 | {"input_tokens":7}
             0 | {"input_tokens":0,"prompt_tokens":7}
-            7 | {"input_tokens":"8","prompt_tokens":7}
+            8 | {"input_tokens":"8","prompt_tokens":7}
+            7 | {"input_tokens":"many","prompt_tokens":7}
+            7 | {"input_tokens":7.0}
+            7 | {"input_tokens":"7.0"}
+            - | {"input_tokens":"7.5"}
             - | {"input_tokens":7.5}
             - | {"input_tokens":-1}
             4294967295 | {"promptTokenCount":4294967295}

@@ -378,14 +378,14 @@ fn check_count<T, E: Error>(elements: &[T]) -> Result<(), E> {
     Ok(())
 }
 
-/// A number, or true or false; nothing if the value is no such one.
+/// A number, or true or false, perhaps as text; nothing if the value is no such one.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Scalar<T>(pub Option<T>);
 
 impl<'de, T: FromStr> Deserialize<'de> for Scalar<T> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Scalar<T>, D::Error> {
-        let json = <&RawValue>::deserialize(value)?;
-        Ok(Scalar(json.get().parse().ok()))
+        let json = <&RawValue>::deserialize(value)?.get();
+        Ok(Scalar(scalar_of(json)))
     }
 }
 
@@ -396,19 +396,23 @@ pub struct Index(pub Option<u64>);
 impl<'de> Deserialize<'de> for Index {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Index, D::Error> {
         let json = <&RawValue>::deserialize(value)?.get();
-        let mut index = json.parse::<u32>();
-        if index.is_err() {
-            let digits = json.trim_matches('"');
-            index = digits.parse();
-            // Some servers write 1.0, which is 1 in Rust's words.
-            if index.is_err()
-                && let Ok(number) = digits.parse::<f64>()
-            {
-                index = number.to_string().parse();
-            }
-        }
-        Ok(Index(index.ok().map(u64::from)))
+        let index: Option<u32> = scalar_of(json);
+        Ok(Index(index.map(u64::from)))
     }
+}
+
+/// Parses a value, or the text of one.
+fn scalar_of<T: FromStr>(json: &str) -> Option<T> {
+    if let Ok(value) = json.parse() {
+        return Some(value);
+    }
+    let text = json.trim_matches('"');
+    if let Ok(value) = text.parse() {
+        return Some(value);
+    }
+    // Some servers write 1.0, which is 1 in Rust's words.
+    let number: f64 = text.parse().ok()?;
+    number.to_string().parse().ok()
 }
 
 /// The JSON of a field, which is read later or only sent back; nothing if it is missing or null.
