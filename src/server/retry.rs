@@ -100,8 +100,27 @@ pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     if let Some(seconds) = number(text) {
         return Duration::try_from_secs_f64(seconds.min(LONGEST)).ok();
     }
-    let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
+    let date = OffsetDateTime::parse(text, &Rfc2822).ok();
+    let date = date.or_else(|| OffsetDateTime::parse(&newer_form(text)?, &Rfc2822).ok())?;
     Some(Duration::try_from(date - now).unwrap_or_default())
+}
+
+/// Returns a date in one of the two older forms of HTTP (RFC 9110, 5.6.7) in the form of today.
+fn newer_form(date: &str) -> Option<String> {
+    let words = Vec::from_iter(date.split_whitespace());
+    match words[..] {
+        // Sunday, 06-Nov-94 08:49:37 GMT
+        [_, day, time, "GMT"] => {
+            let [day, month, year] = Vec::from_iter(day.split('-'))[..] else {
+                return None;
+            };
+            // A server that dates its answers has none of the last century.
+            Some(format!("{day} {month} 20{year} {time} GMT"))
+        }
+        // Sun Nov  6 08:49:37 1994
+        [_, month, day, time, year] => Some(format!("{day} {month} {year} {time} GMT")),
+        _ => None,
+    }
 }
 
 /// Reads `retry-after-ms`, which OpenAI and Azure send in addition, and which is more exact.
@@ -215,7 +234,11 @@ mod tests {
             (" 0 ", Some(0)),
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(37)),
             ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("Sun Nov  6 08:49:37 1994", Some(37)),
+            ("Sun Nov 06 08:49:37 1994", Some(37)),
             ("99999999999999999999", Some(1_000_000_000)),
+            ("Sun Nov  6 1994", None),
+            ("one two three GMT", None),
             ("inf", None),
             ("Infinity", None),
             ("NaN", None),
@@ -226,6 +249,13 @@ mod tests {
             let found = retry_after(text, now);
             assert_eq!(found, seconds.map(Duration::from_secs), "{text}");
         }
+    }
+
+    #[test]
+    fn the_year_of_a_date_with_two_digits_is_in_this_century() {
+        let now = OffsetDateTime::parse("Sun, 29 Nov 2026 16:31:00 GMT", &Rfc2822).expect("a date");
+        let found = retry_after("Sunday, 29-Nov-26 16:31:40 GMT", now);
+        assert_eq!(found, Some(Duration::from_secs(40)));
     }
 
     #[test]
