@@ -91,11 +91,11 @@ impl From<ServerError> for ReplyError {
     }
 }
 
-/// The fields that may have an object with the error. Apigee has `fault`, MiniMax `base_resp`.
-const INNER: &[&str] = &["error", "errors", "fault", "base_resp"];
+/// The fields that may have an object with the error. Apigee has `fault`, MiniMax `base_resp`, Clarifai `status`.
+const INNER: &[&str] = &["error", "errors", "fault", "base_resp", "status"];
 
-/// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
-/// `status_msg`. If there is another, `error` only names the error.
+/// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, Baidu `error_msg`,
+/// MiniMax `status_msg`. If there is another, `error` only names the error.
 const MESSAGES: &[&str] = &[
     "message",
     "faultstring",
@@ -106,10 +106,13 @@ const MESSAGES: &[&str] = &[
     "title",
     "errorMessage",
     "error_message",
+    "error_msg",
     "details",
+    "description",
     "reason",
     "status_msg",
     "error",
+    "exception",
 ];
 
 /// The other fields that may be in an error.
@@ -142,7 +145,7 @@ const MAX_WEIGHT: usize = 1_000_000;
 
 /// Reads the body of a response that failed, without secrets.
 pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
-    let body = body.trim_start_matches('\u{feff}');
+    let body = event_data(body.trim_start_matches('\u{feff}'));
     let found = match errors_in(body) {
         Some(value) => from_value(&value),
         // Of a text only the beginning is shown, so secrets are removed before a part of one is cut off.
@@ -153,6 +156,16 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
         *words = secret::redact(words, secrets);
     }
     error
+}
+
+/// Returns the data of the first event, if the body is a stream; else all of it.
+fn event_data(body: &str) -> &str {
+    let is_stream = body.starts_with("data:") || body.starts_with("event:");
+    let mut data = body.lines().filter_map(|line| line.strip_prefix("data:"));
+    match data.next() {
+        Some(data) if is_stream => data.trim(),
+        _ => body,
+    }
 }
 
 /// Returns what may be an error, in JSON that may have anything next to it; `None` if it is no JSON. Of a list, that is its first
@@ -301,7 +314,8 @@ fn from_fields(json: &Value) -> Option<ServerError> {
     let codes = codes(json);
     let inner = values(json, INNER).filter(|value| !value.is_string());
     let mut found = inner.chain(values(json, MESSAGES)).filter_map(from_value);
-    let mut error = found.next().or_else(|| from_plain(&codes))?;
+    let found = found.next().or_else(|| from_named(&json["errors"]));
+    let mut error = found.or_else(|| from_plain(&codes))?;
 
     // Gateways put the provider's error here.
     if let Some(raw) = json["metadata"]["raw"].as_str()
@@ -321,6 +335,18 @@ fn from_fields(json: &Value) -> Option<ServerError> {
         error.retry_after = retry_delay(json);
     }
     Some(error)
+}
+
+/// Reads an error from an object that has a message, or a list of them, under the name of each field that is wrong.
+fn from_named(errors: &Value) -> Option<ServerError> {
+    let mut fields = errors.as_object()?.iter();
+    fields.find_map(|(name, messages)| {
+        let message = messages.get(0).unwrap_or(messages).as_str()?;
+        Some(ServerError {
+            field: name.clone(),
+            ..from_plain(message)?
+        })
+    })
 }
 
 /// Returns the values of those of these fields that are there.
@@ -373,26 +399,61 @@ fn retry_delay(json: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Reads a body that is not JSON. Of an HTML page, the title is the message; other text is the message itself.
+/// Reads a body that is not JSON. Of an HTML page, the title is the message, and of XML the element for it; other text is the
+/// message itself.
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
-        return title(text).map(|title| ServerError {
+        let page = title(text).map(|title| ServerError {
             is_page: true,
             ..ServerError::new(title)
         });
+        return page.or_else(|| element(text, "message").map(ServerError::new));
     }
     let beginning: String = text.chars().take(SHOWN_CHARACTERS).collect();
     from_plain(&beginning)
 }
 
-/// Returns the title of an HTML page.
+/// Returns the title of an HTML page, or its first heading.
 pub fn title(page: &str) -> Option<String> {
-    let begin = page.to_ascii_lowercase().find("<title")?;
+    element(page, "title").or_else(|| element(page, "h1"))
+}
+
+/// Returns the text of the first element of this name, if it has any.
+fn element(page: &str, name: &str) -> Option<String> {
+    let lower = page.to_ascii_lowercase();
+    let opening = format!("<{name}");
+    let mut places = lower
+        .match_indices(&opening)
+        .map(|(at, _)| at + opening.len());
+    let begin = places.find(|at| lower[*at..].starts_with(['>', ' ', '\n', '\t', '\r']))?;
     let (_, after) = page[begin..].split_once('>')?;
     let (text, _) = after.split_once('<')?;
-    let text: String = on_one_line(text).chars().take(SHOWN_CHARACTERS).collect();
+    let text = on_one_line(&without_entities(text));
+    let text: String = text.chars().take(SHOWN_CHARACTERS).collect();
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// Replaces the entities of HTML that are common in titles.
+fn without_entities(text: &str) -> String {
+    let mut text = text.to_owned();
+    // The ampersand comes last, because what follows it is no entity then.
+    for (entity, character) in [
+        ("&nbsp;", " "),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&#39;", "'"),
+        ("&#x27;", "'"),
+        ("&#34;", "\""),
+        ("&ndash;", "–"),
+        ("&mdash;", "—"),
+        ("&amp;", "&"),
+    ] {
+        text = text.replace(entity, character);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -438,6 +499,19 @@ pub mod tests {
             Sign in | <html><head><TITLE>␊ Sign in </TITLE>
             server_error | {"error":{"type":"server_error"}}
             two lines | {"error":{"message":"two\nlines"}}
+            real words | {"error_code":17,"error_msg":"real words"}
+            real words | {"errors":{"model":["real words"]}}
+            real words | {"errors":{"model":"real words"}}
+            real words | {"status":{"code":400,"message":"real words"}}
+            real words | {"status":400,"description":"real words"}
+            real words | {"error":"Bad Request","description":"real words"}
+            real words | {"exception":"real words"}
+            real words | <Error><Code>Bad</Code><Message>real words</Message></Error>
+            real words | <?xml version="1.0"?>␊<Error>␊<Message>real␊words</Message></Error>
+            real words | <html><header></header><body><h1 class="a">real words</h1></body></html>
+            it's “real” & <whole> | <title>it&#39;s “real” &amp; &lt;whole&gt;</title>
+            real words | data: {"error":{"message":"real words"}}
+            real words | event: error␊data: {"error":{"message":"real words"}}␊␊
         "##;
         for [message, body] in rows(table) {
             let body = &body.replace('␊', "\n");
