@@ -81,6 +81,7 @@ const fn by_name(field: OptionalField) -> (ErrorClass, Clue) {
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const ROWS: &[(ErrorClass, Clue)] = &[
     (ErrorClass::TooLong, Words(words::TOO_LONG)),
+    (ErrorClass::Transient, Words(words::FAILED_CALL)),
     (ErrorClass::RejectsStream, Words(words::STREAM)),
     (ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
     (
@@ -627,6 +628,7 @@ mod tests {
         let table = r##"
             Rejects(Form) | 400 | {"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":""}}
             Rejects(Form) | 400 | {"error":{"message":"no","code":"json_validate_failed"}}
+            Transient | 400 | {"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=a>"}}
             Rejects(Form) | - | {"error":{"message":"Failed to validate JSON. Please adjust your prompt."}}
             Rejects(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}
         "##;
