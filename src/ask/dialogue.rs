@@ -5,6 +5,7 @@ use crate::message::Tool;
 use crate::message::echo::Echo;
 use crate::provider::reply::{AnswerTail, Reply};
 use crate::provider::request::OptionalField;
+use crate::provider::text_calls::TextCall;
 use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
 /// The state that changes from request to request.
@@ -24,8 +25,8 @@ pub struct Dialogue {
     pub room_for_arguments: usize,
     /// Why searches of the provider failed.
     pub failed_searches: Vec<String>,
-    /// The tool that the answer calls in its text, so that no call ran.
-    pub called_in_text: Option<String>,
+    /// The call that the answer has in its text, so that it did not run.
+    pub called_in_text: Option<TextCall>,
     /// The model that gave the answer, if it is a cached one; so nobody is asked.
     pub cached_from: Option<String>,
 }

@@ -13,6 +13,7 @@ use crate::output::code::Audience;
 use crate::output::{source_lines, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
+use crate::provider::text_calls::TextCall;
 use crate::secret::{self, Secrets};
 use crate::session::save::SaveOutcome;
 use crate::shape::ItemFault;
@@ -179,7 +180,7 @@ impl Run<'_> {
 
     /// Refuses an answer that is or may be incomplete.
     fn check_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
-        let Some(tool) = &dialogue.called_in_text else {
+        let Some(TextCall { tool, follows_text }) = &dialogue.called_in_text else {
             return check_end(reply);
         };
         let steps = self.record.lock().answer.steps.len();
@@ -188,8 +189,13 @@ impl Run<'_> {
         } else {
             PARSE_CALLS
         };
+        let is_call = if *follows_text {
+            "it ends with a call"
+        } else {
+            "it is a call"
+        };
         let message = format!(
-            "the answer is incomplete: it is a call of {tool} that came as text, so the tool did not run"
+            "the answer is incomplete: {is_call} of {tool} that came as text, so the tool did not run"
         );
         Err(Error::new(ErrorKind::Incomplete, message).advise(advice))
     }

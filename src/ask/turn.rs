@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
 use crate::provider::reply::Reply;
-use crate::provider::text_calls;
+use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
 use crate::text::size::in_bytes;
@@ -217,15 +217,15 @@ impl Run<'_> {
         result
     }
 
-    /// Returns the tool that the answer calls, if it is nothing but calls that the server has passed on as text. They never run,
-    /// because an answer may also quote a call. Where a shape is asked for, that decides what an answer is.
-    fn tool_called_in_text(&self, dialogue: &Dialogue) -> Option<String> {
+    /// Returns the call that the answer is or ends with, if the server has passed it on as text. It never runs, because an answer
+    /// may also quote a call. Where a shape is asked for, that decides what an answer is.
+    fn tool_called_in_text(&self, dialogue: &Dialogue) -> Option<TextCall> {
         if self.output.shape().is_some() {
             return None;
         }
         let tools = dialogue.tools().iter().map(|tool| tool.name.as_str());
         let answer = &self.record.lock().answer;
-        text_calls::only_calls(&answer.text, tools).map(str::to_owned)
+        text_calls::call_in(&answer.text, tools)
     }
 
     /// Reports which server q asks, and what it sends.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::text::markdown::{BlockContext, LineKind};
 use crate::text::whole_name::has_name;
 
 /// The marks around calls, as models write them. A server that is not told how its model calls leaves them in the text. Where the
@@ -70,11 +71,59 @@ struct JsonCall<'a> {
     arguments: &'a RawValue,
 }
 
+/// How many marks at the end of a text are looked at, because each is compared with all that follows it.
+const MAX_MARKS: usize = 8;
+
+/// A call that has come as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextCall {
+    pub tool: String,
+    /// Whether text comes before it.
+    pub follows_text: bool,
+}
+
+/// Returns the call that a text is, or ends with: a call within it, or in code, may be an example of one.
+pub fn call_in<'t>(text: &str, tools: impl Iterator<Item = &'t str> + Clone) -> Option<TextCall> {
+    if let Some(tool) = only_calls(text, tools.clone()) {
+        return Some(TextCall {
+            tool: tool.to_owned(),
+            follows_text: false,
+        });
+    }
+    let places = marks_in_prose(text);
+    let last = &places[places.len().saturating_sub(MAX_MARKS)..];
+    let tool = last
+        .iter()
+        .find_map(|at| only_calls(&text[*at..], tools.clone()))?;
+    Some(TextCall {
+        tool: tool.to_owned(),
+        follows_text: true,
+    })
+}
+
+/// Returns the places of the lines that begin with a mark that opens calls, and are in no code.
+fn marks_in_prose(text: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut context = BlockContext::default();
+    let mut begin = 0;
+    for line in text.split_inclusive('\n') {
+        let read = context.read(line.trim_end_matches(['\r', '\n']));
+        context = read.context;
+        let is_code = matches!(
+            read.kind,
+            LineKind::Opening(_) | LineKind::Code(_) | LineKind::Closing | LineKind::Indented
+        );
+        let words = line.trim_start();
+        if !is_code && MARKS.iter().any(|(open, _)| words.starts_with(open)) {
+            places.push(begin);
+        }
+        begin += line.len();
+    }
+    places
+}
+
 /// Returns the first of these tools that the text calls, if the text is nothing but calls of them.
-pub fn only_calls<'t>(
-    text: &str,
-    mut tools: impl Iterator<Item = &'t str> + Clone,
-) -> Option<&'t str> {
+fn only_calls<'t>(text: &str, mut tools: impl Iterator<Item = &'t str> + Clone) -> Option<&'t str> {
     let mut rest = text.trim();
     if !rest.starts_with(['<', '[', '{', '`']) {
         return None;
@@ -256,6 +305,45 @@ mod tests {
         }
         assert_eq!(
             only_calls("<tool_call>db__get</tool_call>", [].into_iter()),
+            None
+        );
+    }
+    #[test]
+    fn a_call_at_the_end_of_a_text_is_recognized_unless_it_is_quoted() {
+        let call = r#"<tool_call>{"name": "db__get", "arguments": {}}</tool_call>"#;
+        let table = r##"
+            yes | I will look.␊CALL
+            yes | I will look.␊␊CALL␊<|im_end|>
+            yes | I will look.␊CALL␊CALL
+            yes | ```␊a␊```␊CALL
+            yes | I look.␊[TOOL_CALLS]db__get{"n": 1}
+            yes | I look.␊<function=db__get>␊<parameter=n>␊1␊</parameter>␊</function>
+            no | Like this:␊```␊CALL␊```
+            no | Write CALL
+            no | Like this:␊`CALL`
+            no | Like this:␊"CALL"
+            no | Like this:␊␊    CALL
+            no | I look.␊CALL␊Done.
+            no | I look.␊CALL is a call.
+            no | I look.␊<tool_call>{"name": "get", "arguments": {}}</tool_call>
+            no | I look.
+        "##;
+        let tools = ["db__get", "db__get_all"];
+        for [is_call, text] in crate::message::tests::rows(table) {
+            let text = text.replace('␊', "\n").replace("CALL", call);
+            let text = text.replace(&format!("[TOOL_{call}S]"), "[TOOL_CALLS]");
+            let found = call_in(&text, tools.into_iter());
+            let expected = TextCall {
+                tool: "db__get".to_owned(),
+                follows_text: true,
+            };
+            assert_eq!(found, (is_call == "yes").then_some(expected), "{text}");
+        }
+        let only = call_in(call, tools.into_iter()).expect("a call");
+        assert!(!only.follows_text);
+        // The work grows with the length of the text, and not with its square.
+        assert_eq!(
+            call_in(&"<tool_call>\n".repeat(50_000), tools.into_iter()),
             None
         );
     }
