@@ -94,7 +94,7 @@ impl Run<'_> {
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Misfit(fault)) => {
                 let saved = self.record.save(AnswerEnd::of_reply(reply));
-                Err(misshapen(&fault, &saved))
+                Err(refused(reply, &saved).unwrap_or_else(|| misshapen(&fault, &saved)))
             }
             Err(AnswerFailure::Unprinted(error)) => {
                 self.record.save(AnswerEnd::of_reply(reply));
@@ -162,7 +162,10 @@ impl Run<'_> {
             saved,
         });
         self.record.put_back(answer);
-        let Excerpt { text, verdict } = excerpt?;
+        let Excerpt { text, verdict } = excerpt.map_err(|error| match error.kind {
+            ErrorKind::Misshapen => refused(reply, saved).unwrap_or(error),
+            _ => error,
+        })?;
         let printed = self.printer.screen.print(&text);
         let Some(verdict) = verdict else {
             return match printed {
@@ -282,6 +285,13 @@ impl Run<'_> {
 /// Returns the error for a list whose items do not fit.
 fn misshapen(fault: &ItemFault, saved: &SaveOutcome) -> Error {
     advise_last(Error::new(ErrorKind::Misshapen, fault.to_string()), saved)
+}
+
+/// Returns the error for words of a model that refuses to answer, where something else was asked for.
+fn refused(reply: &Reply, saved: &SaveOutcome) -> Option<Error> {
+    let message = format!("the model refuses{}", reply.end.shown_reason());
+    let error = Error::new(ErrorKind::Misshapen, message);
+    reply.end.has_refused.then(|| advise_last(error, saved))
 }
 
 /// Refuses an answer that is or may be incomplete by what the provider says of its end.

@@ -236,6 +236,7 @@ impl Reply {
     /// Records that the model says this instead of an answer.
     pub(super) fn refuse(&mut self, words: &str) {
         self.add_text(words);
+        self.end.has_refused |= !words.trim().is_empty();
         if self.turn.budget.spend(words.len()) {
             self.end.reason.push_str(words);
         }

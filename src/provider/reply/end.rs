@@ -22,6 +22,8 @@ pub struct ReplyEnd {
     finish: Option<Finish>,
     /// Why it ended so: what the model says instead of an answer, or the provider's words; empty if neither has said it.
     pub reason: String,
+    /// Whether the reason is what the model says instead of an answer.
+    pub has_refused: bool,
     /// Whether the finished text has a part that did not arrive in its place.
     pub lacks_text: bool,
     /// Whether more has arrived after a finish reason, or will come.
