@@ -25,6 +25,8 @@ pub struct Dialogue {
     pub room_for_arguments: usize,
     /// Why searches of the provider failed.
     pub failed_searches: Vec<String>,
+    /// How many images the answer has.
+    pub images: usize,
     /// The call that the answer has in its text, so that it did not run.
     pub called_in_text: Option<TextCall>,
     /// The model that gave the answer, if it is a cached one; so nobody is asked.
@@ -61,6 +63,7 @@ impl Dialogue {
             paused: Paused::default(),
             room_for_arguments: MAX_ARGUMENTS,
             failed_searches: Vec::new(),
+            images: 0,
             called_in_text: None,
             cached_from: None,
         }

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::output::code::Audience;
 use crate::output::{source_lines, unless_reader_gone};
 use crate::provider::finish::Finish;
-use crate::provider::reply::Reply;
+use crate::provider::reply::{Reply, not_kept};
 use crate::provider::text_calls::TextCall;
 use crate::secret::{self, Secrets};
 use crate::session::save::SaveOutcome;
@@ -64,9 +64,11 @@ impl Run<'_> {
         let state = self.record.lock();
         let sources = source_lines(&state.answer.sources.list);
         let steps = state.answer.steps.len();
+        let is_blank = state.answer.is_blank();
         drop(state);
         if has_output {
             let mut lines = failed_search_lines(&dialogue.failed_searches);
+            lines.extend(not_kept(dialogue.images).filter(|_| !is_blank));
             lines.extend(sources);
             self.notes.note_lines(lines);
         }

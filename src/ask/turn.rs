@@ -9,7 +9,7 @@ use crate::answers::CacheEntry;
 use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
-use crate::provider::reply::Reply;
+use crate::provider::reply::{Reply, not_kept};
 use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
@@ -120,6 +120,7 @@ impl Run<'_> {
             let reply = &received.reply;
             let failed_searches = &reply.activity.failed_searches;
             dialogue.failed_searches.extend_from_slice(failed_searches);
+            dialogue.images += reply.activity.images;
             self.record.add_usage(reply.usage());
             return Ok(received);
         }
@@ -196,9 +197,11 @@ impl Run<'_> {
         let has_reasoned = state.answer.has_reasoned;
         drop(state);
         if end.is_ok() && is_blank {
-            end = Err(AnswerFailure::Failed(
-                client.no_answer(&reply, has_reasoned),
-            ));
+            end = Err(AnswerFailure::Failed(client.no_answer(
+                &reply,
+                has_reasoned,
+                not_kept(dialogue.images),
+            )));
         }
         if end.is_ok() && reply.end.is_normal() {
             dialogue.called_in_text = self.tool_called_in_text(dialogue);

@@ -248,11 +248,20 @@ struct CandidatePart<'a> {
     text: Content<'a>,
     thought: Scalar<bool>,
     thought_signature: Json<'a>,
+    inline_data: Object<InlineData<'a>>,
     /// A call of a tool of q.
     function_call: Object<FunctionCall<'a>>,
     /// A call that Google runs itself, and another kind of these.
     tool_call: Object<OwnCall<'a>>,
     executable_code: Object<OwnCall<'a>>,
+}
+
+/// An image, or another file.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InlineData<'a> {
+    #[serde(borrow)]
+    mime_type: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -378,6 +387,10 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
         content = json.content()?;
     }
     let is_thought = part.thought.0 == Some(true);
+    let data = part.inline_data.0.unwrap_or_default();
+    if data.mime_type.starts_with("image/") && !is_thought {
+        reply.activity.images += 1;
+    }
     if is_thought {
         reply.think(&content.text);
     } else {

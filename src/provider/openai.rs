@@ -297,6 +297,8 @@ struct Delta<'a> {
     refusal: Json<'a>,
     tool_calls: Json<'a>,
     annotations: Json<'a>,
+    /// OpenRouter's.
+    images: Json<'a>,
     /// See [`REASONING`].
     reasoning_content: Text<'a>,
     /// See [`PLAIN_REASONING`].
@@ -316,6 +318,7 @@ impl Delta<'_> {
             self.refusal,
             self.tool_calls,
             self.annotations,
+            self.images,
             self.reasoning_details,
         ];
         let is_filled = |field: Json| !matches!(field.get(), "null" | "[]" | r#""""#);
@@ -418,6 +421,9 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
         }
     }
     add_sources(part.annotations, reply);
+    if !part.images.is_null() && (form == PartForm::Increment || reply.activity.images == 0) {
+        reply.activity.images += part.images.list::<&RawValue>()?.len();
+    }
     reply.end.read(&choice.finish_reason);
     Ok(())
 }

@@ -22,6 +22,17 @@ use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::Secrets;
 
+/// Says that the answer has images, if it has any.
+pub fn not_kept(images: usize) -> Option<String> {
+    match images {
+        0 => None,
+        1 => Some("the answer has 1 image, which q does not keep".to_owned()),
+        _ => Some(format!(
+            "the answer has {images} images, which q does not keep"
+        )),
+    }
+}
+
 /// What the spinner says while reasoning comes.
 const THINKING: &str = "thinking";
 
@@ -90,6 +101,8 @@ pub struct Activity {
     sign: Option<&'static str>,
     /// Why each search that has failed did so.
     pub failed_searches: Vec<String>,
+    /// How many images the answer has. They are not kept.
+    pub images: usize,
 }
 
 impl Activity {

@@ -213,8 +213,8 @@ impl<'a> ApiClient<'a> {
         ))
     }
 
-    /// Returns why there is no answer, though its last reply ended well.
-    pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> ApiError {
+    /// Returns why there is no answer, though its last reply ended well. `images` says that there were some.
+    pub fn no_answer(&self, reply: &Reply, has_reasoned: bool, images: Option<String>) -> ApiError {
         if reply.end.is_cut() {
             let advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
             return self
@@ -223,7 +223,9 @@ impl<'a> ApiClient<'a> {
         }
         let mut message = "the answer is empty".to_owned();
         let mut advice = None;
-        if has_reasoned {
+        if let Some(images) = images {
+            message = images;
+        } else if has_reasoned {
             message = "the reply has reasoning and no answer".to_owned();
             advice = Some(ONLY_REASONING.to_owned());
         }
