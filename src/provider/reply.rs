@@ -92,6 +92,8 @@ pub struct ReadingState {
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
     pub(super) has_streamed_reasoning: bool,
+    /// Text that is finished, and of which no part has arrived.
+    pub(super) finished_text: String,
 }
 
 /// The activity of the model or its provider besides answering.
@@ -208,6 +210,21 @@ impl Reply {
     pub(super) fn finish_text(&mut self, place: TextPlace, finished: &str) {
         let missing = self.arrived.finished_text(place, finished);
         self.complete_text(&missing);
+    }
+
+    /// Holds a finished text back of which no part has arrived: a message that comes has it, too.
+    pub(super) fn hold_finished(&mut self, finished: &str) {
+        if self.turn.budget.spend(finished.len()) {
+            self.reading.finished_text.push_str(finished);
+        }
+    }
+
+    /// Adds the text that was held back, if no other has come.
+    pub(super) fn add_held(&mut self) {
+        let held = std::mem::take(&mut self.reading.finished_text);
+        if !self.answer.has_text() {
+            self.add_text(&held);
+        }
     }
 
     /// Adds what is missing of a finished message.

@@ -233,7 +233,11 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             reply.add_increment(place, delta);
         }
         "response.output_text.done" => {
-            reply.finish_text(place, &event.text);
+            if reply.answer.has_begun() {
+                reply.finish_text(place, &event.text);
+            } else {
+                reply.hold_finished(&event.text);
+            }
         }
         "response.refusal.delta" => {
             reply.refuse_further(place, delta);
@@ -302,6 +306,11 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             read_reasoning(&item, reply)?;
             read_item(*json, &item, reply)?;
         }
+    } else {
+        // Some sources have their titles only here.
+        for json in &output {
+            read_sources(&json.object()?, reply)?;
+        }
     }
     if reply.answer.has_begun() {
         complete_messages(&output, reply)?;
@@ -321,6 +330,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             add_message(&item.0.unwrap_or_default(), reply)?;
         }
     }
+    reply.add_held();
     read_calls(reply);
     Ok(())
 }
@@ -383,11 +393,7 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
     if &*item.kind == WEB_SEARCH_CALL && &*item.status == "failed" {
         reply.fail_search("");
     }
-    if let Some(rest) = item.content.content()?.rest {
-        for pages in rest.annotations {
-            reply.answer.add_sources(pages.sources());
-        }
-    }
+    read_sources(item, reply)?;
     let is_secret = item.encrypted_content.is_text();
     if json.is_object() && (&*item.kind != REASONING || is_secret) {
         let mut text = String::new();
@@ -400,6 +406,16 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
     }
     // A call for which there is no room cannot run.
     reply.turn.has_called |= &*item.kind == FUNCTION_CALL && reply.turn.is_too_long();
+    Ok(())
+}
+
+/// Reads the sources of an item.
+fn read_sources(item: &Item, reply: &mut Reply) -> ReplyResult {
+    if let Some(rest) = item.content.content()?.rest {
+        for pages in rest.annotations {
+            reply.answer.add_sources(pages.sources());
+        }
+    }
     Ok(())
 }
 
@@ -490,6 +506,7 @@ mod tests {
             &[delta, done, item, bare],
             &[done, item, bare],
             &[item, bare],
+            &[done, bare],
         ] {
             let mut reply = replied(&DIALECT, events);
             assert_eq!(
