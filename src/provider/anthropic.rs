@@ -555,8 +555,9 @@ fn read_input(block: &mut Value, reply: &mut Reply) -> ReadBlock {
     {
         let call = &reply.turn.calls()[added.place()];
         fields = calls::object(&call.arguments);
+        block["id"] = call.id.as_str().into();
         match added {
-            Added::New(_) => block["id"] = call.id.as_str().into(),
+            Added::New(_) => {}
             Added::Again(_) => return ReadBlock::SentAgain,
             Added::Completed(_) => {
                 let is_same = |known: &&mut Value| {

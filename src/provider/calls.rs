@@ -1,6 +1,6 @@
 //! Assembles the calls of a reply from their fragments (pure).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -112,6 +112,9 @@ impl Calls {
             added = self.whole.add(&call, &mut self.calls);
         }
         if matches!(added, Added::New(_)) {
+            if has_id {
+                self.whole.make_unique(&mut call, self.before + position);
+            }
             self.calls.push(call);
             self.progress.push(Assembly::default());
         }
@@ -155,6 +158,9 @@ impl Calls {
                     }
                     continue;
                 }
+                if has_id {
+                    known.make_unique(&mut call, self.before + position);
+                }
                 self.calls.push(call);
                 self.progress.push(Assembly::default());
             }
@@ -189,7 +195,10 @@ impl Added {
 /// The complete calls by id and name. Some servers send a call again: at the end, with another index, or once its arguments are
 /// there. Others give several calls one id, so two calls with different arguments are two.
 #[derive(Debug, Default)]
-struct KnownCalls(HashMap<(String, String), KnownCall>);
+struct KnownCalls {
+    calls: HashMap<(String, String), KnownCall>,
+    ids: HashSet<String>,
+}
 
 /// The calls with one id and name.
 #[derive(Debug, Default)]
@@ -205,7 +214,7 @@ impl KnownCalls {
     fn add(&mut self, call: &ToolCall, calls: &mut [ToolCall]) -> Added {
         let key = (call.id.clone(), call.name.clone());
         let arguments = without_white_space(&call.arguments);
-        let known = self.0.entry(key).or_default();
+        let known = self.calls.entry(key).or_default();
         if let Some(&position) = known.by_arguments.get(&arguments) {
             return Added::Again(position);
         }
@@ -223,6 +232,14 @@ impl KnownCalls {
         known.latest = added.place();
         known.by_arguments.insert(arguments, added.place());
         added
+    }
+
+    /// Gives a new call an id of its own if another call has its id: APIs reject a request in which two have the same. `number`
+    /// is its place among the calls of the question.
+    fn make_unique(&mut self, call: &mut ToolCall, number: usize) {
+        if !self.ids.insert(call.id.clone()) {
+            call.id = made_up_id(number);
+        }
     }
 }
 
@@ -413,10 +430,14 @@ fn normalized(mut call: ToolCall, number: usize) -> ToolCall {
         call.arguments = decoded;
     }
     if call.id.is_empty() {
-        // Mistral accepts only ids of nine letters and digits.
-        call.id = format!("call{number:05}");
+        call.id = made_up_id(number);
     }
     call
+}
+
+/// Returns an id for a call. Mistral accepts only ids of nine letters and digits.
+fn made_up_id(number: usize) -> String {
+    format!("call{number:05}")
 }
 
 /// Returns the name of a tool without what belongs to the notation of the model, which some servers leave there: of gpt-oss
@@ -531,19 +552,19 @@ mod tests {
             no name | 0 x a {} ; 1 y - - | x a {}
             a call twice in one event | 0 x a {"n":1} ; 1 x a {"n":1} | x a {"n":1}
             all calls again at the end | 0 x a {"n" ; 0 - - :1} ; 0 y b {} ; 0 x a {"n":1} ; 1 y b {} | x a {"n":1} ; y b {}
-            one id for all calls | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 b {"n":1} | 0 a {"n":1} ; 0 a {"n":2} ; 0 b {"n":1}
-            one id for all calls, in fragments | 0 0 a {"n" ; 0 - - :1} ; 1 0 a {"n" ; 1 - - :2} | 0 a {"n":1} ; 0 a {"n":2}
-            one id for all calls, then all again | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 a {"n":1} ; 3 0 a {"n":2} | 0 a {"n":1} ; 0 a {"n":2}
+            one id for all calls | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 b {"n":1} | 0 a {"n":1} ; - a {"n":2} ; - b {"n":1}
+            one id for all calls, in fragments | 0 0 a {"n" ; 0 - - :1} ; 1 0 a {"n" ; 1 - - :2} | 0 a {"n":1} ; - a {"n":2}
+            one id for all calls, then all again | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 a {"n":1} ; 3 0 a {"n":2} | 0 a {"n":1} ; - a {"n":2}
             a call twice, in fragments | 0 x a {"n" ; 0 - - :1} ; 1 x a {"n" ; 1 - - :1} | x a {"n":1}
             a call twice, with other whitespace | 0 x a {"n":1} ; 1 x a {"n": 1} ; 2 x a {"n":␊1} | x a {"n":1}
-            a call twice, whose texts differ in whitespace | 0 x a {"n":"␊\""} ; 1 x a {"n":"\""} | x a {"n":"␊\""} ; x a {"n":"\""}
+            a call twice, whose texts differ in whitespace | 0 x a {"n":"␊\""} ; 1 x a {"n":"\""} | x a {"n":"␊\""} ; - a {"n":"\""}
             a call without arguments, and with all | 0 x a - ; 1 x a {"n":1} | x a {"n":1}
             a call with an empty object, and with all | 0 x a {} ; 1 x a {"n" ; 1 - - :1} | x a {"n":1}
             a call with a part of its arguments, and with all | 0 x a {"n ; 1 x a {"n":1} | x a {"n":1}
             a call with all arguments, and with none | 0 x a {"n":1} ; 1 x a - | x a {"n":1}
             a call again and again, with more each time | 0 x a - ; 1 x a {"n ; 2 x a {"n":1} ; 3 x a {"n":1} | x a {"n":1}
-            a call at many indexes, next to another | 0 x a - ; 1 x a {"n":1} ; 2 y a {"n":1} ; 3 y b {} | x a {"n":1} ; y a {"n":1} ; y b {}
-            arguments that are not the beginning of the others | 0 x a {"m ; 1 x a {"n":1} | x a {"m ; x a {"n":1}
+            a call at many indexes, next to another | 0 x a - ; 1 x a {"n":1} ; 2 y a {"n":1} ; 3 y b {} | x a {"n":1} ; y a {"n":1} ; - b {}
+            arguments that are not the beginning of the others | 0 x a {"m ; 1 x a {"n":1} | x a {"m ; - a {"n":1}
             the id comes late, with all again | 0 - a {"n":1} ; 0 x a {"n":1} | x a {"n":1}
             the id comes late, with the name again | 0 - a {"n":1} ; 0 x a - | x a {"n":1}
             the id comes late, with all again, twice | 0 - a {"n":1} ; 0 x a {"n":1} ; 0 - b {"n":2} ; 0 y b {"n":2} | x a {"n":1} ; y b {"n":2}
