@@ -115,17 +115,30 @@ impl Shape {
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, Misfit> {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
-        let value = parse_answer(text).map_err(|error| Misfit::Differs(not_json(error)))?;
+        let value = parse_answer(text).map_err(unreadable)?;
         json::check_names(text).map_err(|error| Misfit::Differs(error.to_string()))?;
         compare(&value, &self.schema, MAX_STEPS)?;
         Ok(text)
     }
 }
 
+/// Returns why an answer cannot be parsed.
+fn unreadable(error: serde_json::Error) -> Misfit {
+    if error.to_string() == json::TOO_MANY_VALUES {
+        Misfit::TooLarge
+    } else {
+        Misfit::Differs(not_json(error))
+    }
+}
+
 fn not_json(error: serde_json::Error) -> String {
+    let error = error.to_string();
     // The parser allows 127 levels.
-    if error.to_string().starts_with("recursion limit") {
+    if error.starts_with("recursion limit") {
         return "it has more than 127 lists and objects within each other".to_owned();
+    }
+    if error == json::TOO_MANY_VALUES {
+        return error;
     }
     format!("it is not JSON ({error})")
 }
@@ -191,6 +204,7 @@ mod tests {
             Ok(_) => String::new(),
             Err(Misfit::Differs(reason)) => reason,
             Err(Misfit::Undecided) => "undecided".to_owned(),
+            Err(Misfit::TooLarge) => "too large".to_owned(),
         }
     }
 
@@ -632,6 +646,14 @@ mod tests {
                 "{schema} {value}"
             );
         }
+    }
+
+    #[test]
+    fn an_answer_with_too_many_values_is_not_said_to_be_no_json() {
+        let many = format!("[{}0]", "0,".repeat(500_000));
+        let misfit = shape("{}").find_in(&many).expect_err("too many");
+        let words = "the answer cannot be checked against the schema: it has too many values";
+        assert_eq!(misfit.to_string(), words);
     }
 
     #[test]

@@ -329,7 +329,7 @@ mod tests {
             no | I look.
         "##;
         let tools = ["db__get", "db__get_all"];
-        for [is_call, text] in crate::message::tests::rows(table) {
+        for [is_call, text] in crate::text::table::rows(table) {
             let text = text.replace('␊', "\n").replace("CALL", call);
             let text = text.replace(&format!("[TOOL_{call}S]"), "[TOOL_CALLS]");
             let found = call_in(&text, tools.into_iter());

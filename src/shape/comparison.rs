@@ -32,6 +32,8 @@ pub enum Misfit {
     Differs(String),
     /// It is not known: the comparison takes too many steps.
     Undecided,
+    /// It is not known: the value would take too much memory.
+    TooLarge,
 }
 
 impl Display for Misfit {
@@ -40,6 +42,11 @@ impl Display for Misfit {
             Misfit::Differs(reason) => write!(
                 formatter,
                 "the answer does not match the schema: {reason}"
+            ),
+            Misfit::TooLarge => write!(
+                formatter,
+                "the answer cannot be checked against the schema: {}",
+                json::TOO_MANY_VALUES
             ),
             Misfit::Undecided => formatter.write_str(
                 "the answer cannot be checked against the schema: its references and alternatives need too many comparisons",
@@ -559,7 +566,7 @@ impl<'a> Comparison<'a> {
                 Ok(DemandedLists::AllOf(places.collect()))
             }
             Err(Misfit::Differs(_)) => Ok(DemandedLists::Unmeetable),
-            Err(Misfit::Undecided) => Err(Misfit::Undecided),
+            Err(unknown) => Err(unknown),
         }
     }
 

@@ -109,9 +109,12 @@ impl<'de> Visitor<'de> for UniqueNames {
     }
 }
 
-/// Returns the error for JSON whose values would take too much memory.
+/// The error for JSON whose values would take too much memory.
+pub const TOO_MANY_VALUES: &str = "it has too many values";
+
+/// Returns this error.
 pub fn too_many_values() -> serde_json::Error {
-    Error::custom("it has too many values")
+    Error::custom(TOO_MANY_VALUES)
 }
 
 /// Estimates how many bytes of memory the values of a text take besides its strings.

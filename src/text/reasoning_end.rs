@@ -239,7 +239,7 @@ fn is_mention(before: &str, after: &str, in_quotes: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
 
     fn line_ends(text: &str) -> String {
         text.replace('␊', "\n").replace('␍', "\r")

@@ -160,7 +160,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
     use crate::settings::ToolServer;
 
     #[test]

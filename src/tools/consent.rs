@@ -236,7 +236,7 @@ fn terminal() -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::tests::rows;
+    use crate::text::table::rows;
     use crate::output::Spinner;
 
     fn consent(yes: bool, always: &[&str]) -> Consent {
