@@ -160,8 +160,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::text::table::rows;
     use crate::settings::ToolServer;
+    use crate::text::table::rows;
 
     #[test]
     fn bounds_are_said_by_the_last_part_of_each_path_unless_two_have_the_same() {

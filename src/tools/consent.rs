@@ -236,8 +236,8 @@ fn terminal() -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::table::rows;
     use crate::output::Spinner;
+    use crate::text::table::rows;
 
     fn consent(yes: bool, always: &[&str]) -> Consent {
         let own = Environment::new(&[("PATH", "/usr/bin:/bin")]);
