@@ -171,17 +171,15 @@ fn no_provider(settings: &Settings, locked: &[LockedServer]) -> Error {
     let message =
         "no provider is configured: no key is set, and no local server answers with a model";
     let keys = format!("export {variables} with your key; q --help lists all of them");
-    // A server that runs and wants a key needs the least.
-    let key_advice = Vec::from_iter(locked.iter().map(|server| server.advice.as_str()));
-    let mut advice = silent_servers(settings, locked);
-    if key_advice.is_empty() {
-        advice.push(keys);
-        advice.push(format!("or start a local server: {servers}"));
+    // A server that runs and wants a key needs the least, and then one that the user has set up.
+    let mut nearest = Vec::from_iter(locked.iter().map(|server| server.advice.clone()));
+    nearest.extend(silent_servers(settings, locked));
+    let advice = if nearest.is_empty() {
+        format!("{keys}\nor start a local server: {servers}")
     } else {
-        advice.push(key_advice.join("; "));
-        advice.push(format!("or {keys}"));
-    }
-    Error::settings(message).advise(advice.join("\n"))
+        format!("{}\nor {keys}", nearest.join("; "))
+    };
+    Error::settings(message).advise(advice)
 }
 
 /// Says of each local server whose address the user has set that it does not answer there, unless it wants a key.
@@ -195,9 +193,12 @@ fn silent_servers(settings: &Settings, locked: &[LockedServer]) -> Vec<String> {
             && let Some(origin) = origin_of_address(provider, settings)
         {
             let name = &provider.name;
-            silent.push(format!(
-                "{name} at {address}, which {origin} names, does not answer with a model"
-            ));
+            let mut advice =
+                format!("{name} at {address}, which {origin} names, does not answer with a model");
+            if let Some(command) = provider.row.start {
+                advice += &format!(": start it ({command})");
+            }
+            silent.push(advice);
         }
     }
     silent
@@ -295,21 +296,32 @@ mod tests {
 
     #[test]
     fn the_error_without_a_provider_says_what_is_nearest_first() {
-        // Variables; the servers that want a key; the lines of advice.
+        // Variables, the servers that want a key, and the advice.
         let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --help lists all of them";
-        let or_keys = format!("or {keys}");
-        let silent = "ollama at http://[::1]:28733/v1, which OLLAMA_HOST names, does not answer with a model";
-        let moved =
-            "vllm at http://box/v1, which VLLM_BASE_URL names, does not answer with a model";
-        let start = "or start a local server: ollama (ollama serve)";
+        let start = "or start a local server: ollama (ollama serve), llamacpp (llama-server -m MODEL.gguf), lmstudio (lms server start), vllm (vllm serve MODEL)";
+        let ollama = "ollama at http://[::1]:28733/v1, which OLLAMA_HOST names, does not answer with a model: start it (ollama serve)";
+        let vllm = "vllm at http://box/v1, which VLLM_BASE_URL names, does not answer with a model: start it (vllm serve MODEL)";
         let table = [
-            ("", &[][..], &[keys, start][..]),
-            ("", &["one", "two"], &["key of one; key of two", &or_keys]),
-            ("OLLAMA_HOST=[::1]:28733", &[], &[silent, keys, start]),
+            ("", &[][..], format!("{keys}\n{start}")),
+            (
+                "",
+                &["one", "two"],
+                format!("key of one; key of two\nor {keys}"),
+            ),
+            (
+                "OLLAMA_HOST=[::1]:28733",
+                &[],
+                format!("{ollama}\nor {keys}"),
+            ),
+            (
+                "OLLAMA_HOST=[::1]:28733 VLLM_BASE_URL=http://box/v1",
+                &[],
+                format!("{ollama}; {vllm}\nor {keys}"),
+            ),
             (
                 "OLLAMA_HOST=[::1]:28733 VLLM_BASE_URL=http://box/v1",
                 &["ollama"],
-                &[moved, "key of ollama", &or_keys],
+                format!("key of ollama; {vllm}\nor {keys}"),
             ),
         ];
         for (variables, locked, expected) in table {
@@ -318,12 +330,7 @@ mod tests {
                 advice: format!("key of {name}"),
             });
             let error = no_provider(&settings(variables), &Vec::from_iter(locked));
-            let advice = error.advice.unwrap_or_default();
-            let lines = Vec::from_iter(advice.lines());
-            assert_eq!(lines.len(), expected.len(), "{variables}: {advice}");
-            for (line, expected) in lines.into_iter().zip(expected) {
-                assert!(line.starts_with(expected), "{variables}: {advice}");
-            }
+            assert_eq!(error.advice, Some(expected), "{variables}");
         }
     }
 
