@@ -88,6 +88,14 @@ impl ShortField {
         let (word, kind) = head.split_once(' ').unwrap_or((head, "str"));
         let name = word.strip_suffix('?').unwrap_or(word);
         purpose.check_name(name)?;
+        if word == head
+            && let Some(kind) = kind_named(description.trim())
+        {
+            return Err(format!(
+                "the field “{name}” is described as “{}”; a type comes before the colon: {word} {kind}",
+                description.trim()
+            ));
+        }
         let mut field = ShortField {
             kind: FieldKind::parse(name, kind.trim(), purpose)?,
             is_optional: word.ends_with('?'),
@@ -127,6 +135,20 @@ impl ShortField {
         }
         schema
     }
+}
+
+/// Returns the name of a type, which somebody may call by its name in JSON Schema.
+fn kind_named(word: &str) -> Option<&'static str> {
+    let others = [
+        ("string", "str"),
+        ("integer", "int"),
+        ("number", "float"),
+        ("boolean", "bool"),
+        ("array", "list"),
+    ];
+    let own = KINDS.map(|(name, _)| (name, name));
+    let mut names = own.into_iter().chain(others);
+    names.find(|(name, _)| *name == word).map(|(_, own)| own)
 }
 
 impl FieldKind {
@@ -311,6 +333,9 @@ mod tests {
             a int = x    | the default “x” of “a” is not an integer
             a float = NaN | is not a number
             a bool = 1   | is not true or false
+            a: int       | the field “a” is described as “int”; a type comes before the colon: a int
+            a?: string   | the field “a” is described as “string”; a type comes before the colon: a? str
+            a: number    | the colon: a float
             a?b          | “a?b” is not the name
             ?            | “” is not the name"#,
         ) {

@@ -25,7 +25,8 @@ use WordPlace::{Command, CommandLine, Confinement, Provider, Role, Section, Serv
 const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "c continue resume follow-up", "-f"),
     (CommandLine, "image file", "-a"),
-    (CommandLine, "format output", "-j"),
+    (CommandLine, "format output output-format", "-j"),
+    (CommandLine, "no-color no-colour", "NO_COLOR=1"),
     (CommandLine, "jsonl ndjson json-lines", "--lines"),
     (CommandLine, "code", "-x"),
     (CommandLine, "think thinking reasoning", "-e"),
