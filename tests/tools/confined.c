@@ -188,6 +188,13 @@ static int signal_by_owner(int process) {
     return write(ends[1], "x", 1);
 }
 
+// Whether a number is surely none of the parent's threads: the next processes have such numbers, too, and are not to be harmed.
+static int is_another(int parent, int thread) {
+    char path[50];
+    snprintf(path, sizeof path, "/proc/%d/task/%d", parent, thread);
+    return access("/proc/self/task", F_OK) == 0 && access(path, F_OK) < 0;
+}
+
 // Ends the parent by any of its threads, as soon as this runs.
 static int kill_threads(int parent) {
     for (int round = 0; round < 3000; round++)
@@ -209,7 +216,7 @@ static int own_threads(int parent) {
             char byte;
             if (getppid() != parent)
                 return 0;
-            if (thread == getpid() || ioctl(ends[0], FIOSETOWN, &thread) < 0)
+            if (is_another(parent, thread) || ioctl(ends[0], FIOSETOWN, &thread) < 0)
                 continue;
             result = write(ends[1], "x", 1) + read(ends[0], &byte, 1);
         }
@@ -222,7 +229,7 @@ static int kill_by_directories(int parent) {
         for (int thread = parent + 1; thread < parent + 12; thread++) {
             char path[30];
             snprintf(path, sizeof path, "/proc/%d", thread);
-            int directory = thread == getpid() ? -1 : open(path, O_RDONLY | O_DIRECTORY);
+            int directory = is_another(parent, thread) ? -1 : open(path, O_RDONLY | O_DIRECTORY);
             if (directory < 0)
                 continue;
             if (syscall(SYS_pidfd_send_signal, directory, SIGKILL, 0, 0) == 0)
