@@ -137,6 +137,9 @@ impl Target {
 
     /// Makes the server one that can be asked, just before the first request is sent: looks for it, and fetches the key.
     pub fn ready<'c>(&'c self, notes: &'c Notes) -> Result<ApiClient<'c>, Error> {
+        let provider = self.provider();
+        // A key that is not set is said before anything that only a request needs.
+        provider.key.read(&provider.name, &self.environment)?;
         let client = self.find()?;
         self.fetch_key(notes)?;
         let limits = RetryLimits {
