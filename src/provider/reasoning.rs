@@ -100,9 +100,9 @@ impl Filter {
     fn read(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
-                let thinking = text.split(close).next().unwrap_or_default();
+                let within = text.split(close).next().unwrap_or_default();
                 let mut tags = TAGS.iter();
-                self.is_nested |= tags.any(|(open, end)| *end == close && thinking.contains(open));
+                self.is_nested |= tags.any(|(open, end)| *end == close && within.contains(open));
                 let Some((thinking, rest)) = text.split_once(close) else {
                     let mut tail = text.len().saturating_sub(close.len());
                     while !text.is_char_boundary(tail) {
