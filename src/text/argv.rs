@@ -176,6 +176,42 @@ impl Argv {
         names
     }
 
+    /// Whether the element at `index` may begin with any text of the model's.
+    pub fn begins_freely(&self, index: usize) -> bool {
+        let element = self.run.get(index).map_or("", String::as_str);
+        self.free_beginning(element).is_some()
+    }
+
+    /// Whether the model may write any text on standard input.
+    pub fn has_free_stdin(&self) -> bool {
+        let stdin = self.stdin.as_deref().unwrap_or_default();
+        let names = self.free_texts();
+        let mut placeholders = self.placeholders(stdin).into_iter();
+        placeholders.any(|(_, name)| names.contains(&name))
+    }
+
+    /// Whether the model may write an option as the element at `index`, which is an argument of the program at `program`. After
+    /// `--` there are none, and what follows -e, a pattern of grep and its like, is its value.
+    pub fn may_be_option(&self, index: usize, program: usize) -> bool {
+        let Some(field) = self.free_beginning(&self.run[index]) else {
+            return false;
+        };
+        let before = &self.run[program + 1..index];
+        let is_value =
+            field.kind != FieldKind::List && before.last().is_some_and(|last| last == "-e");
+        let is_after_options = before.iter().any(|element| element == "--");
+        self.dashes && !is_value && !is_after_options
+    }
+
+    /// Returns the argument that an element begins with, if the model may write any text for it.
+    fn free_beginning(&self, element: &str) -> Option<&ShortField> {
+        let (start, name) = *self.placeholders(element).first()?;
+        let mut fields = self.inputs.iter();
+        let field = fields.find(|field| field.name == name)?;
+        let is_free = matches!(field.kind, FieldKind::Text | FieldKind::List);
+        (start == 0 && is_free).then_some(field)
+    }
+
     /// Whether an argument is the path of a file.
     pub fn has_paths(&self) -> bool {
         let mut inputs = self.inputs.iter();

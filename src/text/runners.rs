@@ -1,5 +1,7 @@
 //! Which commands run code that somebody gives them (pure).
 
+use super::argv::Argv;
+
 /// Shells.
 const SHELLS: &[&str] = &[
     "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "lksh", "loksh", "mksh",
@@ -382,7 +384,8 @@ const RUNNERS: &[&[&str]] = &[
 /// Returns the element of a command that names a program which runs code that somebody gives it: the first element, or a later
 /// one that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's file
 /// behind all links: that of the first element, or of a path.
-pub fn runner(run: &[String], file: impl Fn(&str) -> Option<String>) -> Option<&str> {
+pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str> {
+    let run = &argv.run;
     for (index, element) in run.iter().enumerate() {
         let is_path = element.contains('/');
         let found = if index == 0 || is_path {
@@ -392,12 +395,15 @@ pub fn runner(run: &[String], file: impl Fn(&str) -> Option<String>) -> Option<&
         };
         let may_be_program = index == 0 || !is_path || found.is_some();
         let arguments = &run[index + 1..];
-        if may_be_program && runs_code(element, arguments) {
+        let is_runner = |program: &str| {
+            runs_code(program, arguments) || runs_code_of_model(program, argv, index)
+        };
+        if may_be_program && is_runner(element) {
             return Some(element);
         }
         if let Some(found) = found
             && !MANY_IN_ONE.contains(&name_of(&found))
-            && runs_code(&found, arguments)
+            && is_runner(&found)
         {
             return Some(element);
         }
@@ -423,6 +429,95 @@ fn runs_code(program: &str, arguments: &[String]) -> bool {
         || (name == "git" && arguments.iter().any(is_configured))
 }
 
+/// Programs that run others if an option says so: git and its brothers, those that search, sort, pack, show and load, and
+/// compilers with plugins.
+const RUNNERS_BY_OPTION: &[&str] = &[
+    "ack",
+    "ag",
+    "apt",
+    "apt-get",
+    "aptitude",
+    "aria2c",
+    "bat",
+    "batcat",
+    "c++",
+    "cc",
+    "clang",
+    "clang++",
+    "cpio",
+    "delta",
+    "diff3",
+    "dpkg",
+    "exiftool",
+    "g++",
+    "gcc",
+    "gh",
+    "git",
+    "gpg",
+    "gsort",
+    "hg",
+    "ld",
+    "logrotate",
+    "man",
+    "mpv",
+    "mutt",
+    "nmap",
+    "openssl",
+    "pandoc",
+    "psql",
+    "rg",
+    "rpm",
+    "sdiff",
+    "sort",
+    "split",
+    "ssh-keygen",
+    "svn",
+    "tshark",
+    "wget",
+    "yt-dlp",
+    "zip",
+];
+
+/// Clients of databases that have commands of their own, which run programs, among the SQL that they are given; and those of
+/// them that have none with the option -safe.
+const SQL_CLIENTS: &[&str] = &["duckdb", "mariadb", "mysql", "sqlite", "sqlite3"];
+const SAFE_SQL_CLIENTS: &[&str] = &["duckdb", "sqlite", "sqlite3"];
+
+/// Whether a program, the element at `index`, runs code because of what the model may write in this command.
+fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
+    let name = name_of(program);
+    let places = index + 1..argv.run.len();
+    let writes_options = places.clone().any(|at| argv.may_be_option(at, index));
+    let is_safe = || argv.run[index + 1..].iter().any(|word| word == "-safe");
+    let full = file_name(program);
+    let has = |programs: &[&str]| programs.contains(&name) || programs.contains(&full);
+    if has(SQL_CLIENTS) {
+        return writes_options || !has(SAFE_SQL_CLIENTS) || !is_safe();
+    }
+    if writes_options && has(RUNNERS_BY_OPTION) {
+        return true;
+    }
+    match name {
+        // A setting can be an alias, which is a command.
+        "git" => argv.begins_freely(first_word(argv, index)),
+        // Its own commands begin with a backslash.
+        "psql" => argv.has_free_stdin() || places.into_iter().any(|at| argv.begins_freely(at)),
+        _ => false,
+    }
+}
+
+/// Returns the place of the first argument of git that is no option, which is what git is to do.
+fn first_word(argv: &Argv, index: usize) -> usize {
+    let mut at = index + 1;
+    while let Some(element) = argv.run.get(at)
+        && element.starts_with('-')
+    {
+        // -C has a value.
+        at += if element == "-C" { 2 } else { 1 };
+    }
+    at
+}
+
 /// Returns the name of a program without its directory, and without digits and dots at its end.
 fn name_of(program: &str) -> &str {
     file_name(program).trim_end_matches(|last: char| last.is_ascii_digit() || last == '.')
@@ -435,18 +530,84 @@ fn file_name(program: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::table::rows;
+    use crate::text::short_form::{FieldKind, ShortField};
+
+    /// A command in which the model writes `{x}`, `{l}`, a list, and `{n}`, a number.
+    fn command(line: &str, dashes: bool) -> Argv {
+        let field = |name: &str, kind| {
+            let mut field = ShortField::text(name);
+            field.kind = kind;
+            field
+        };
+        let (run, stdin) = line.split_once(" < ").unwrap_or((line, ""));
+        Argv {
+            run: run.split(' ').map(|word| word.replace('␠', " ")).collect(),
+            stdin: Some(stdin.to_owned()),
+            inputs: vec![
+                field("x", FieldKind::Text),
+                field("l", FieldKind::List),
+                field("n", FieldKind::Integer),
+            ],
+            dashes,
+        }
+    }
+
+    #[test]
+    fn a_program_runs_code_where_the_model_may_write_the_option_for_it() {
+        for [line, by_dashes, without] in rows(
+            "
+            git {l}                        | git     | git
+            git {x} a                      | git     | git
+            git -P {x}                     | git     | git
+            git -C {x} log                 | git     | -
+            git log {l}                    | git     | -
+            git log {l} -- a               | git     | -
+            git log -n{n} {x}              | git     | -
+            git log {n}                    | -       | -
+            git log a{x}                   | -       | -
+            git log --since={x}            | -       | -
+            git grep -e {x} -- {l}         | -       | -
+            git grep -e {l}                | git     | -
+            git grep -n {x}                | git     | -
+            wrap git log {x}               | git     | -
+            /bin/config log {x}            | /bin/config | -
+            rg -n -e {x} notes             | -       | -
+            rg -n {x}                      | rg      | -
+            sort {l}                       | sort    | -
+            cat {l}                        | -       | -
+            date {x}                       | -       | -
+            sqlite3 shop.db {x}            | sqlite3 | sqlite3
+            sqlite3 shop.db ␠{x}           | sqlite3 | sqlite3
+            sqlite3 -safe shop.db ␠{x}     | -       | -
+            sqlite3 -safe shop.db {x}      | sqlite3 | -
+            duckdb -c {x}                  | duckdb  | duckdb
+            mysql -safe -e ␠{x}            | mysql   | mysql
+            psql -c {x}                    | psql    | psql
+            psql -c ␠{x}                   | -       | -
+            psql --set=query={x} < :query  | -       | -
+            psql < SELECT␠{x}              | psql    | psql",
+        ) {
+            let file = |path: &str| (path == "/bin/config").then(|| "/usr/bin/git".to_owned());
+            for (dashes, expected) in [(true, by_dashes), (false, without)] {
+                let argv = command(line, dashes);
+                let found = runner(&argv, file).unwrap_or_default();
+                assert_eq!(found, expected, "{line} {dashes}");
+            }
+        }
+    }
 
     #[test]
     fn a_program_that_runs_code_is_found_anywhere_in_a_command() {
         let found = |line: &str| {
-            let run: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let argv = command(line, false);
             let file = |path: &str| match path {
                 "/bin/link" | "link" => Some("/usr/bin/bash".to_owned()),
                 "/bin/config" => Some("/usr/bin/git".to_owned()),
                 "/bin/cat" | "cat" => Some("/bin/busybox".to_owned()),
                 _ => path.starts_with("/bin/").then(|| path.to_owned()),
             };
-            runner(&run, file).map(str::to_owned)
+            runner(&argv, file).map(str::to_owned)
         };
         let names = "sh bash dash zsh fish ksh rbash busybox pwsh tclsh python pypy perl ruby node nodejs deno bun php lua java \
                      Rscript awk gawk mawk nawk sed env nice nohup timeout setsid stdbuf xargs parallel find make tar watch strace \

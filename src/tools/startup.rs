@@ -92,7 +92,7 @@ pub fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c st
         return None;
     }
     let variables = command.program.environment(own);
-    runner(&argv.run, |name| {
+    runner(argv, |name| {
         let path = expand_home(name, own).ok()?;
         let file = fs::canonicalize(program_file(&path, &variables)?).ok()?;
         Some(file.to_string_lossy().into_owned())
