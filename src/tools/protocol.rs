@@ -67,7 +67,7 @@ pub enum Handshake {
 pub enum ServerEvent {
     /// The answer to the request with this number.
     RpcAnswer(Id, RpcAnswer),
-    /// The request that waits for its answer makes progress.
+    /// The call that waits for its answer has made progress since the last report.
     Progress,
     /// This message answers a request of the server.
     Reply(Value),
@@ -96,6 +96,7 @@ struct RpcMessage<'m> {
 struct Progress<'m> {
     #[serde(borrow, rename = "progressToken")]
     token: &'m RawValue,
+    progress: f64,
 }
 
 /// An error that a server answers with.
@@ -170,6 +171,8 @@ pub struct Protocol {
     last_id: Id,
     /// Whether the last request waits for its answer.
     is_waiting: bool,
+    /// How far it has come, if it is a call: each report of progress must say more than the one before.
+    progress: Option<f64>,
     /// The requests that q has given up and whose late answers have not come.
     given_up: BTreeSet<Id>,
     pub strays: Strays,
@@ -220,9 +223,11 @@ impl Protocol {
         self.is_waiting = true;
         self.strays = Strays::default();
         let id = self.last_id;
+        self.progress = None;
         // Progress shows that the server still works on a call.
         if method == "tools/call" {
             parameters["_meta"]["progressToken"] = id.into();
+            self.progress = Some(f64::NEG_INFINITY);
         }
         if self.is_stateless() {
             let meta = &mut parameters["_meta"];
@@ -403,13 +408,17 @@ impl Protocol {
         Some(ServerEvent::Reply(serve(method, &id)))
     }
 
-    fn notified(&self, method: &str, parameters: Option<&RawValue>) -> Option<ServerEvent> {
+    fn notified(&mut self, method: &str, parameters: Option<&RawValue>) -> Option<ServerEvent> {
         if method != "notifications/progress" || !self.is_waiting {
             return None;
         }
         let progress: Progress = serde_json::from_str(parameters?.get()).ok()?;
-        self.is_last(progress.token)
-            .then_some(ServerEvent::Progress)
+        // A server that repeats itself, even without end, does not show that it works on the call.
+        if !self.is_last(progress.token) || progress.progress <= self.progress? {
+            return None;
+        }
+        self.progress = Some(progress.progress);
+        Some(ServerEvent::Progress)
     }
 
     /// Whether this is the number of the last request. Some servers send it back as text.
@@ -776,13 +785,11 @@ mod tests {
             assert_eq!(protocol.receive(other.as_bytes()), None, "{other}");
         }
         for (token, event) in [
-            ("2", Some(ServerEvent::Progress)),
             ("1", None),
             ("null", None),
+            ("2", Some(ServerEvent::Progress)),
         ] {
-            let parameters = format!(r#"{{"progressToken":{token},"progress":1}}"#);
-            let line = format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#);
-            assert_eq!(protocol.receive(line.as_bytes()), event, "{token}");
+            assert_eq!(progress(&mut protocol, token, "1"), event, "{token}");
         }
         assert!(protocol.awaits(2) && !protocol.awaits(1));
         let result = answer(id, &json!({"content": []}));
@@ -803,6 +810,40 @@ mod tests {
         );
     }
 
+    /// Returns what a report of progress means.
+    fn progress(protocol: &mut Protocol, token: &str, progress: &str) -> Option<ServerEvent> {
+        let parameters = format!(r#"{{"progressToken":{token},"progress":{progress}}}"#);
+        let line = format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#);
+        protocol.receive(line.as_bytes())
+    }
+
+    #[test]
+    fn progress_that_does_not_grow_is_no_sign_of_life() {
+        let mut protocol = waiting(false);
+        assert_eq!(progress(&mut protocol, "1", "1"), None, "it is no call");
+        for id in ["2", "3"] {
+            protocol.request("tools/call", json!({}));
+            for [value, is_alive] in rows(
+                "
+                null | no
+                -1 | yes
+                -1 | no
+                0 | yes
+                0.0 | no
+                0.1 | yes
+                0.05 | no
+                7 | yes
+                \"8\" | no
+                1e999 | no
+                8 | yes",
+            ) {
+                let event = progress(&mut protocol, id, value);
+                let expected = (is_alive == "yes").then_some(ServerEvent::Progress);
+                assert_eq!(event, expected, "{id} {value}");
+            }
+        }
+    }
+
     #[test]
     fn an_answer_may_have_the_id_of_its_request_as_text() {
         for (id, is_answer) in [
@@ -818,8 +859,11 @@ mod tests {
             let is_read = matches!(event, Some(ServerEvent::RpcAnswer(1, Ok(_))));
             assert_eq!(is_read, is_answer, "{id}");
         }
-        let line = r#"{"method":"notifications/progress","params":{"progressToken":"1"}}"#;
-        let event = waiting(false).receive(line.as_bytes());
+        let line =
+            r#"{"method":"notifications/progress","params":{"progressToken":"2","progress":1}}"#;
+        let mut protocol = waiting(false);
+        protocol.request("tools/call", json!({}));
+        let event = protocol.receive(line.as_bytes());
         assert_eq!(event, Some(ServerEvent::Progress));
     }
 

@@ -367,14 +367,16 @@ impl Server {
                 self.write_down(&format!("process {}", child.expect("a shell").id()));
                 exit(4);
             }
-            name @ ("chatter" | "progress") => {
+            name @ ("chatter" | "stall" | "progress") => {
                 let (method, token) = match name {
                     "chatter" => ("notifications/message", &Value::Null),
                     _ => ("notifications/progress", &params["_meta"]["progressToken"]),
                 };
-                for _ in 0..16 {
+                for step in 1..=16 {
                     thread::sleep(Duration::from_millis(150));
-                    let params = json!({"data": "busy", "progressToken": token, "progress": 1});
+                    let progress = if name == "stall" { 1 } else { step };
+                    let params =
+                        json!({"data": "busy", "progressToken": token, "progress": progress});
                     self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
                 }
                 text("at last")
@@ -426,7 +428,7 @@ fn tools() -> Value {
         "properties": {"text": {"type": "string"}},
     });
     let tool = |name: &str, annotations: &Value| json!({"name": name, "description": format!("does {name}"), "inputSchema": schema, "annotations": annotations});
-    let names = "echo fail environment big die hang orphan chatter progress image";
+    let names = "echo fail environment big die hang orphan chatter stall progress image";
     let tools = names.split(' ').map(|name| tool(name, &reads));
     let mut tools: Vec<Value> = tools.collect();
     tools.push(tool("write", &json!({})));
