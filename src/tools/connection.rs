@@ -551,6 +551,11 @@ impl LineReader {
                 "writes a line of more than {most}, so it was ended"
             )));
         }
+        // A program that ends within a line has not sent a broken message: how it ended says what has failed.
+        let is_part = line.is_unfinished && !is_json(&line.bytes);
+        if is_part {
+            return Ok(());
+        }
         let received = reporting_strays(&self.protocol, &self.report, |protocol| {
             protocol.receive(&line.bytes)
         });
@@ -572,6 +577,10 @@ impl LineReader {
         }
         Ok(())
     }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
 /// Ends a session over HTTP, and asks a program to end.

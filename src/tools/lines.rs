@@ -24,6 +24,8 @@ pub struct WrittenLine {
     pub bytes: Vec<u8>,
     /// Whether it goes on beyond what is passed over.
     pub is_endless: bool,
+    /// Whether the output ended within it.
+    pub is_unfinished: bool,
 }
 
 /// How long to wait for the rest of what a process has written before it ended. Something that it has left running may hold
@@ -84,6 +86,7 @@ pub fn read_line(from: &mut impl BufRead, limit: usize) -> Option<WrittenLine> {
     let mut line = WrittenLine {
         bytes: Vec::new(),
         is_endless: false,
+        is_unfinished: false,
     };
     let mut limited = from.by_ref().take(limit as u64);
     let count = limited.read_until(b'\n', &mut line.bytes).ok()?;
@@ -93,6 +96,8 @@ pub fn read_line(from: &mut impl BufRead, limit: usize) -> Option<WrittenLine> {
         let mut rest = from.take(MAX_SKIPPED as u64);
         rest.skip_until(b'\n').ok()?;
         line.is_endless = rest.limit() == 0;
+    } else {
+        line.is_unfinished = true;
     }
     (count > 0).then_some(line)
 }
