@@ -14,7 +14,7 @@ use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
 use crate::text::size::in_bytes;
-use crate::tools::{MAX_CALLS, Toolbox};
+use crate::tools::MAX_CALLS;
 
 /// A reply, and how it ended.
 struct ReceivedReply {
@@ -174,7 +174,7 @@ impl Run<'_> {
             self.record.calls_finished(runs);
             waiting = later;
         }
-        let refused = too_many.iter().map(Toolbox::refuse);
+        let refused = too_many.iter().map(|call| toolbox.refuse(call));
         self.record.calls_finished(refused.collect());
     }
 

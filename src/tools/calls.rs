@@ -49,12 +49,27 @@ struct ReadyCall {
 
 impl Toolbox {
     /// Refuses a call after too many in one reply.
-    pub fn refuse(call: &ToolCall) -> ToolRun {
+    pub fn refuse(&self, call: &ToolCall) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
-        ToolRun {
+        self.without_key_in_name(ToolRun {
             no_result: true,
             ..ToolRun::new(call, result, true)
+        })
+    }
+
+    /// Removes keys from the name of a tool that there is not: only a provider that repeats what it was sent has one there. That
+    /// of a tool that there is may have a word of a password, such as the name of a database.
+    fn without_key_in_name(&self, run: ToolRun) -> ToolRun {
+        if self.offers.iter().any(|offer| offer.shown.name == run.name) {
+            return run;
         }
+        let name = self.secrets.redact_for_model(&run.name);
+        if name == run.name {
+            return run;
+        }
+        // Where it goes back to the API, which takes no brackets in a name.
+        let name = name.replace(['[', ']'], "");
+        ToolRun { name, ..run }
     }
 
     /// Returns how many of these calls, from the first on, run side by side: as long as they only read. At least one.
@@ -91,6 +106,7 @@ impl Toolbox {
         if !running.is_empty() {
             self.has_called = true;
             let waiting = format!("waiting for {}", names.join(", "));
+            let waiting = self.secrets.redact_for_user(&waiting);
             notes.spinner().wait_for(&waiting);
         }
         // What does not fit is dropped at once, not when all have ended.
@@ -120,8 +136,10 @@ impl Toolbox {
         let size = in_bytes(text.len());
         let seconds = outcome.took.as_secs_f64();
         let name = &call.name;
-        notes.detail(|| format!("{name}: {what} of {size} after {seconds:.3} s"));
-        self.room.run_of(call, outcome, &text)
+        let line = || format!("{name}: {what} of {size} after {seconds:.3} s");
+        notes.detail(|| self.secrets.redact_for_user(&line()));
+        let run = self.room.run_of(call, outcome, &text);
+        self.without_key_in_name(run)
     }
 
     /// Returns the tool that a call means, as its server lists it now, and this server. The error is for the model.
