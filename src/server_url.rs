@@ -1,7 +1,7 @@
 //! Addresses of providers and tool servers: checked when they are set, and shown without anything secret in them.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery};
@@ -53,10 +53,12 @@ pub struct ServerUrl {
 impl ServerUrl {
     /// Checks a URL. A slash at its end does not matter. An error does not repeat the text, which may contain a password.
     pub fn parse(text: &str) -> Result<ServerUrl, String> {
-        let (scheme, rest) = text.trim().split_once("://").unwrap_or_default();
+        let text = text.trim();
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
         if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
             return Err(NO_SCHEME.to_owned());
         }
+        check_characters(text)?;
         let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
         PathAndQuery::try_from(format!("/?{query}")).map_err(not_a_url)?;
         let (authority, path) = base.split_at(base.find('/').unwrap_or(base.len()));
@@ -162,12 +164,16 @@ impl ServerUrl {
         self.uri.port_u16().unwrap_or(usual)
     }
 
-    /// Whether requests stay on this machine: 127/8, ::1 and localhost.
+    /// Whether requests stay on this machine: 127/8, ::1 and localhost, in every spelling that means one of them, and the
+    /// addresses of all zeros, by which the system connects to itself.
     pub fn is_loopback(&self) -> bool {
-        match self.host().parse::<IpAddr>() {
-            Ok(ip) => ip.is_loopback(),
-            Err(_) => self.host().eq_ignore_ascii_case("localhost"),
+        let host = self.host().to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        if let Ok(ip) = host.parse::<Ipv6Addr>() {
+            let mapped = ip.to_ipv4_mapped();
+            return mapped.map_or(ip.is_loopback() || ip.is_unspecified(), is_here);
         }
+        ipv4_of(host).is_some_and(is_here) || host == "localhost" || host.ends_with(".localhost")
     }
 
     /// Returns scheme, host and port, without a path.
@@ -231,6 +237,53 @@ impl ServerUrl {
     }
 }
 
+/// Refuses what others read otherwise than q: to browsers and proxies, `#` and a backslash end the host, so that what follows is
+/// no server. In a password or a query they have to be escaped anyway.
+fn check_characters(text: &str) -> Result<(), String> {
+    let is_wrong =
+        |char: &char| matches!(char, '#' | '\\') || char.is_whitespace() || char.is_control();
+    let what = match text.chars().find(is_wrong) {
+        None => return Ok(()),
+        Some('#') => "“#”, which is written %23",
+        Some('\\') => "a backslash, which is written %5C",
+        Some(' ') => "a blank, which is written %20",
+        Some(_) => "a control character",
+    };
+    Err(format!("is not a URL: it has {what}"))
+}
+
+/// Whether an address is one of this machine.
+fn is_here(ip: Ipv4Addr) -> bool {
+    ip.is_loopback() || ip.is_unspecified()
+}
+
+/// Returns the address that a host is, in each way in which systems read one: of one to four numbers, of which the last is the
+/// rest of the address, and which may be octal or hexadecimal.
+fn ipv4_of(host: &str) -> Option<Ipv4Addr> {
+    let mut parts = Vec::new();
+    for part in host.split('.') {
+        let (digits, radix) = match part.strip_prefix("0x") {
+            Some(digits) => (digits, 16),
+            None if part.len() > 1 && part.starts_with('0') => (&part[1..], 8),
+            None => (part, 10),
+        };
+        if !digits.chars().all(|digit| digit.is_digit(radix)) {
+            return None;
+        }
+        parts.push(u32::from_str_radix(digits, radix).ok()?);
+    }
+    let (last, first) = parts.split_last()?;
+    if first.len() > 3 || first.iter().any(|part| *part > 255) {
+        return None;
+    }
+    let mut bits = 0;
+    for (place, part) in first.iter().enumerate() {
+        bits |= part << (24 - 8 * place);
+    }
+    let most = u32::MAX >> (8 * first.len());
+    (*last <= most).then(|| Ipv4Addr::from_bits(bits | last))
+}
+
 /// Whether a parameter of a query is one of those that hold a key.
 fn is_key_parameter(name: &str) -> bool {
     let name = percent_decode_str(name).decode_utf8_lossy();
@@ -264,6 +317,7 @@ impl Endpoint {
     /// Checks a URL. An error does not repeat the text, which may contain a password.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
+        check_characters(text)?;
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, path_and_query) = rest.split_at(end);
@@ -400,10 +454,12 @@ mod tests {
     #[test]
     fn text_that_is_not_a_url_is_refused_without_being_repeated() {
         let texts = "http://|http:///v1|http://h:99999|http://h:/v1|http://h:x|http://h/v1?a b|\
-            http://a b/|http://u:hunter22@h:x";
+            http://a b/|http://u:hunter22@h:x|http://h#@hunter22/v1|http://h\\@hunter22/v1|http://h/v1#hunter22|\
+            http://h/v1?a=b#hunter22|http://hunter22:#@h|http://h\t/v1|http://h/\u{a0}x|http://h\u{7f}/|http://h\n@i/";
         for text in texts.split('|') {
             let error = ServerUrl::parse(text).expect_err(text);
             assert!(!error.contains("hunter22"), "{error}");
+            assert!(Endpoint::parse(text).is_err(), "{text}");
         }
     }
 
@@ -522,9 +578,36 @@ mod tests {
             ("http://LOCALHOST:1", true),
             ("http://127.9.9.9", true),
             ("http://[::1]:1", true),
+            ("http://localhost.:1", true),
+            ("http://foo.localhost", true),
+            ("http://foo.LocalHost./v1", true),
+            ("http://127.1:1", true),
+            ("http://127.0.1", true),
+            ("http://127.0.0.1.", true),
+            ("http://2130706433", true),
+            ("http://0x7f.1", true),
+            ("http://0x7F000001", true),
+            ("http://017700000001", true),
+            ("http://[::ffff:127.0.0.1]", true),
+            ("http://[0:0::1]", true),
+            ("http://0.0.0.0", true),
+            ("http://0", true),
+            ("http://[::]:1", true),
             ("http://localhost.example", false),
+            ("http://notlocalhost", false),
+            ("http://localhost..", false),
             ("http://10.0.0.1", false),
-            ("http://0.0.0.0", false),
+            ("http://127", false),
+            ("http://1.127", false),
+            ("http://127.0.0.0.1", false),
+            ("http://127.0.0.256", false),
+            ("http://127.256.1", false),
+            ("http://4294967296", false),
+            ("http://128.1", false),
+            ("http://127.1.example", false),
+            ("http://127.x", false),
+            ("http://[::ffff:10.0.0.1]", false),
+            ("http://[::2]", false),
         ] {
             let found = ServerUrl::parse(text).map(|address| address.is_loopback());
             assert_eq!(found, Ok(loopback), "{text}");
