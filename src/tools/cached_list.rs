@@ -10,6 +10,7 @@ use super::about::ServerInfo;
 use super::connection::Callee;
 use super::server::Server;
 use crate::text::json;
+use crate::unix;
 use crate::whole_file::{self, PRIVATE};
 
 /// The most bytes of a list. A server may send half of it.
@@ -21,8 +22,12 @@ pub fn list_path(cache: Option<&Path>, server: &Server) -> Option<PathBuf> {
     Some(cache?.join("tools").join(format!("{name}.json")))
 }
 
-/// Reads a list. What cannot be read counts as absent.
+/// Reads a list. What cannot be read counts as absent, and so does what another user has put there: the model believes it.
 pub fn read_list(path: &Path) -> Option<ServerInfo> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if !metadata.is_file() || metadata.uid() != unix::effective_user() {
+        return None;
+    }
     let bytes = whole_file::read(path, MAX_LIST).unwrap_or_default();
     json::parse_bytes(&bytes).ok()
 }
@@ -53,6 +58,8 @@ fn identity(server: &Server) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
     use super::*;
     use crate::server::client::Client;
     use crate::settings::{Environment, ServerKind, ToolServer};
@@ -179,6 +186,22 @@ mod tests {
         for wrong in ["", "{", "[]", "{}", &too_long] {
             fs::write(&path, wrong).expect("a file");
             assert_eq!(read_list(&path), None, "{wrong:.20}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_a_link_or_belongs_to_another_user_is_not_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [list, link] = ["list", "link"].map(|name| directory.path().join(name));
+        let about = ServerInfo::default();
+        write_list(&list, &about);
+        symlink(&list, &link).expect("a link");
+        assert_eq!(read_list(&list), Some(about));
+        assert_eq!(read_list(&link), None);
+        assert_eq!(read_list(directory.path()), None);
+        // Only root can give a file away.
+        if chown(&list, Some(12345), None).is_ok() {
+            assert_eq!(read_list(&list), None);
         }
     }
 }
