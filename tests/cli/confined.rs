@@ -147,6 +147,11 @@ found = {
     "times by path": error(os.utime, "f"),
     "times of an open file": error(os.utime, file),
     "attribute by path": error(os.setxattr, "f", "user.q", b"x"),
+    "attributes": error(os.listxattr, "f"),
+    "attributes of a link": error(lambda: os.listxattr("f", follow_symlinks=False)),
+    "an attribute": error(os.getxattr, "f", "user.q"),
+    "that of a link": error(lambda: os.getxattr("f", "user.q", follow_symlinks=False)),
+    "attributes of an open file": error(os.listxattr, file),
     "limit of its own": call(302 if x86 else 261, 0, 4, ctypes.create_string_buffer(16), 0),
     "limit of others": call(302 if x86 else 261, os.getppid(), 4, ctypes.create_string_buffer(16), 0),
     "owner of a socket": own(0x8901),
@@ -176,16 +181,18 @@ fn system_calls_around_the_confinement_are_refused() {
     let refused = "packet,vsock,pair of datagrams,raw pair,pair with flags,keys,shared memory,io_uring,a namespace,x32,\
                    x32 without a number,mode by path,times by path,attribute by path,limit of others,owner of a socket,\
                    owner by another request,signal by a descriptor,a file for ever,an encrypted directory,a subvolume,a snapshot,no subvolume";
-    let allowed = "pair of streams,pair of packets,mode of an open file,times of an open file,limit of its own,\
+    let allowed = "pair of streams,pair of packets,mode of an open file,times of an open file,attributes of an open file,limit of its own,\
                    shared blocks,a thread";
+    let otherwise =
+        "clone3 38,attributes 95,attributes of a link 95,an attribute 95,that of a link 95";
     for (confine, expected) in [
         (
             "{ read = [\"~/calls.py\"] }",
-            format!("inet,inet6,netlink,unix,{refused}\n{allowed}\nclone3 38\n"),
+            format!("inet,inet6,netlink,unix,{refused}\n{allowed}\n{otherwise}\n"),
         ),
         (
             "{ read = [\"~/calls.py\"], network = true }",
-            format!("unix,{refused}\ninet,inet6,netlink,{allowed}\nclone3 38\n"),
+            format!("unix,{refused}\ninet,inet6,netlink,{allowed}\n{otherwise}\n"),
         ),
     ] {
         let _case = case(confine);

@@ -125,6 +125,8 @@ const REFUSED_HERE: &[c_long] = &[];
 // Numbers that not every C library names yet. Newer system calls have the same on all machines.
 const SYS_FCHMODAT2: c_long = 452;
 const SYS_SETXATTRAT: c_long = 463;
+const SYS_GETXATTRAT: c_long = 464;
+const SYS_LISTXATTRAT: c_long = 465;
 const SYS_REMOVEXATTRAT: c_long = 466;
 const SYS_OPEN_TREE_ATTR: c_long = 467;
 const SYS_FILE_SETATTR: c_long = 469;
@@ -308,11 +310,23 @@ fn has_bits(argument: u8, mask: i32, value: i32) -> Result<SeccompCondition, Bac
 /// The second set of numbers that x86-64 has for its system calls (x32).
 const X32: u32 = 0x4000_0000;
 
-/// The number of `clone3`, as the kernel shows it to a program.
-const CLONE3: u32 = {
-    assert!(libc::SYS_clone3 > 0 && libc::SYS_clone3 < u32::MAX as c_long);
-    libc::SYS_clone3 as u32
-};
+/// What reads extended attributes by the path of a file.
+const READS_OF_ATTRIBUTES: [c_long; 6] = [
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    SYS_GETXATTRAT,
+    SYS_LISTXATTRAT,
+];
+
+/// Returns the number of a system call, as the kernel shows it to a program. One that is none does not compile in a constant.
+const fn shown_number(number: c_long) -> u32 {
+    assert!(number >= 0 && number < u32::MAX as c_long);
+    number as u32
+}
+
+const CLONE3: u32 = shown_number(libc::SYS_clone3);
 
 // The instructions of a program: load a word, compare it with a constant, and end.
 const LOAD: u16 = opcode(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
@@ -326,9 +340,9 @@ const fn opcode(bits: u32) -> u16 {
     bits as u16
 }
 
-/// Refuses what depends on the number alone and is no list: those of x32, and `clone3`, whose flags no filter can read. A
-/// program that is told that there is no `clone3` takes `clone`. Other machines' system calls end the program by the other
-/// filter.
+/// Refuses what depends on the number alone, with the error that each needs: those of x32, what reads attributes, and `clone3`,
+/// whose flags no filter can read. A program that is told that there is no `clone3` takes `clone`. Other machines' system calls
+/// end the program by the other filter.
 fn by_number() -> BpfProgram {
     let instruction = |code: u16, jt: u8, jf: u8, k: u32| sock_filter { code, jt, jf, k };
     let error = |number: i32| libc::SECCOMP_RET_ERRNO | number.unsigned_abs();
@@ -338,6 +352,11 @@ fn by_number() -> BpfProgram {
         instruction(IF_EQUAL, 0, 1, CLONE3),
         instruction(END, 0, 0, error(libc::ENOSYS)),
     ];
+    // Those of any file could be read. A program that is told that there are none goes on without them.
+    for number in READS_OF_ATTRIBUTES {
+        program.push(instruction(IF_EQUAL, 0, 1, shown_number(number)));
+        program.push(instruction(END, 0, 0, error(libc::EOPNOTSUPP)));
+    }
     if cfg!(target_arch = "x86_64") {
         program.push(instruction(IF_ANY_BIT, 0, 1, X32));
         program.push(instruction(END, 0, 0, error(libc::EPERM)));
@@ -411,6 +430,7 @@ mod tests {
             Some(libc::SECCOMP_RET_KILL_PROCESS) => "killed",
             Some(0x0005_0001) => "EPERM",
             Some(0x0005_0026) => "ENOSYS",
+            Some(0x0005_005F) => "EOPNOTSUPP",
             other => panic!("{other:x?}"),
         }
     }
@@ -460,6 +480,10 @@ mod tests {
             (libc::SYS_clone, &[0x2000_0011], "EPERM"),
             (libc::SYS_clone, &[0x4000_0011], "EPERM"),
             (libc::SYS_clone3, &[0x1000, 88], "ENOSYS"),
+            (libc::SYS_getxattr, &[0x1000], "EOPNOTSUPP"),
+            (libc::SYS_llistxattr, &[0x1000], "EOPNOTSUPP"),
+            (SYS_LISTXATTRAT, &[0x1000], "EOPNOTSUPP"),
+            (libc::SYS_fgetxattr, &[3], "allowed"),
             (libc::SYS_unshare, &[0x1000_0000], "EPERM"),
             // A limit: to read one, to set its own, and to set that of another process.
             (libc::SYS_prlimit64, &[OTHER, 0, 0, 0x1000], "allowed"),
