@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::settings::{Confinement, Environment, LocalProgram, expand_home};
 
+/// The most links of a path, as many as Linux follows.
+const MAX_LINKS: usize = 40;
+
 /// The files and the network that the kernel lets a program use: the key `confine` of its section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bounds {
@@ -48,13 +51,23 @@ impl Bounds {
         };
         let mut paths = bounds.read.iter().chain(&bounds.write);
         if let Some(path) = paths.find(|path| bounds.may_have_made(path)) {
-            return Err(format!(
-                "confine: {} is behind a link in a directory of write and leads out of it, so the program itself may have made the link; write {} if that is what you mean",
-                path.written.display(),
-                path.real.display()
-            ));
+            return Err(format!("confine: {}", made_link(path)));
         }
         Ok(bounds)
+    }
+
+    /// Returns where the program's file is behind all links. The error says that the program itself may have put one there.
+    pub fn real_program(&self, file: &Path) -> Result<PathBuf, String> {
+        let real = fs::canonicalize(file)
+            .map_err(|error| format!("{file}: {error}", file = file.display()))?;
+        let path = BoundPath {
+            written: file.to_owned(),
+            real,
+        };
+        if self.may_have_made(&path) {
+            return Err(format!("run: {}", made_link(&path)));
+        }
+        Ok(path.real)
     }
 
     /// Whether a path leads out of what the program may change by a link in there. An earlier call may have put it there, to reach
@@ -62,13 +75,11 @@ impl Bounds {
     fn may_have_made(&self, path: &BoundPath) -> bool {
         let others = || self.write.iter().filter(|own| *own != path);
         let is_writable = |real: &Path| others().any(|own| real.starts_with(&own.real));
-        let is_own_link = |part: &Path| {
-            let directory = part
-                .parent()
-                .and_then(|directory| fs::canonicalize(directory).ok());
-            part.is_symlink() && directory.is_some_and(|directory| is_writable(&directory))
+        let is_own_link = |link: &Path| {
+            let directory = link.parent().map(fs::canonicalize);
+            directory.is_some_and(|directory| directory.is_ok_and(|real| is_writable(&real)))
         };
-        !is_writable(&path.real) && path.written.ancestors().any(is_own_link)
+        !is_writable(&path.real) && links_of(&path.written).iter().any(|link| is_own_link(link))
     }
 
     /// Whether a directory is among the paths, or below one of them, once links are followed.
@@ -140,6 +151,41 @@ impl Bounds {
             "network": self.network,
         })
     }
+}
+
+/// Returns the links that a path leads through, each by a path whose directories are none.
+fn links_of(path: &Path) -> Vec<PathBuf> {
+    let mut links = Vec::new();
+    let mut path = path.to_owned();
+    while links.len() < MAX_LINKS {
+        let parts = Vec::from_iter(path.ancestors());
+        let mut from_root = parts.into_iter().rev();
+        let Some(link) = from_root.find(|part| part.is_symlink()) else {
+            break;
+        };
+        let Ok(target) = fs::read_link(link) else {
+            break;
+        };
+        let directory = link.parent().unwrap_or(link);
+        let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
+        let mut followed = directory.join(target);
+        // An empty rest would add a slash.
+        if rest != Path::new("") {
+            followed.push(rest);
+        }
+        links.push(link.to_owned());
+        path = followed;
+    }
+    links
+}
+
+/// Says that a program may have made a link on the way to this path.
+fn made_link(path: &BoundPath) -> String {
+    format!(
+        "{} is behind a link in a directory of write and leads out of it, so the program itself may have made the link; write {} if that is what you mean",
+        path.written.display(),
+        path.real.display()
+    )
 }
 
 /// Returns the absolute path of something that is there.
@@ -260,6 +306,58 @@ mod tests {
             ("no", false),
         ] {
             assert_eq!(bounds.has_directory(&home.join(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_behind_a_link_that_the_program_may_have_made_is_refused() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = fs::canonicalize(root.path()).expect("a path");
+        for directory in ["own/sub", "other"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
+        }
+        for file in ["own/file", "other/file"] {
+            fs::write(root.join(file), "").expect("a file");
+        }
+        for (link, target) in [
+            ("own/out", "../other/file"),
+            ("own/far", "sub/next"),
+            ("own/sub/next", "../../other/file"),
+            ("own/dir", "../other"),
+            ("own/in", "file"),
+            ("to-own", "own/file"),
+            ("to-other", "other/file"),
+            ("by-own", "own/out"),
+            ("by-dir", "own/dir/file"),
+            ("circle", "circle"),
+        ] {
+            symlink(target, root.join(link)).expect("a link");
+        }
+        let own = root.join("own");
+        let bounds = Bounds {
+            write: vec![BoundPath {
+                written: own.clone(),
+                real: own,
+            }],
+            ..Bounds::default()
+        };
+        for (name, is_allowed) in [
+            ("own/file", true),
+            ("own/in", true),
+            ("to-own", true),
+            ("other/file", true),
+            ("to-other", true),
+            ("own/../other/file", true),
+            ("own/out", false),
+            ("own/far", false),
+            ("own/dir/file", false),
+            ("by-own", false),
+            ("by-dir", false),
+            ("circle", false),
+            ("gone", false),
+        ] {
+            let found = bounds.real_program(&root.join(name));
+            assert_eq!(found.is_ok(), is_allowed, "{name}: {found:?}");
         }
     }
 }

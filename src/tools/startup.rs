@@ -49,6 +49,11 @@ pub fn bounds_of(local: &LocalProgram, own: &Environment) -> Result<Option<Bound
         ));
     }
     let bounds = found?;
+    let program = local.command.first();
+    let program = program.and_then(|program| expand_home(program, own).ok());
+    if let Some(file) = program.and_then(|name| program_file(&name, &local.environment(own))) {
+        bounds.real_program(&file)?;
+    }
     if let Some(cwd) = &local.cwd {
         let directory = expand_home(cwd, own)?;
         if !bounds.has_directory(Path::new(&directory)) {

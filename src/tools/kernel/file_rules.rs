@@ -98,15 +98,12 @@ pub fn file_rules(
             allow(&mut rules, path, file.as_fd(), access)?;
         }
     }
-    for (path, access) in [
-        Some((program, of_program)),
-        scratch.map(|path| (path, writes)),
-    ]
-    .into_iter()
-    .flatten()
-    {
+    let program = bounds.real_program(program)?;
+    let own_file = open_without_links(&program)?;
+    allow(&mut rules, &program, own_file.as_fd(), of_program)?;
+    if let Some(path) = scratch {
         let file = PathFd::new(path).map_err(|error| error.to_string())?;
-        allow(&mut rules, path, file.as_fd(), access)?;
+        allow(&mut rules, path, file.as_fd(), writes)?;
     }
     for (paths, access) in [(&bounds.read, reads), (&bounds.write, writes)] {
         for path in paths {
