@@ -18,6 +18,7 @@ mod interrupt;
 mod manual;
 mod message;
 mod output;
+mod programs;
 mod provider;
 mod scratch;
 mod secret;

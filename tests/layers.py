@@ -23,7 +23,7 @@ LAYERS = [
     ["provider"],
     ["output", "flags", "server_url"],
     ["message", "scratch"],
-    ["shape", "threads", "error", "whole_file", "child_output"],
+    ["shape", "threads", "error", "whole_file", "child_output", "programs"],
     ["secret"],
     ["text", "unix", "wait"],
 ]

@@ -1,5 +1,6 @@
 //! Shows a long text on a terminal page by page, with the user's pager.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT};
 use super::stdout;
 use super::terminal::Terminal;
 use crate::error::Error;
+use crate::programs::find_program;
 
 /// The exit status of a shell that does not find a command.
 const NOT_FOUND: i32 = 127;
@@ -22,17 +24,21 @@ pub fn page<'a>(
 ) -> Result<(), Error> {
     let can_move_cursor = variable("TERM").is_some_and(|kind| kind != "dumb");
     let has_screen = can_move_cursor && io::stdout().is_terminal();
-    if has_screen && run_pager(&terminal.encoding.encode(text), variable("PAGER")) {
+    if has_screen && run_pager(&terminal.encoding.encode(text), variable) {
         return Ok(());
     }
     stdout::print(text, terminal)
 }
 
 /// Shows the text with a pager. Returns whether there was one.
-fn run_pager(text: &str, pager: Option<&str>) -> bool {
-    let mut command = Command::new("less");
+fn run_pager<'a>(text: &str, variable: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let pager = variable("PAGER");
+    let name = if pager.is_some() { "sh" } else { "less" };
+    let Some(program) = find_program(name, variable("PATH").map(OsStr::new)) else {
+        return false;
+    };
+    let mut command = Command::new(program);
     if let Some(pager) = pager {
-        command = Command::new("sh");
         command.args(["-c", pager]);
     }
     // Ctrl-C is for the pager, which would leave the terminal as it is if q ended before it. A program that is started is

@@ -1,5 +1,6 @@
 //! Fetches a key: from a variable, or from the first line that a command prints, such as a password manager.
 
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::Error;
 use crate::output::Notes;
+use crate::programs::find_program;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, Provider, check_key, expand_home};
 use crate::text::size::in_units;
@@ -54,7 +56,13 @@ pub fn fetch(
     notes.spinner().stop();
     let wrong = |what: String| Error::settings(format!("{whose}: key_cmd: {what}"));
     let program = &command[0];
-    let file = expand_home(program, environment).map_err(&wrong)?;
+    let name = expand_home(program, environment).map_err(&wrong)?;
+    let is_path = name.contains('/');
+    let found = find_program(&name, environment.get("PATH").map(OsStr::new));
+    let Some(file) = found.or_else(|| is_path.then(|| name.into())) else {
+        let error = wrong(format!("there is no program {program}"));
+        return Err(error.advise("install it\nor write its absolute path"));
+    };
     let mut started = Command::new(file);
     started.args(&command[1..]);
     started.stdin(Stdio::null());

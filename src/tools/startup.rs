@@ -1,21 +1,17 @@
 //! Finds what the programs of a section start with: their files, their directories and their bounds.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{self, Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::bounds::Bounds;
 use super::{kernel, names};
+use crate::programs::find_program;
 use crate::settings::{
     Command, Environment, Key, LocalProgram, ServerKind, ToolServer, expand_home,
 };
 use crate::text::runners::runner;
-
-/// Where the system looks for programs if PATH is not set.
-const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// Returns the directory that a program starts in; `None` for the temporary directory of a confined one. The error says why it
 /// cannot start there.
@@ -111,37 +107,14 @@ pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k st
     };
     let program = command.first()?;
     let wanted = expand_home(program, own).ok()?;
-    let own_path = own.get("PATH");
-    let variables = own_path.map(|path| ("PATH".to_owned(), path.into()));
-    let variables = Vec::from_iter(variables);
-    program_file(&wanted, &variables)
+    find_program(&wanted, own.get("PATH").map(OsStr::new))
         .is_none()
         .then_some(program)
 }
 
-/// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself. Relative directories
-/// of PATH do not count, because they would depend on where q is started.
+/// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself.
 pub fn program_file(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
-    let directories = if name.contains('/') {
-        vec![PathBuf::new()]
-    } else {
-        let mut variables = variables.iter();
-        let path = variables.find(|(variable, _)| variable == "PATH");
-        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
-        env::split_paths(path)
-            .filter(|directory| directory.is_absolute())
-            .collect()
-    };
-    let mut files = directories
-        .into_iter()
-        .map(|directory| directory.join(name));
-    files.find(|file| file.is_absolute() && is_program(file))
-}
-
-/// Whether a path is that of an executable file, once links are followed.
-fn is_program(file: &Path) -> bool {
-    let Ok(metadata) = fs::metadata(file) else {
-        return false;
-    };
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+    let mut variables = variables.iter();
+    let path = variables.find(|(variable, _)| variable == "PATH");
+    find_program(name, path.map(|(_, path)| path.as_os_str()))
 }
