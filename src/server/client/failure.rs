@@ -235,6 +235,9 @@ fn failure_of_socks(error: &io::Error) -> ConnectionFailure {
     io_failure(error)
 }
 
+/// What the library says if the headers of a request are longer than its buffer.
+const NO_ROOM_FOR_HEADERS: &str = "output too small to write output";
+
 fn describe(error: ureq::Error) -> ConnectionFailure {
     let limit = CONNECT_TIMEOUT.as_secs();
     match error {
@@ -249,6 +252,10 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
             "timed out: no data from the server",
             "raise the timeout setting (Q_TIMEOUT) to wait longer",
         ),
+        // The server has said nothing.
+        ureq::Error::Protocol(error) if error.to_string() == NO_ROOM_FOR_HEADERS => {
+            ConnectionFailure::new("the headers of the request are too long to be sent")
+        }
         ureq::Error::Protocol(error) => ConnectionFailure::new(format!(
             "the server sent an invalid HTTP response ({error})"
         )),
