@@ -3,7 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{
+    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, lchown, symlink,
+};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +36,12 @@ const OF_FILES: u32 = 0o666;
 
 /// The beginning of the names of temporary files. One that a killed run has left does no harm.
 pub const TEMPORARY: &str = ".tmp-q-";
+
+/// All bits of a mode that can be set.
+const ALL_RIGHTS: u32 = 0o7777;
+
+/// The bits of a mode that give rights to the group.
+const OF_GROUP: u32 = 0o2070;
 
 /// How many temporary files this process has made.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -242,9 +250,16 @@ impl Temporary {
         Ok(Temporary { path, identity })
     }
 
-    /// Changes the mode, whatever the umask is.
-    pub fn set_mode(&self, permissions: fs::Permissions) -> io::Result<()> {
-        fs::set_permissions(&self.path, permissions)
+    /// Gives it the group and the mode of a file of the same user, whatever the umask is. A group that this user cannot give it
+    /// gets no rights, and no other group gets them instead.
+    pub fn take_rights(&self, path: &Path, metadata: &Metadata) -> io::Result<()> {
+        let mut mode = metadata.mode() & ALL_RIGHTS;
+        // This may change the mode, too.
+        if lchown(&self.path, None, Some(metadata.gid())).is_err() {
+            mode &= !OF_GROUP;
+        }
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(&self.path, permissions).or_cannot("keep the mode of", path)
     }
 
     /// Puts it in the place of a file. On a network file system that may be done and still be reported as failed.

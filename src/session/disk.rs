@@ -142,7 +142,7 @@ pub fn rewrite(
         && let Some(metadata) = directory::metadata(path)?
     {
         // The user has made it.
-        temporary.set_mode(metadata.permissions())?;
+        temporary.take_rights(path, &metadata)?;
     }
     let mut backup = None;
     if keeps_backup {
