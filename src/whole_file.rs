@@ -236,7 +236,11 @@ impl Temporary {
         let mut buffered = BufWriter::with_capacity(PART, options.open(&self.path)?);
         write(&mut buffered)?;
         let file = buffered.into_inner()?;
-        file.sync_all()?;
+        if let Err(error) = file.sync_all()
+            && !is_unsupported(&error)
+        {
+            return Err(error);
+        }
         self.identity = identity_of(&file.metadata()?);
         Ok(())
     }

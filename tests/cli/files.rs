@@ -183,3 +183,17 @@ fn a_question_opens_no_other_conversation_and_scans_the_directory_once_a_day() {
     // A backup gets a number above all others, so this looks for them, and in the directory alone.
     assert!(scans(&["--undo"], ""), "it did not look");
 }
+
+#[test]
+fn a_file_system_that_cannot_sync_costs_no_conversation() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    for error in ["ENOSYS", "EINVAL", "EOPNOTSUPP", "EPERM"] {
+        let _case = case(error);
+        let (_server, sandbox) = numbered();
+        let script = format!("exec strace -f -o trace -e inject=fsync:error={error} q new");
+        sandbox.shell(&script).run().success();
+        sandbox.expect_texts("current.json", &["new", "answer 0"]);
+    }
+}
