@@ -250,8 +250,13 @@ impl Temporary {
         let path = Temporary::name_beside(link);
         let name = target.file_name().unwrap_or_default();
         symlink(name, &path).or_cannot("make the link", link)?;
-        let identity = identity_of(&path.symlink_metadata()?);
-        Ok(Temporary { path, identity })
+        let mut temporary = Temporary {
+            path,
+            identity: Identity::default(),
+        };
+        let metadata = temporary.path.symlink_metadata();
+        temporary.identity = identity_of(&metadata.or_cannot("make the link", link)?);
+        Ok(temporary)
     }
 
     /// Gives it the group and the mode of a file of the same user, whatever the umask is. A group that this user cannot give it

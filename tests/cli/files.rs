@@ -197,3 +197,41 @@ fn a_file_system_that_cannot_sync_costs_no_conversation() {
         sandbox.expect_texts("current.json", &["new", "answer 0"]);
     }
 }
+
+#[test]
+fn a_link_that_cannot_be_looked_at_is_removed_and_named() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let run = |inject: &str| {
+        let (server, sandbox) = numbered();
+        let calls = "?lstat,?newfstatat,?statx,?symlink,?symlinkat";
+        let script = format!("exec strace -f -s 9999 -o trace -e trace={calls} {inject} q new");
+        let outcome = sandbox.shell(&script).run();
+        let trace = fs::read_to_string(sandbox.home().join("trace")).expect("a trace");
+        (server, sandbox, outcome, trace)
+    };
+    let (_server, _sandbox, _outcome, trace) = run("");
+    let lines = Vec::from_iter(trace.lines());
+    let made = lines.iter().position(|line| line.contains(" symlink"));
+    let made = made.expect("a link");
+    let looked = lines[made + 1..]
+        .iter()
+        .position(|line| line.contains("/.tmp-q-"));
+    let looked = made + 1 + looked.expect("it is looked at");
+    // A number that strace counts is one of a thread.
+    let (call, _) = lines[looked].split_once('(').expect("a call");
+    let before = lines[..looked].iter().filter(|line| line.starts_with(call));
+    let count = before.count() + 1;
+    let (_, name) = call.rsplit_once(' ').expect("a process");
+    let (_server, sandbox, outcome, trace) =
+        run(&format!("-e inject={name}:error=EIO:when={count}"));
+    assert!(trace.contains("INJECTED"), "{trace}");
+    outcome
+        .exit(0)
+        .stderr_contains("/current.json: Input/output error");
+    for entry in fs::read_dir(sandbox.sessions()).expect("a directory") {
+        let name = entry.expect("an entry").file_name();
+        assert!(!name.to_string_lossy().starts_with(".tmp-q-"), "{name:?}");
+    }
+}
