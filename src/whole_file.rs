@@ -1,8 +1,10 @@
 //! Files that are read whole and replaced whole: a reader finds the old content or the new, and never half of one.
 
+use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{
     DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, lchown, symlink,
 };
@@ -11,6 +13,8 @@ use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
+use rustix::fs::{Dir, Mode, OFlags, open};
+use rustix::io::retry_on_intr;
 use sha2::{Digest, Sha256};
 
 use crate::text::size::in_units;
@@ -296,6 +300,24 @@ impl Temporary {
     pub fn discard(&self) -> bool {
         fs::remove_file(&self.path).is_ok()
     }
+}
+
+/// Returns the names in a directory, at most this many. The standard library would panic where closing the directory fails.
+pub fn names_in(directory: &Path, limit: usize) -> io::Result<Vec<OsString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = retry_on_intr(|| open(directory, flags, Mode::empty()))?;
+    let entries = Dir::new(opened)?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+        if names.len() == limit {
+            break;
+        }
+    }
+    Ok(names)
 }
 
 /// Whether there is nothing at a path, or a link to itself.

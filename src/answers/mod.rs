@@ -4,7 +4,6 @@ mod cache_entry;
 mod nearest;
 mod request_parts;
 
-use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use serde_json::Value;
 pub use cache_entry::{AnswerSubject, CacheEntry, CachedAnswer, Sharing, VERSION};
 pub use request_parts::{RequestParts, WholeRequest};
 
-use crate::whole_file;
+use crate::whole_file::{self, names_in};
 use cache_entry::ENDING;
 use request_parts::OF_ARRIVAL;
 
@@ -53,10 +52,10 @@ impl AnswerCache {
     /// Returns how many answers there are, and their bytes. What cannot be looked at does not count.
     pub fn size(&self) -> CacheSize {
         let mut size = CacheSize::default();
-        let entries = fs::read_dir(&self.directory);
-        for entry in entries.into_iter().flatten().flatten() {
-            if nearest::is_name_of_answer(&entry.file_name())
-                && let Ok(metadata) = entry.metadata()
+        let names = names_in(&self.directory, usize::MAX);
+        for name in names.unwrap_or_default() {
+            if nearest::is_name_of_answer(&name)
+                && let Ok(metadata) = self.directory.join(&name).symlink_metadata()
             {
                 size.files += 1;
                 size.bytes += metadata.len();

@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::Path;
 
 use super::cache_entry::{AnswerSubject, CacheEntry, CachedAnswer, ENDING};
 use crate::session::timestamp::Timestamp;
 use crate::text::one_line::{beginning, on_one_line};
-use crate::whole_file::{self, MAX_FILE, directory_of};
+use crate::whole_file::{self, MAX_FILE, directory_of, names_in};
 
 /// At most this many files of a directory are looked at.
 const MAX_FILES: usize = 20_000;
@@ -146,9 +145,8 @@ impl CacheEntry {
 
     /// Returns the names of the other cached answers in the directory, sorted. Files of other programs are not among them.
     fn names_of_others(&self) -> Vec<OsString> {
-        let entries = fs::read_dir(directory_of(&self.path));
-        let entries = entries.into_iter().flatten().take(MAX_FILES).flatten();
-        let mut names = Vec::from_iter(entries.map(|entry| entry.file_name()));
+        let names = names_in(directory_of(&self.path), MAX_FILES);
+        let mut names = names.unwrap_or_default();
         names.retain(|name| is_name_of_answer(name) && self.path.file_name() != Some(name));
         names.sort_unstable();
         names

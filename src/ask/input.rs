@@ -25,6 +25,7 @@ use crate::text::one_line::{on_one_line, quoted};
 use crate::text::size::in_units;
 use crate::threads;
 
+use crate::whole_file::names_in;
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
 
@@ -418,9 +419,8 @@ fn similar_file(missing: &str) -> Option<String> {
     } else {
         parent
     };
-    let entries = fs::read_dir(directory).ok()?.take(MAX_COMPARED).flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let similar = misspelt(typed, names)?;
+    let names = names_in(directory, MAX_COMPARED).ok()?.into_iter();
+    let similar = misspelt(typed, names.filter_map(|name| name.into_string().ok()))?;
     Some(parent.join(similar).to_str()?.to_owned())
 }
 

@@ -1,6 +1,6 @@
 //! The directory of conversations: what a file in it is, which file a conversation has, and how it is named to users.
 
-use std::fs::{self, DirEntry, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
 use std::io::ErrorKind::{InvalidInput, NotFound};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,7 @@ use super::name::{self, CURRENT, SLOT};
 use super::rules::{FileKind, Owner, of_file};
 use super::timestamp::ID_PREFIX;
 use crate::unix;
-use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, is_missing, make_directory};
+use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, is_missing, make_directory, names_in};
 
 pub(super) const ENDING: &str = ".json";
 
@@ -205,15 +205,12 @@ impl StateDirectory {
         if self.is_nowhere() {
             return Ok(Vec::new());
         }
-        let entries = match fs::read_dir(&self.sessions) {
+        let names = match names_in(&self.sessions, usize::MAX) {
             Err(error) if error.kind() == NotFound => return Ok(Vec::new()),
-            entries => entries.or_cannot("list", &self.sessions)?,
+            names => names.or_cannot("list", &self.sessions)?,
         };
-        let path_of = |entry: io::Result<DirEntry>| {
-            let entry = entry.or_cannot("list", &self.sessions)?;
-            Ok(entry.path())
-        };
-        entries.map(path_of).collect()
+        let paths = names.iter().map(|name| self.sessions.join(name));
+        Ok(paths.collect())
     }
 
     /// Returns the files of conversations, newest first. Backups are listed if `all`, or if they are current.

@@ -235,3 +235,20 @@ fn a_link_that_cannot_be_looked_at_is_removed_and_named() {
         assert!(!name.to_string_lossy().starts_with(".tmp-q-"), "{name:?}");
     }
 }
+
+#[test]
+fn a_directory_whose_closing_fails_is_read_all_the_same() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    for action in ["--list", "--undo", "--clear", "--copy branch", "--status"] {
+        let _case = case(action);
+        let sandbox = Sandbox::new();
+        sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
+        let place = sandbox.sessions();
+        let place = place.display();
+        let inject = "inject=close:error=EIO";
+        let script = format!("exec strace -f -o trace -P {place} -e {inject} q {action}");
+        sandbox.shell(&script).run().exit(0);
+    }
+}
