@@ -16,6 +16,9 @@ use crate::unix;
 /// How long to wait for the reader of a full pipe that does not block.
 const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 
+/// The most bytes of complete texts that one write joins.
+const JOINED: usize = 64 << 10;
+
 /// Standard output. It has no buffer, except for an unfinished word where text is wrapped or styled.
 pub struct Stdout {
     file: File,
@@ -153,11 +156,39 @@ pub fn print_texts(
     terminal: &Terminal,
 ) -> Result<(), Error> {
     let mut stdout = Stdout::open(terminal)?;
+    if !stdout.is_terminal && texts.len() > 1 {
+        return print_joined(texts, &mut stdout);
+    }
     for (text, display) in texts {
         stdout.set_display(*display);
         unless_reader_gone(stdout.write_complete(text.as_ref()))?;
     }
     Ok(())
+}
+
+/// Prints complete texts where they are not shown in some way of their own, with few writes.
+fn print_joined(
+    texts: &[(impl AsRef<str>, DisplayOptions)],
+    stdout: &mut Stdout,
+) -> Result<(), Error> {
+    let mut joined = String::new();
+    for (text, _) in texts {
+        let text = text.as_ref();
+        // A text that fills the buffer is not copied.
+        if joined.len() + text.len() > JOINED {
+            unless_reader_gone(stdout.write_complete(&joined))?;
+            joined.clear();
+        }
+        if text.len() > JOINED {
+            unless_reader_gone(stdout.write_complete(text))?;
+            continue;
+        }
+        joined.push_str(text);
+        if !text.is_empty() && !text.ends_with('\n') {
+            joined.push('\n');
+        }
+    }
+    unless_reader_gone(stdout.write_complete(&joined))
 }
 
 /// Prints a text without adding a newline, unless it goes to a terminal.

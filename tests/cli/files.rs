@@ -252,3 +252,18 @@ fn a_directory_whose_closing_fails_is_read_all_the_same() {
         sandbox.shell(&script).run().exit(0);
     }
 }
+
+#[test]
+fn a_history_goes_to_a_pipe_in_few_writes() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let texts = Vec::from_iter((0..40).map(|number| format!("text {number}")));
+    let texts = Vec::from_iter(texts.iter().map(String::as_str));
+    sandbox.write_current(&stored(&texts));
+    let (printed, trace) = traced(&sandbox, "", &["--history"]);
+    assert!(printed.contains("text 0\n") && printed.ends_with("text 39\n"));
+    let writes = trace.lines().filter(|line| line.contains(" write"));
+    assert!(writes.count() < 10, "{trace}");
+}
