@@ -1,9 +1,10 @@
 //! Reads standard input and the files of `-a`, within limits, as text or as images and PDFs.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ pub struct InputReader {
     stdin: Option<usize>,
     /// The names of files that were empty, until a note says so.
     empty: Vec<String>,
+    /// The regular files that are taken. A file that is named again is not sent again.
+    taken: HashSet<PathBuf>,
 }
 
 /// A source of bytes, with its name in errors and notes.
@@ -90,6 +93,7 @@ impl InputReader {
             files: Vec::new(),
             stdin: None,
             empty: Vec::new(),
+            taken: HashSet::new(),
         };
         for name in names {
             if name.is_empty() {
@@ -101,8 +105,7 @@ impl InputReader {
                 reader.check_stdin()?;
                 reader.stdin = Some(reader.files.len());
             } else {
-                let content = reader.read_file(name)?;
-                reader.files.push(content);
+                reader.take_file(name)?;
                 reader.note_empty();
             }
         }
@@ -112,7 +115,7 @@ impl InputReader {
     /// Reads the files that a pattern or a directory names. Those that cannot be read, or are neither text nor an image or a PDF,
     /// are left out, with a note.
     fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
-        let count_before = self.files.len();
+        let mut is_any_taken = false;
         let (mut binary, mut unreadable) = (Vec::new(), Vec::new());
         for path in &named.files {
             if let Err(error) = File::open(path) {
@@ -120,8 +123,8 @@ impl InputReader {
                 unreadable.push(format!("{path}: {error}"));
                 continue;
             }
-            match self.read_file(path.as_os_str()) {
-                Ok(content) => self.files.push(content),
+            match self.take_file(path.as_os_str()) {
+                Ok(()) => is_any_taken = true,
                 Err(error) if error.kind == ErrorKind::Binary => binary.push(error.message),
                 Err(error) => return Err(error),
             }
@@ -129,7 +132,7 @@ impl InputReader {
         self.note_unreadable(&unreadable);
         self.note_binary(&binary);
         self.note_empty();
-        if self.files.len() == count_before {
+        if !is_any_taken {
             return Err(nothing_named(name, named.ignored, named.files.is_empty()));
         }
         match named.ignored {
@@ -261,6 +264,22 @@ impl InputReader {
         let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
         spinner.wait_for(&note);
+    /// Reads a file, unless it is taken already under the same name.
+    fn take_file(&mut self, name: &OsStr) -> Result<(), Error> {
+        let parts = Path::new(name).components();
+        let path = PathBuf::from_iter(parts.filter(|part| *part != Component::CurDir));
+        if self.taken.contains(&path) {
+            return Ok(());
+        }
+        let content = self.read_file(name)?;
+        self.files.push(content);
+        // Each of two reads of a pipe has something else.
+        if path.is_file() {
+            self.taken.insert(path);
+        }
+        Ok(())
+    }
+
         if stdin::may_wait(path) && !spinner.is_active() {
             let notes = self.notes.clone();
             if !source.is_attached {
