@@ -25,8 +25,8 @@ use crate::text::non_blank;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::text::size::in_units;
 use crate::threads;
-
 use crate::whole_file::names_in;
+
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
 
@@ -99,7 +99,7 @@ impl InputReader {
             if name.is_empty() {
                 return Err(Error::usage("--attach: it is empty"));
             }
-            if let Some(named) = pattern::named_files(name, notes)? {
+            if let Some(named) = pattern::named_files(name)? {
                 reader.read_named(name, named)?;
             } else if stdin::is_named(name) {
                 reader.check_stdin()?;
@@ -129,7 +129,9 @@ impl InputReader {
                 Err(error) => return Err(error),
             }
         }
-        self.note_unreadable(&unreadable);
+        self.note_irregular(&named.irregular);
+        self.note_failed("list", "directories", &named.unlisted);
+        self.note_failed("read", "files", &unreadable);
         self.note_binary(&binary);
         self.note_empty();
         if !is_any_taken {
@@ -145,15 +147,38 @@ impl InputReader {
         Ok(())
     }
 
-    /// Notes which files cannot be read, by the reasons.
-    fn note_unreadable(&self, reasons: &[String]) {
+    /// Notes which pipes, devices, sockets and dangling links are skipped.
+    fn note_irregular(&self, paths: &[PathBuf]) {
+        match paths {
+            [] => {}
+            [path] => {
+                let path = on_one_line(&path.to_string_lossy());
+                let note = format!("{path} is not a regular file; skipped");
+                self.notes.note(&note);
+            }
+            paths => {
+                let note = format!(
+                    "{} special files or dangling links were skipped",
+                    paths.len()
+                );
+                self.notes.note(&note);
+            }
+        }
+    }
+
+    /// Notes which files cannot be read, or directories cannot be listed, by the reasons.
+    fn note_failed(&self, action: &str, what: &str, reasons: &[String]) {
         match reasons {
             [] => {}
-            [reason] => self.notes.note(&format!("cannot read {reason}; skipped")),
-            [first, ..] => self.notes.note(&format!(
-                "cannot read {} files ({first}); they are left out",
-                reasons.len()
-            )),
+            [reason] => {
+                let note = format!("cannot {action} {reason}; skipped");
+                self.notes.note(&note);
+            }
+            [first, ..] => {
+                let count = reasons.len();
+                let note = format!("cannot {action} {count} {what} ({first}); they are left out");
+                self.notes.note(&note);
+            }
         }
     }
 
@@ -239,6 +264,22 @@ impl InputReader {
         self.read(io::stdin().lock(), source, &came)
     }
 
+    /// Reads a file, unless it is taken already under the same name.
+    fn take_file(&mut self, name: &OsStr) -> Result<(), Error> {
+        let parts = Path::new(name).components();
+        let path = PathBuf::from_iter(parts.filter(|part| *part != Component::CurDir));
+        if self.taken.contains(&path) {
+            return Ok(());
+        }
+        let content = self.read_file(name)?;
+        self.files.push(content);
+        // Each of two reads of a pipe has something else.
+        if path.is_file() {
+            self.taken.insert(path);
+        }
+        Ok(())
+    }
+
     fn read_file(&mut self, path: &OsStr) -> Result<FileContent, Error> {
         if path.to_str().is_none() {
             self.notes.note_replaced("the name of a file");
@@ -264,22 +305,6 @@ impl InputReader {
         let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
         spinner.wait_for(&note);
-    /// Reads a file, unless it is taken already under the same name.
-    fn take_file(&mut self, name: &OsStr) -> Result<(), Error> {
-        let parts = Path::new(name).components();
-        let path = PathBuf::from_iter(parts.filter(|part| *part != Component::CurDir));
-        if self.taken.contains(&path) {
-            return Ok(());
-        }
-        let content = self.read_file(name)?;
-        self.files.push(content);
-        // Each of two reads of a pipe has something else.
-        if path.is_file() {
-            self.taken.insert(path);
-        }
-        Ok(())
-    }
-
         if stdin::may_wait(path) && !spinner.is_active() {
             let notes = self.notes.clone();
             if !source.is_attached {

@@ -7,6 +7,7 @@ mod choice;
 mod dialogue;
 mod file_format;
 mod finish;
+mod ignore_rules;
 mod input;
 mod pattern;
 mod place;

@@ -3,16 +3,13 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use glob::{MatchOptions, Pattern};
-use ignore::{DirEntry, WalkBuilder};
+use walkdir::{DirEntry, WalkDir};
 
+use super::ignore_rules::IgnoreRules;
 use crate::error::{Error, ErrorKind};
-use crate::output::Notes;
 use crate::text::one_line::on_one_line;
-use crate::threads::lock;
 
 /// The most files that a pattern or a directory may name.
 const MAX_FILES: usize = 1_000;
@@ -27,15 +24,19 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// The regular files that a pattern or a directory names, sorted.
+/// The regular files that a pattern or a directory names, and what is skipped of it. All but the number is sorted.
+#[derive(Default)]
 pub struct NamedFiles {
     pub files: Vec<PathBuf>,
     /// How many more there would be if git ignored nothing; a directory that is ignored counts as one.
     pub ignored: usize,
+    /// What is neither a regular file nor a directory.
+    pub irregular: Vec<PathBuf>,
+    /// The directories that cannot be listed, each with the reason.
+    pub unlisted: Vec<String>,
 }
 
 /// A search for files: which ones, and where.
-#[derive(Clone)]
 struct FileSearch {
     /// A directory; its own name has no part in the search. Empty for the current one.
     root: PathBuf,
@@ -51,7 +52,7 @@ struct FileSearch {
 }
 
 /// Returns the files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file.
-pub fn named_files(name: &OsStr, notes: &Notes) -> Result<Option<NamedFiles>, Error> {
+pub fn named_files(name: &OsStr) -> Result<Option<NamedFiles>, Error> {
     let path = Path::new(name);
     let shown = on_one_line(&name.to_string_lossy());
     let (search, what) = if path.is_dir() {
@@ -69,7 +70,7 @@ pub fn named_files(name: &OsStr, notes: &Notes) -> Result<Option<NamedFiles>, Er
             _ => return Ok(None),
         }
     };
-    let named = search.run(notes);
+    let named = search.run()?;
     if named.files.len() > MAX_FILES {
         let error = format!("cannot {what}: it names more than {MAX_FILES} files");
         return Err(Error::new(ErrorKind::Input, error));
@@ -128,62 +129,51 @@ impl FileSearch {
         })
     }
 
-    /// Finds the files. What cannot be listed or read gets a note.
-    fn run(self, notes: &Notes) -> NamedFiles {
+    /// Finds the files.
+    fn run(self) -> Result<NamedFiles, Error> {
         let mut root = self.root.as_path();
         if root.as_os_str().is_empty() {
             root = Path::new(".");
         }
-        let mut named = NamedFiles {
-            files: Vec::new(),
-            ignored: 0,
-        };
+        let mut named = NamedFiles::default();
         // A directory that is not there has no files.
         if !root.is_dir() {
-            return named;
+            return Ok(named);
         }
-        let ignored = Arc::new(AtomicUsize::default());
-        for found in self.walk(root, &ignored).build() {
-            match found {
-                Ok(entry) if entry.path().is_file() => {
-                    named.files.push(self.shown(entry.path()).to_owned());
+        let mut rules = IgnoreRules::above(root)?;
+        let walk = WalkDir::new(root).min_depth(1);
+        let mut walk = walk.follow_links(self.follows_links).into_iter();
+        while let Some(found) = walk.next() {
+            let entry = match found {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.take_error(&error, &mut named);
+                    continue;
                 }
-                Ok(entry) if entry.path().is_dir() => (),
-                Ok(entry) => self.note_irregular(entry.path(), notes),
-                Err(error) => self.note_error(&error, notes),
+            };
+            let path = entry.path();
+            let is_directory = path.is_dir();
+            let is_wanted = self.wants(&entry, is_directory);
+            let is_ignored = is_wanted && rules.ignore(path, is_directory)?;
+            if entry.file_type().is_dir() && (!is_wanted || is_ignored) {
+                walk.skip_current_dir();
+            }
+            if is_ignored {
+                named.ignored += 1;
+            } else if is_wanted && path.is_file() {
+                named.files.push(self.shown(path).to_owned());
+            } else if is_wanted && !is_directory {
+                named.irregular.push(self.shown(path).to_owned());
             }
             if named.files.len() > MAX_FILES {
                 break;
             }
         }
-        named.files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-        named.ignored = ignored.load(Ordering::Relaxed);
-        named
-    }
-
-    /// Makes the walk through the files that are meant and that git does not ignore, and counts those that it ignores.
-    fn walk(&self, root: &Path, ignored: &Arc<AtomicUsize>) -> WalkBuilder {
-        let mut walk = WalkBuilder::new(root);
-        walk.hidden(false).follow_links(self.follows_links);
-        // Git's rules are not applied by the walk, because it would not say how much it leaves out.
-        let rules = Mutex::new(walk.build_matchers());
-        walk.standard_filters(false);
-        let (search, counter) = (self.clone(), Arc::clone(ignored));
-        walk.filter_entry(move |entry| {
-            let is_directory = entry.path().is_dir();
-            if entry.depth() == 0 || !search.wants(entry, is_directory) {
-                return entry.depth() == 0;
-            }
-            let path = search.relative(entry.path());
-            let is_ignored = lock(&rules)
-                .iter_mut()
-                .any(|rule| rule.matched(path, is_directory).is_ignore());
-            if is_ignored {
-                counter.fetch_add(1, Ordering::Relaxed);
-            }
-            !is_ignored
-        });
-        walk
+        for paths in [&mut named.files, &mut named.irregular] {
+            paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+        }
+        named.unlisted.sort();
+        Ok(named)
     }
 
     /// Whether a file is meant, or there may be such files below a directory.
@@ -214,45 +204,25 @@ impl FileSearch {
         path
     }
 
-    /// Returns a path as it is below the root.
-    fn relative<'a>(&self, path: &'a Path) -> &'a Path {
-        let shown = self.shown(path);
-        shown.strip_prefix(&self.root).unwrap_or(shown)
-    }
-
-    fn note_irregular(&self, path: &Path, notes: &Notes) {
-        let path = on_one_line(&self.shown(path).to_string_lossy());
-        notes.note(&format!("{path} is not a regular file; skipped"));
-    }
-
-    /// Notes a directory that cannot be listed, or a dangling link. A link back to a directory above has nothing new.
-    fn note_error(&self, error: &ignore::Error, notes: &Notes) {
-        let Some(path) = path_of(error) else {
+    /// Takes a directory that cannot be listed, or a dangling link. A link back to a directory above has nothing new.
+    fn take_error(&self, error: &walkdir::Error, named: &mut NamedFiles) {
+        let Some(path) = error.path() else {
             return;
         };
         if path.is_symlink() {
             if self.has(path) {
-                self.note_irregular(path, notes);
+                named.irregular.push(self.shown(path).to_owned());
             }
             return;
         }
         // The error of the walk says the path in words of its own.
         if let Err(reason) = path.read_dir() {
             let path = on_one_line(&self.shown(path).to_string_lossy());
-            notes.note(&format!("cannot list {path}: {reason}; skipped"));
+            named.unlisted.push(format!("{path}: {reason}"));
         }
     }
 }
 
 fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
-}
-
-/// Returns where an error has arisen.
-fn path_of(error: &ignore::Error) -> Option<&Path> {
-    match error {
-        ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithDepth { err, .. } => path_of(err),
-        _ => None,
-    }
 }
