@@ -530,8 +530,8 @@ fn file_name(program: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::table::rows;
     use crate::text::short_form::{FieldKind, ShortField};
+    use crate::text::table::rows;
 
     /// A command in which the model writes `{x}`, `{l}`, a list, and `{n}`, a number.
     fn command(line: &str, dashes: bool) -> Argv {

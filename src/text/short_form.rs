@@ -89,10 +89,10 @@ impl ShortField {
         let name = word.strip_suffix('?').unwrap_or(word);
         purpose.check_name(name)?;
         if word == head
-            && let Some(kind) = kind_named(description.trim())
+            && let Some(meant) = kind_named(description.trim())
         {
             return Err(format!(
-                "the field “{name}” is described as “{}”; a type comes before the colon: {word} {kind}",
+                "the field “{name}” is described as “{}”; a type comes before the colon: {word} {meant}",
                 description.trim()
             ));
         }
@@ -148,7 +148,9 @@ fn kind_named(word: &str) -> Option<&'static str> {
     ];
     let own = KINDS.map(|(name, _)| (name, name));
     let mut names = own.into_iter().chain(others);
-    names.find(|(name, _)| *name == word).map(|(_, own)| own)
+    names
+        .find(|(name, _)| *name == word)
+        .map(|(_, meant)| meant)
 }
 
 impl FieldKind {

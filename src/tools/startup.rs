@@ -45,9 +45,8 @@ pub fn bounds_of(local: &LocalProgram, own: &Environment) -> Result<Option<Bound
         ));
     }
     let bounds = found?;
-    let program = local.command.first();
-    let program = program.and_then(|program| expand_home(program, own).ok());
-    if let Some(file) = program.and_then(|name| program_file(&name, &local.environment(own))) {
+    let name = expand_home(&local.name, own)?;
+    if let Some(file) = program_file(&name, &local.environment(own)) {
         bounds.real_program(&file)?;
     }
     if let Some(cwd) = &local.cwd {
