@@ -11,8 +11,9 @@ use crate::threads::{self, lock};
 use crate::unix::{self, Signal};
 use crate::wait::wait_until;
 
-/// How long what has been killed may take to end, and its temporary directory to be removed, when q ends.
-const KILL_TIMEOUT: Duration = Duration::from_millis(50);
+/// How long what has been killed may take to end, and its temporary directory to be removed, when q ends. On a machine that is not
+/// busy both take a few milliseconds.
+const KILL_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The process groups of all servers and commands, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
