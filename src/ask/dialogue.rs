@@ -74,6 +74,11 @@ impl Dialogue {
         self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools)
     }
 
+    /// Whether the provider has refused this part of a request.
+    pub fn rejects(&self, field: OptionalField) -> bool {
+        self.rejected_fields.contains(&field)
+    }
+
     /// Ends the tool servers.
     pub fn end_servers(self, has_answer: bool) {
         if let Some(toolbox) = self.toolbox {

@@ -22,18 +22,17 @@ impl Run<'_> {
     /// Returns the next request.
     pub fn request(&self, dialogue: &Dialogue) -> Result<Request, Error> {
         let values = &self.settings.values;
-        let rejects = |field| dialogue.rejected_fields.contains(&field);
         let form = self.form(dialogue);
         let mut messages = dialogue.window.with(self.question_for(&form));
         let mut system = self.system.as_str();
-        if rejects(OptionalField::System)
+        if dialogue.rejects(OptionalField::System)
             && let Some(last) = messages.last_mut()
         {
             put_before(last, system);
             system = "";
         }
         let mut effort = None;
-        if !rejects(OptionalField::Effort) {
+        if !dialogue.rejects(OptionalField::Effort) {
             effort = self.effort();
         }
         let answer = &self.record.lock().answer;
@@ -168,10 +167,14 @@ impl Run<'_> {
                 "{provider} does not accept store = false, so it may keep this request"
             )),
             OptionalField::Attachments if !self.record.leave_out_images() => return false,
+            OptionalField::Attachments => notes.note(&format!(
+                "{} does not read images; those of tools are left out",
+                dialogue.model
+            )),
             // The limit has two names: the usual one was rejected before, and now the other one.
-            OptionalField::Limit if dialogue.rejected_fields.contains(&field) => return false,
-            OptionalField::Attachments
-            | OptionalField::Cache
+            OptionalField::Limit if dialogue.rejects(field) => return false,
+            // These only tune the request, or are said in another way.
+            OptionalField::Cache
             | OptionalField::Usage
             | OptionalField::Encrypted
             | OptionalField::Choice
