@@ -2,6 +2,7 @@
 //! and saves the exchange.
 
 mod answer_form;
+mod asked;
 mod cached;
 mod choice;
 mod dialogue;
@@ -19,20 +20,28 @@ mod request;
 mod run;
 mod saving;
 mod stdin;
+mod system;
 mod tools;
 mod turn;
 mod verdict;
 mod window;
 
+use std::sync::Arc;
+
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::tools::ProcessGroups;
+use asked::Asked;
+use dialogue::Dialogue;
 use input::InputReader;
 use place::Place;
 use plan::Plan;
+use printer::Printer;
+use record::Record;
 use run::Run;
 use tools::Tools;
+use window::Window;
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
 pub fn ask(
@@ -57,7 +66,29 @@ pub fn ask(
     let question = question::compose(words, input, last, settings.arguments.is)?;
     let toolbox = tools.ready(&place, &target)?;
 
-    let (run, mut dialogue) = Run::new(plan, question, &place, target, toolbox, context)?;
+    let asked = Asked::choose(target, &settings, notes)?;
+    let window = Window::new(place.intent.earlier(), &settings);
+    asked.report_hand_over(&place, &window, notes);
+    let system = system::prompt(&plan, &place, toolbox.as_ref());
+    let saver = saving::saver(&plan, &place, asked.responder(), context);
+    let output = plan.output;
+    let schema = output.shape().map(|shape| shape.schema.clone());
+    let record = Arc::new(Record::new(question.clone(), schema, saver, context));
+    let display = context.display_options(&settings.values);
+    let printer = Printer::new(&output, toolbox.is_some(), display, &record, notes)?;
+
+    let Asked { target, model } = asked;
+    let run = Run {
+        settings: &settings,
+        notes,
+        output,
+        target,
+        system,
+        question,
+        record,
+        printer,
+    };
+    let mut dialogue = Dialogue::new(model, window, toolbox);
     let result = run.answer(&mut dialogue, context);
     let failure = result.as_ref().err();
     dialogue.end_servers(failure.is_none_or(Error::is_about_content));

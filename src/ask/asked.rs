@@ -1,0 +1,56 @@
+//! Decides which model of the chosen server is asked.
+
+use super::place::Place;
+use super::window::Window;
+use crate::error::Error;
+use crate::output::Notes;
+use crate::server::target::Target;
+use crate::session::rules::{AnsweredBy, Intent};
+use crate::session::timestamp::Timestamp;
+use crate::settings::Settings;
+
+/// A server, and the model that it is asked for first.
+pub struct Asked {
+    pub target: Target,
+    pub model: String,
+}
+
+impl Asked {
+    /// Chooses the model. Where nothing names one, the server is asked for its list.
+    pub fn choose(target: Target, settings: &Settings, notes: &Notes) -> Result<Asked, Error> {
+        let model = target.choose_model(settings, notes)?;
+        Ok(Asked { target, model })
+    }
+
+    /// Returns whom the conversation names for the answer.
+    pub fn responder(&self) -> AnsweredBy {
+        AnsweredBy {
+            provider: self.target.provider().name.clone(),
+            model: Some(self.model.clone()),
+            at: Timestamp::now(),
+        }
+    }
+
+    /// Notes that messages of the current conversation go to another provider or model than the one that answered them.
+    pub fn report_hand_over(&self, place: &Place, window: &Window, notes: &Notes) {
+        if let Some(to) = self.handed_to(place) {
+            window.report_hand_over(&to, notes);
+        }
+    }
+
+    /// Returns the provider, perhaps with its model, that continues the current conversation after another one.
+    fn handed_to(&self, place: &Place) -> Option<String> {
+        let Asked { target, model } = self;
+        let provider = &target.provider().name;
+        let is_current = place.handle.as_ref()?.which.is_current();
+        match &place.intent {
+            Intent::Follow(read) if is_current && *provider != read.provider => {
+                Some(provider.clone())
+            }
+            Intent::Follow(read) if is_current && *model != read.model => {
+                Some(format!("{provider}, model {model}"))
+            }
+            _ => None,
+        }
+    }
+}
