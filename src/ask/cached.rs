@@ -30,19 +30,24 @@ impl Run<'_> {
         };
         let provider = self.target.provider();
         let base_url = provider.address()?.without_keys();
-        let body = self.request(dialogue)?.body.unwrap_or_default();
+        let body = self
+            .requests
+            .request(dialogue, &[])?
+            .body
+            .unwrap_or_default();
         let model = &dialogue.model;
         let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
+        let question = &self.requests.question;
         let mut words = "";
-        if !self.question.input_alone {
-            words = fence::split_input(&self.question.text).1;
+        if !question.input_alone {
+            words = fence::split_input(&question.text).1;
         }
         let dialect = provider.api.name;
         let parts = RequestParts::new(&WholeRequest {
             base_url: &base_url,
             dialect,
-            system: &self.system,
-            question: &self.question,
+            system: &self.requests.system,
+            question,
             words,
             earlier: &dialogue.window.messages,
             is_flattened: self.settings.values.history == History::Prompt,

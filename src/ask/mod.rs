@@ -1,6 +1,7 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
+mod adapt;
 mod answer_form;
 mod asked;
 mod cached;
@@ -39,6 +40,7 @@ use place::Place;
 use plan::Plan;
 use printer::Printer;
 use record::Record;
+use request::RequestMaker;
 use run::Run;
 use tools::Tools;
 use window::Window;
@@ -78,13 +80,19 @@ pub fn ask(
     let printer = Printer::new(&output, toolbox.is_some(), display, &record, notes)?;
 
     let Asked { target, model } = asked;
+    let requests = RequestMaker {
+        settings: &settings,
+        output: &output,
+        target: &target,
+        system,
+        question,
+    };
     let run = Run {
         settings: &settings,
         notes,
-        output,
-        target,
-        system,
-        question,
+        output: &output,
+        target: &target,
+        requests,
         record,
         printer,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::answer_form::Output;
 use super::printer::Printer;
 use super::record::Record;
-use crate::message::Message;
+use super::request::RequestMaker;
 use crate::output::Notes;
 use crate::server::target::Target;
 use crate::settings::Settings;
@@ -14,10 +14,9 @@ use crate::settings::Settings;
 pub struct Run<'a> {
     pub settings: &'a Settings,
     pub notes: &'a Notes,
-    pub output: Output,
-    pub target: Target,
-    pub system: String,
-    pub question: Message,
+    pub output: &'a Output,
+    pub target: &'a Target,
+    pub requests: RequestMaker<'a>,
     pub record: Arc<Record>,
     pub printer: Printer,
 }

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
 use crate::provider::reply::{Reply, not_kept};
-use crate::provider::request::OptionalField;
+use crate::provider::request::{OptionalField, Request};
 use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
@@ -64,7 +64,10 @@ impl Run<'_> {
             let detail = || format!("looking for a cached answer: {path}");
             self.notes.detail(detail);
         }
-        print(&self.body_to_show(dialogue)?, self.notes.terminal())
+        print(
+            &self.requests.body_to_show(dialogue)?,
+            self.notes.terminal(),
+        )
     }
 
     /// Asks until there is an answer, prints it, and keeps it in `file`.
@@ -160,6 +163,12 @@ impl Run<'_> {
         })
     }
 
+    /// Returns the next request, with the steps so far.
+    fn request(&self, dialogue: &Dialogue) -> Result<Request, Error> {
+        let steps = &self.record.lock().answer.steps;
+        self.requests.request(dialogue, steps)
+    }
+
     /// Runs the calls of a reply, in their order; neighbours that only read run side by side.
     fn run_calls(&self, reply: &Reply, dialogue: &mut Dialogue) {
         let turn = dialogue.end_turn(reply);
@@ -244,7 +253,11 @@ impl Run<'_> {
             let model = &dialogue.model;
             notes.detail(|| format!("provider {name}, model {model}, at {address}"));
         }
-        let messages = dialogue.window.messages.iter().chain([&self.question]);
+        let messages = dialogue
+            .window
+            .messages
+            .iter()
+            .chain([&self.requests.question]);
         for (number, message) in (1..).zip(messages) {
             let role = message.role;
             let size = in_bytes(message.text.len());
