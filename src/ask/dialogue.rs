@@ -21,6 +21,8 @@ pub struct Dialogue {
     /// Whether the model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
     pub paused: Paused,
+    /// How many more times the model may call.
+    rounds_left: usize,
     /// How many more bytes the arguments of calls may have. All of them go with each further request.
     pub room_for_arguments: usize,
     /// Why searches of the provider failed.
@@ -53,7 +55,8 @@ pub enum Next {
 }
 
 impl Dialogue {
-    pub fn new(model: String, window: Window, toolbox: Option<Toolbox>) -> Dialogue {
+    /// Begins with the first request. The model may call in so many replies.
+    pub fn new(model: String, window: Window, toolbox: Option<Toolbox>, rounds: usize) -> Dialogue {
         Dialogue {
             model,
             window,
@@ -61,6 +64,7 @@ impl Dialogue {
             rejected_fields: Vec::new(),
             has_next_model: false,
             paused: Paused::default(),
+            rounds_left: rounds,
             room_for_arguments: MAX_ARGUMENTS,
             failed_searches: Vec::new(),
             images: 0,
@@ -105,8 +109,9 @@ impl Dialogue {
         self.paused.turn.extend(reply.turn.echo());
     }
 
-    /// Returns the turn that has ended with this reply, as the API wants it back, with what came before a pause.
+    /// Returns the turn that has ended with the calls of this reply, as the API wants it back, with what came before a pause.
     pub fn end_turn(&mut self, reply: &Reply) -> Echo {
+        self.rounds_left = self.rounds_left.saturating_sub(1);
         let mut turn = std::mem::take(&mut self.paused.turn);
         turn.extend(reply.turn.echo());
         self.paused.tail = AnswerTail::default();
@@ -114,7 +119,7 @@ impl Dialogue {
     }
 
     /// Whether the model has called so often that it must answer now.
-    pub fn must_answer(&self, rounds_so_far: usize, rounds: usize) -> bool {
-        self.toolbox.is_some() && rounds_so_far >= rounds
+    pub fn must_answer(&self) -> bool {
+        self.toolbox.is_some() && self.rounds_left == 0
     }
 }

@@ -63,7 +63,6 @@ impl Run<'_> {
 
         let state = self.record.lock();
         let sources = source_lines(&state.answer.sources.list);
-        let steps = state.answer.steps.len();
         let is_blank = state.answer.is_blank();
         drop(state);
         if has_output {
@@ -75,7 +74,7 @@ impl Run<'_> {
         dialogue.window.report_messages_left_out(self.notes);
         let rounds = self.settings.values.rounds;
         // Where its last reply breaks off, rounds are not why.
-        if dialogue.must_answer(steps, rounds) && reply.end.is_complete() {
+        if dialogue.must_answer() && reply.end.is_complete() {
             self.notes.note(&format!(
                 "the model had to answer, because rounds = {rounds} allows no more calls"
             ));
@@ -188,8 +187,7 @@ impl Run<'_> {
         let Some(TextCall { tool, follows_text }) = &dialogue.called_in_text else {
             return check_end(reply);
         };
-        let steps = self.record.lock().answer.steps.len();
-        let advice = if dialogue.must_answer(steps, self.settings.values.rounds) {
+        let advice = if dialogue.must_answer() {
             MORE_ROUNDS
         } else {
             PARSE_CALLS

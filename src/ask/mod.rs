@@ -96,7 +96,7 @@ pub fn ask(
         record,
         printer,
     };
-    let mut dialogue = Dialogue::new(model, window, toolbox);
+    let mut dialogue = Dialogue::new(model, window, toolbox, settings.values.rounds);
     let result = run.answer(&mut dialogue, context);
     let failure = result.as_ref().err();
     dialogue.end_servers(failure.is_none_or(Error::is_about_content));

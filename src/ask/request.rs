@@ -53,7 +53,7 @@ impl RequestMaker<'_> {
             web: self.settings.arguments.web,
             steps,
             paused_turn: &dialogue.paused.turn,
-            forbids_calls: dialogue.must_answer(steps.len(), values.rounds),
+            forbids_calls: dialogue.must_answer(),
             form,
         };
         self.target.request(&prompt, &self.settings.options)
