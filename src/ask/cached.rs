@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::dialogue::Dialogue;
+use super::finish::LastReply;
 use super::run::Run;
 use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts, WholeRequest};
 use crate::context::Context;
@@ -95,8 +96,11 @@ impl Run<'_> {
     /// Prints a cached answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
     /// the directory must not choose the next one.
     pub fn print_cached(&self, cached: CachedAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
-        dialogue.cached_from = Some(cached.model);
         let reply = Reply::of_cached(cached.answer.len(), &cached.finish);
+        let last = LastReply {
+            cached_from: Some(cached.model),
+            ..LastReply::from(reply)
+        };
         let piece = Piece {
             text: cached.answer,
             is_last: true,
@@ -104,7 +108,7 @@ impl Run<'_> {
             ..Piece::default()
         };
         let end = self.printer.take(piece);
-        self.conclude(end, &reply, dialogue)
+        self.conclude(end, &last, dialogue)
     }
 
     /// Stores an answer that was delivered, though perhaps without code in it, unless it would not do another time.

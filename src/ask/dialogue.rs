@@ -5,7 +5,6 @@ use crate::message::Tool;
 use crate::message::echo::Echo;
 use crate::provider::reply::{AnswerTail, Reply};
 use crate::provider::request::OptionalField;
-use crate::provider::text_calls::TextCall;
 use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
 /// The state that changes from request to request.
@@ -25,14 +24,6 @@ pub struct Dialogue {
     rounds_left: usize,
     /// How many more bytes the arguments of calls may have. All of them go with each further request.
     pub room_for_arguments: usize,
-    /// Why searches of the provider failed.
-    pub failed_searches: Vec<String>,
-    /// How many images the answer has.
-    pub images: usize,
-    /// The call that the answer has in its text, so that it did not run.
-    pub called_in_text: Option<TextCall>,
-    /// The model that gave the answer, if it is a cached one; so nobody is asked.
-    pub cached_from: Option<String>,
 }
 
 /// An answer that the API has paused, to be continued by another request.
@@ -66,10 +57,6 @@ impl Dialogue {
             paused: Paused::default(),
             rounds_left: rounds,
             room_for_arguments: MAX_ARGUMENTS,
-            failed_searches: Vec::new(),
-            images: 0,
-            called_in_text: None,
-            cached_from: None,
         }
     }
 

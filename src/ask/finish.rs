@@ -35,11 +35,29 @@ struct Excerpt {
     verdict: Option<Verdict>,
 }
 
+/// The last reply of an answer.
+pub struct LastReply {
+    pub reply: Reply,
+    /// The call that the answer has in its text, so that it did not run.
+    pub called_in_text: Option<TextCall>,
+    /// The model that gave the answer, if it is a cached one.
+    pub cached_from: Option<String>,
+}
+
+impl From<Reply> for LastReply {
+    fn from(reply: Reply) -> LastReply {
+        LastReply {
+            reply,
+            called_in_text: None,
+            cached_from: None,
+        }
+    }
+}
+
 /// An answer after its end, and how it came about.
 struct EndedAnswer<'a> {
     answer: &'a Answer,
-    /// The last reply.
-    reply: &'a Reply,
+    last: &'a LastReply,
     dialogue: &'a Dialogue,
     saved: &'a SaveOutcome,
 }
@@ -49,7 +67,7 @@ impl Run<'_> {
     pub fn conclude(
         &self,
         end: Result<(), AnswerFailure>,
-        reply: &Reply,
+        last: &LastReply,
         dialogue: &mut Dialogue,
     ) -> Result<(), Error> {
         if let Some(toolbox) = &mut dialogue.toolbox {
@@ -59,22 +77,24 @@ impl Run<'_> {
             end,
             Err(AnswerFailure::Unprinted(_) | AnswerFailure::TooLong(_))
         );
-        let result = self.save_and_print(end, reply, dialogue);
+        let result = self.save_and_print(end, last, dialogue);
 
         let state = self.record.lock();
         let sources = source_lines(&state.answer.sources.list);
+        let failed_searches = failed_search_lines(&state.answer.failed_searches);
+        let images = state.answer.images;
         let is_blank = state.answer.is_blank();
         drop(state);
         if has_output {
-            let mut lines = failed_search_lines(&dialogue.failed_searches);
-            lines.extend(not_kept(dialogue.images).filter(|_| !is_blank));
+            let mut lines = failed_searches;
+            lines.extend(not_kept(images).filter(|_| !is_blank));
             lines.extend(sources);
             self.notes.note_lines(lines);
         }
         dialogue.window.report_messages_left_out(self.notes);
         let rounds = self.settings.values.rounds;
         // Where its last reply breaks off, rounds are not why.
-        if dialogue.must_answer() && reply.end.is_complete() {
+        if dialogue.must_answer() && last.reply.end.is_complete() {
             self.notes.note(&format!(
                 "the model had to answer, because rounds = {rounds} allows no more calls"
             ));
@@ -86,19 +106,19 @@ impl Run<'_> {
     fn save_and_print(
         &self,
         end: Result<(), AnswerFailure>,
-        reply: &Reply,
+        last: &LastReply,
         dialogue: &Dialogue,
     ) -> Result<(), Error> {
         self.notes.spinner().stop();
         match end {
-            Ok(()) => self.print_complete(reply, dialogue),
+            Ok(()) => self.print_complete(last, dialogue),
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Misfit(fault)) => {
-                let saved = self.record.save(AnswerEnd::of_reply(reply));
-                Err(refused(reply, &saved).unwrap_or_else(|| misshapen(&fault, &saved)))
+                let saved = self.record.save(AnswerEnd::of_reply(&last.reply));
+                Err(refused(&last.reply, &saved).unwrap_or_else(|| misshapen(&fault, &saved)))
             }
             Err(AnswerFailure::Unprinted(error)) => {
-                self.record.save(AnswerEnd::of_reply(reply));
+                self.record.save(AnswerEnd::of_reply(&last.reply));
                 unless_reader_gone(Err(error))
             }
             Err(AnswerFailure::Failed(failed)) => {
@@ -107,7 +127,7 @@ impl Run<'_> {
                 let is_blank = self.record.lock().answer.is_blank();
                 // The finish reason keeps a blocked exchange from being sent again.
                 let saved = self.record.save(AnswerEnd::BrokenOff {
-                    finish: reply.end.blocked(),
+                    finish: last.reply.end.blocked(),
                 });
                 if is_blank {
                     return Err(failed.error);
@@ -118,7 +138,7 @@ impl Run<'_> {
     }
 
     /// Saves an answer that came to its end, though perhaps to a limit, prints the rest, and returns how it ended.
-    fn print_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
+    fn print_complete(&self, last: &LastReply, dialogue: &Dialogue) -> Result<(), Error> {
         // Text and its last newline do not wait for the disk.
         let printed = match self.printer.printing {
             Printing::Live => self.printer.screen.end(),
@@ -129,11 +149,11 @@ impl Run<'_> {
             Printing::Items | Printing::Excerpt => Ok(()),
         };
         let saved = self.record.save(AnswerEnd::Complete {
-            finish: reply.end.incomplete_reason(),
+            finish: last.reply.end.incomplete_reason(),
         });
         match (self.printer.printing, printed) {
-            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(reply, dialogue, &saved),
-            (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(reply, dialogue),
+            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(last, dialogue, &saved),
+            (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(last, dialogue),
             (Printing::Live | Printing::Whole, failed) => unless_reader_gone(failed),
         }
     }
@@ -142,12 +162,12 @@ impl Run<'_> {
     /// the answer ended.
     fn print_excerpt(
         &self,
-        reply: &Reply,
+        last: &LastReply,
         dialogue: &Dialogue,
         saved: &SaveOutcome,
     ) -> Result<(), Error> {
         let is_terminal = self.printer.screen.is_terminal;
-        let complete = self.check_complete(reply, dialogue);
+        let complete = self.check_complete(last, dialogue);
         if let Err(mut error) = complete.clone()
             && self.output.withholds_incomplete(is_terminal)
         {
@@ -158,13 +178,13 @@ impl Run<'_> {
         let answer = self.record.take_answer();
         let excerpt = self.excerpt(&EndedAnswer {
             answer: &answer,
-            reply,
+            last,
             dialogue,
             saved,
         });
         self.record.put_back(answer);
         let Excerpt { text, verdict } = excerpt.map_err(|error| match error.kind {
-            ErrorKind::Misshapen => refused(reply, saved).unwrap_or(error),
+            ErrorKind::Misshapen => refused(&last.reply, saved).unwrap_or(error),
             _ => error,
         })?;
         let printed = self.printer.screen.print(&text);
@@ -183,9 +203,9 @@ impl Run<'_> {
     }
 
     /// Refuses an answer that is or may be incomplete.
-    fn check_complete(&self, reply: &Reply, dialogue: &Dialogue) -> Result<(), Error> {
-        let Some(TextCall { tool, follows_text }) = &dialogue.called_in_text else {
-            return check_end(reply);
+    fn check_complete(&self, last: &LastReply, dialogue: &Dialogue) -> Result<(), Error> {
+        let Some(TextCall { tool, follows_text }) = &last.called_in_text else {
+            return check_end(&last.reply);
         };
         let advice = if dialogue.must_answer() {
             MORE_ROUNDS
@@ -211,7 +231,7 @@ impl Run<'_> {
             saved: ended.saved,
         };
         let answer = &ended.answer.text;
-        let last_part = ended.reply.answer.last_part(answer);
+        let last_part = ended.last.reply.answer.last_part(answer);
         let excerpt = self.output.excerpt(answer, last_part, &recipient)?;
         let verdict = self.output.verdict(&excerpt);
         let text = if self.output.json {
@@ -243,7 +263,7 @@ impl Run<'_> {
     fn as_json(&self, excerpt: &str, ended: &EndedAnswer) -> Value {
         let EndedAnswer {
             answer,
-            reply,
+            last,
             dialogue,
             saved,
         } = ended;
@@ -251,8 +271,8 @@ impl Run<'_> {
         let mut object = json!({
             "answer": excerpt,
             "provider": self.target.provider().name,
-            "model": dialogue.cached_from.as_ref().unwrap_or(&dialogue.model),
-            "finish": reply.end.finish().map_or("stop", Finish::reported),
+            "model": last.cached_from.as_ref().unwrap_or(&dialogue.model),
+            "finish": last.reply.end.finish().map_or("stop", Finish::reported),
             "usage": answer.usage,
             "id": saved.id,
             "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
@@ -261,7 +281,7 @@ impl Run<'_> {
         if dialogue.window.messages_left_out() > 0 {
             object["messages_left_out"] = dialogue.window.messages_left_out().into();
         }
-        if dialogue.cached_from.is_some() {
+        if last.cached_from.is_some() {
             object["cached"] = true.into();
         }
         if self.settings.arguments.web || !sources.is_empty() {

@@ -91,6 +91,10 @@ pub struct Answer {
     pub sources: Sources,
     /// The usage of all requests together.
     pub usage: Option<Usage>,
+    /// Why searches of the provider failed.
+    pub failed_searches: Vec<String>,
+    /// How many images came with it. They are not kept.
+    pub images: usize,
     /// The calls that are running.
     running: Vec<ToolRun>,
     /// Whether a call has run, so that it may have had an effect. Calls that were refused had none.
@@ -229,17 +233,18 @@ impl Record {
         answer.may_reason_on = false;
     }
 
-    /// Takes the reasoning out of the text of a reply that has ended. A template opened it, so it came as text.
-    pub fn end_reply(&self) -> Option<String> {
+    /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
+    pub fn end_reply(&self, reply: &Reply) -> Option<String> {
         let state = &mut *self.lock();
         let extent = state.extent();
-        state.answer.take_unopened_reasoning(extent)
-    }
-
-    /// Adds the usage of a request.
-    pub fn add_usage(&self, usage: Option<Usage>) {
-        let answer = &mut self.lock().answer;
-        answer.usage = either(answer.usage, usage, Usage::plus);
+        let answer = &mut state.answer;
+        answer.usage = either(answer.usage, reply.usage(), Usage::plus);
+        let activity = &reply.activity;
+        answer
+            .failed_searches
+            .extend_from_slice(&activity.failed_searches);
+        answer.images += activity.images;
+        answer.take_unopened_reasoning(extent)
     }
 
     /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer

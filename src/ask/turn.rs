@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::dialogue::{Dialogue, Next};
+use super::finish::LastReply;
 use super::printer::AnswerFailure;
 use super::run::Run;
 use crate::answers::CacheEntry;
@@ -116,16 +117,11 @@ impl Run<'_> {
             {
                 continue;
             }
-            if let Some(reasoning) = self.record.end_reply()
+            if let Some(reasoning) = self.record.end_reply(&received.reply)
                 && !self.printer.is_live()
             {
                 client.show_reasoning(&reasoning);
             }
-            let reply = &received.reply;
-            let failed_searches = &reply.activity.failed_searches;
-            dialogue.failed_searches.extend_from_slice(failed_searches);
-            dialogue.images += reply.activity.images;
-            self.record.add_usage(reply.usage());
             return Ok(received);
         }
     }
@@ -200,7 +196,7 @@ impl Run<'_> {
         file: Option<&CacheEntry>,
     ) -> Result<(), Error> {
         let ReceivedReply {
-            mut reply,
+            reply,
             mut end,
             timing,
         } = received;
@@ -208,27 +204,29 @@ impl Run<'_> {
         let state = self.record.lock();
         let is_blank = state.answer.is_blank();
         let has_reasoned = state.answer.has_reasoned;
+        let images = state.answer.images;
         drop(state);
         if end.is_ok() && is_blank {
             end = Err(AnswerFailure::Failed(client.no_answer(
                 &reply,
                 has_reasoned,
-                not_kept(dialogue.images),
+                not_kept(images),
             )));
         }
-        if end.is_ok() && reply.end.is_normal() {
-            dialogue.called_in_text = self.tool_called_in_text(dialogue);
-            if dialogue.called_in_text.is_some() {
-                reply.end.end_with_calls_that_cannot_run();
+        let mut last = LastReply::from(reply);
+        if end.is_ok() && last.reply.end.is_normal() {
+            last.called_in_text = self.tool_called_in_text(dialogue);
+            if last.called_in_text.is_some() {
+                last.reply.end.end_with_calls_that_cannot_run();
             }
         }
         let is_answered = end.is_ok();
-        let result = self.conclude(end, &reply, dialogue);
-        self.report_reply(&reply, timing.as_ref());
+        let result = self.conclude(end, &last, dialogue);
+        self.report_reply(&last.reply, timing.as_ref());
         if let Some(file) = file
             && is_answered
         {
-            self.store_answer(file, &reply, dialogue, &result);
+            self.store_answer(file, &last.reply, dialogue, &result);
         }
         result
     }
