@@ -139,6 +139,7 @@ mod tests {
             rules.expire = kind.contains("idle").then_some(Duration::ZERO);
             let plan = Plan {
                 settings: &settings,
+                whom_as_given: String::new(),
                 words: None,
                 reads_stdin: false,
                 waits_for_input: false,

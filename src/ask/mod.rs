@@ -53,7 +53,7 @@ pub fn ask(
 ) -> Result<(), Error> {
     let notes = &context.notes;
     let settings = context.settings(command_line)?;
-    let mut plan = Plan::new(&settings, context)?;
+    let mut plan = Plan::new(command_line, &settings, context)?;
     let early = choice::choose_early(&plan, context)?;
 
     let files = InputReader::read_files(&settings.arguments.attach, notes)?;
@@ -61,7 +61,7 @@ pub fn ask(
     let tools = Tools::start(&plan, context, groups)?;
     let input = files.read_stdin(&plan)?;
 
-    let (place, target) = Place::open(&plan, early, command_line, context)?;
+    let (place, target) = Place::open(&plan, early, context)?;
     plan.output.repeat_shape(place.schema_to_repeat.as_ref())?;
     let words = plan.words.take();
     let last = place.question_to_repeat.as_ref();

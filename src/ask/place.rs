@@ -10,7 +10,6 @@ use super::choice;
 use super::plan::{Plan, Relation};
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::Arguments;
 use crate::message::Message;
 use crate::output::Notes;
 use crate::server::target::Target;
@@ -19,7 +18,6 @@ use crate::session::rules::{self, AnsweredBy, FileKind, Intent, ReadOutcome};
 use crate::session::store::{Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
-use crate::text::one_line::{on_one_line, quoted};
 use crate::whole_file::ReadFailure;
 
 /// The place of a question: its conversation, and what it repeats of it.
@@ -39,17 +37,16 @@ pub struct Place {
 
 impl Place {
     /// Opens the conversation of a question, once its input is read; decides finally which server is asked, by what the
-    /// conversation says, and then whether it is continued. `command_line` has no options of a role.
+    /// conversation says, and then whether it is continued.
     pub fn open(
         plan: &Plan,
         early: Option<Target>,
-        command_line: &Arguments,
         context: &Context,
     ) -> Result<(Place, Target), Error> {
         let notes = &context.notes;
         let opened = OpenedConversation::read(plan, context)?;
         let target = choice::choose(plan, early, &opened.found, opened.at, notes)?;
-        let place = opened.decide(plan, &target, command_line, notes);
+        let place = opened.decide(plan, &target, notes);
         Ok((place, target))
     }
 }
@@ -118,20 +115,14 @@ impl OpenedConversation {
     }
 
     /// Decides whether the conversation is continued. If an obstacle forbids that, a note names it, and q starts a new one.
-    fn decide(
-        self,
-        plan: &Plan,
-        target: &Target,
-        command_line: &Arguments,
-        notes: &Notes,
-    ) -> Place {
+    fn decide(self, plan: &Plan, target: &Target, notes: &Notes) -> Place {
         let retains_current = matches!(self.found, Err(ReadFailure::System(_)));
         let handle = self.handle.clone();
         let intent = match plan.relation {
             Relation::New => Intent::New,
             // Where nothing can be looked for, nothing is missing.
             Relation::Follow if handle.is_none() => Intent::New,
-            Relation::Follow => self.follow(plan, target, command_line, notes),
+            Relation::Follow => self.follow(plan, target, notes),
             Relation::Chosen | Relation::Again => match self.found.ok().flatten().map(Arc::new) {
                 Some(read) if plan.relation == Relation::Again => Intent::Again(read),
                 Some(read) => Intent::Follow(read),
@@ -161,13 +152,7 @@ impl OpenedConversation {
     }
 
     /// Continues the current conversation, unless there is an obstacle.
-    fn follow(
-        self,
-        plan: &Plan,
-        target: &Target,
-        command_line: &Arguments,
-        notes: &Notes,
-    ) -> Intent {
+    fn follow(self, plan: &Plan, target: &Target, notes: &Notes) -> Intent {
         let responder = AnsweredBy {
             provider: target.provider().name.clone(),
             model: target.choice.named_model().map(str::to_owned),
@@ -181,7 +166,7 @@ impl OpenedConversation {
         if let (Ok(Some(_)), Some(handle)) = (&self.found, &self.handle)
             && plan.rules.keeps()
         {
-            let (id, whom) = (handle.id(), options_of_whom(command_line));
+            let (id, whom) = (handle.id(), &plan.whom_as_given);
             note += &format!("; this continues the old one: q -s {id}{whom}");
         }
         notes.note(&note);
@@ -193,21 +178,6 @@ impl OpenedConversation {
             Intent::FollowOrNew
         }
     }
-}
-
-/// Returns the options that say whom to ask, as they were given, with a space before each.
-fn options_of_whom(command_line: &Arguments) -> String {
-    let mut options = String::new();
-    for (option, value) in [
-        ("-r", &command_line.role),
-        ("-p", &command_line.provider),
-        ("-m", &command_line.model),
-    ] {
-        if let Some(value) = value {
-            options += &format!(" {option} {}", quoted(&on_one_line(value)));
-        }
-    }
-    options
 }
 
 /// Returns the place of the conversation. Without one, q still answers, and a note says why nothing is saved.

@@ -13,12 +13,14 @@ use crate::manual;
 use crate::session::rules::Rules;
 use crate::settings::{Cached, Settings};
 use crate::text::non_blank;
-use crate::text::one_line::quoted;
+use crate::text::one_line::{on_one_line, quoted};
 use crate::tools::Selection;
 
 /// The decisions about a question that are made before its input is read.
 pub struct Plan<'a> {
     pub settings: &'a Settings,
+    /// The options that say whom to ask, as they were typed, with a space before each. The settings have those of a role, too.
+    pub whom_as_given: String,
     pub words: Option<String>,
     pub reads_stdin: bool,
     /// Whether q may have to wait for standard input or a file.
@@ -47,7 +49,12 @@ pub enum Relation {
 }
 
 impl Plan<'_> {
-    pub fn new<'a>(settings: &'a Settings, context: &Context) -> Result<Plan<'a>, Error> {
+    /// `command_line` has no options of a role.
+    pub fn new<'a>(
+        command_line: &Arguments,
+        settings: &'a Settings,
+        context: &Context,
+    ) -> Result<Plan<'a>, Error> {
         let notes = &context.notes;
         let text = |words: OsString, name| notes.text_of(words.into_encoded_bytes(), name);
         let arguments = &settings.arguments;
@@ -71,6 +78,7 @@ impl Plan<'_> {
         check_name(arguments, context)?;
         Ok(Plan {
             settings,
+            whom_as_given: options_of_whom(command_line),
             words,
             reads_stdin,
             waits_for_input: stdin::is_awaited(reads_stdin, &arguments.attach),
@@ -96,6 +104,21 @@ impl Relation {
             Relation::New
         })
     }
+}
+
+/// Returns the options that say whom to ask, as they were given, with a space before each.
+fn options_of_whom(command_line: &Arguments) -> String {
+    let mut options = String::new();
+    for (option, value) in [
+        ("-r", &command_line.role),
+        ("-p", &command_line.provider),
+        ("-m", &command_line.model),
+    ] {
+        if let Some(value) = value {
+            options += &format!(" {option} {}", quoted(&on_one_line(value)));
+        }
+    }
+    options
 }
 
 /// Refuses a new name that looks like a number of the list. A conversation that was named so before is continued.
