@@ -47,8 +47,8 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Decides how the answer is printed. With tools, only the text after the last calls is the answer. So a pipe or a file gets
-    /// no text before the end.
+    /// Decides how the answer is printed. With tools, only the text after the last calls is the answer, so a pipe or a file gets
+    /// it once it is complete. The items of a list are printed at once, also those before calls.
     pub fn new(
         output: &Output,
         has_tools: bool,

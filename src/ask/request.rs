@@ -44,7 +44,7 @@ impl RequestMaker<'_> {
             model: &dialogue.model,
             system,
             messages,
-            lasting: dialogue.window.kept,
+            lasting: dialogue.window.lasting,
             max_tokens: values.max_tokens,
             effort,
             rejected_fields: &dialogue.rejected_fields,

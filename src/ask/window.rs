@@ -10,17 +10,18 @@ use crate::settings::{History, Settings, Values};
 
 /// The messages of a conversation that are sent.
 pub struct Window {
-    /// Oldest first: those that are kept, then the newest ones.
+    /// Oldest first: those that last, then the newest ones.
     pub messages: Vec<Message>,
-    /// How many of them are before the newest ones, because a question among them came with files or input.
-    pub kept: usize,
+    /// How many of them last, while the newest ones are replaced in time: a question among them came with files or input.
+    pub lasting: usize,
     form: History,
     /// How many messages the conversation has.
     total: usize,
     /// How many older ones are left out, because `max_history` or the provider allows no more.
     cut: usize,
-    /// How many are sent from now on, if this is the first question that leaves others out.
-    slides_at: Option<usize>,
+    /// How many are the most that the settings allow, if the conversation has more with this question for the first time, so
+    /// that a note says it.
+    newly_limited_to: Option<usize>,
 }
 
 /// The messages that are sent as far as their number decides that, by their places among all that can be sent.
@@ -28,8 +29,8 @@ pub struct Window {
 struct SentPlaces {
     /// From here on all of them.
     first: usize,
-    /// Exchanges before that are kept, the newest first.
-    kept: Vec<Range<usize>>,
+    /// Exchanges before that last, the newest first.
+    lasting: Vec<Range<usize>>,
 }
 
 impl SentPlaces {
@@ -38,7 +39,7 @@ impl SentPlaces {
         let total = count_messages(exchanges.iter().copied());
         let most = values.messages;
         let mut first = total.saturating_sub(most);
-        let mut kept = Vec::new();
+        let mut lasting = Vec::new();
         let mut end = total;
         for exchange in exchanges.iter().rev() {
             let start = end - exchange.entries.len();
@@ -46,19 +47,19 @@ impl SentPlaces {
             if values.history == History::Messages && start < first && first < end {
                 first = end;
             }
-            let keeps = !is_exact && exchange.brings_input() && kept.len() < most / 2;
-            if start < first && keeps {
-                kept.push(start..end.min(first));
+            let lasts = !is_exact && exchange.brings_input() && lasting.len() < most / 2;
+            if start < first && lasts {
+                lasting.push(start..end.min(first));
             }
             end = start;
         }
-        SentPlaces { first, kept }
+        SentPlaces { first, lasting }
     }
 
     /// Whether there are messages that are not sent.
     fn leaves_out(&self) -> bool {
-        let kept: usize = self.kept.iter().map(ExactSizeIterator::len).sum();
-        kept < self.first
+        let lasting: usize = self.lasting.iter().map(ExactSizeIterator::len).sum();
+        lasting < self.first
     }
 }
 
@@ -83,18 +84,18 @@ impl Window {
         let is_cut = messages.len() < wanted;
         let mut window = Window {
             messages,
-            kept: 0,
+            lasting: 0,
             form: values.history,
             total: count_messages(exchanges),
             cut: 0,
-            slides_at: None,
+            newly_limited_to: None,
         };
         window.drop_leading_answer();
         if is_cut {
             // The answer to a question over the limit is left out with it.
             window.cut = wanted - window.messages.len();
         } else {
-            window.keep(&places, &entries, room);
+            window.add_lasting(&places, &entries, room);
         }
         if let Some((_, before)) = sent.split_last()
             && !is_exact
@@ -102,24 +103,24 @@ impl Window {
             && places.leaves_out()
             && !SentPlaces::new(before, values, false).leaves_out()
         {
-            window.slides_at = Some(values.messages);
+            window.newly_limited_to = Some(values.messages);
         }
         window
     }
 
-    /// Adds the exchanges that are kept, as far as there is room for their texts.
-    fn keep(&mut self, places: &SentPlaces, entries: &[&StoredEntry], mut room: usize) {
-        for (index, place) in places.kept.iter().enumerate() {
+    /// Adds the exchanges that last, as far as there is room for their texts.
+    fn add_lasting(&mut self, places: &SentPlaces, entries: &[&StoredEntry], mut room: usize) {
+        for (index, place) in places.lasting.iter().enumerate() {
             let exchange = entries[place.clone()].iter();
             let exchange = Vec::from_iter(exchange.map(|entry| entry.entry().to_message()));
             let bytes = exchange.iter().map(|message| message.text.len()).sum();
             let Some(rest) = room.checked_sub(bytes) else {
-                let others = places.kept[index..].iter();
+                let others = places.lasting[index..].iter();
                 self.cut += others.map(ExactSizeIterator::len).sum::<usize>();
                 return;
             };
             room = rest;
-            self.kept += exchange.len();
+            self.lasting += exchange.len();
             self.messages.splice(0..0, exchange);
         }
     }
@@ -140,7 +141,7 @@ impl Window {
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
         let gone = before - self.messages.len();
-        self.kept = self.kept.saturating_sub(gone);
+        self.lasting = self.lasting.saturating_sub(gone);
         self.cut += gone;
         before > 0
     }
@@ -173,7 +174,7 @@ impl Window {
 
     /// Notes how many messages are left out, where the user may not expect it.
     pub fn report_messages_left_out(&self, notes: &Notes) {
-        if let Some(most) = self.slides_at {
+        if let Some(most) = self.newly_limited_to {
             let last = match most {
                 1 => "message is".to_owned(),
                 most => format!("{most} messages are"),
@@ -334,15 +335,15 @@ mod tests {
         );
         (
             names.join(" "),
-            window.kept,
+            window.lasting,
             window.messages_left_out(),
-            window.slides_at,
+            window.newly_limited_to,
         )
     }
 
     #[test]
     fn exchanges_with_attached_input_are_sent_before_the_latest_messages() {
-        for (questions, most, is_exact, names, kept, left_out) in [
+        for (questions, most, is_exact, names, lasting, left_out) in [
             ("+A B C", 4, false, "A B C", 2, 0),
             ("+A B C D", 4, false, "A C D", 2, 2),
             ("+A B C D", 4, true, "C D", 0, 4),
@@ -360,9 +361,9 @@ mod tests {
                     history,
                     ..Values::default()
                 };
-                let (found, found_kept, found_count, _) = sent(questions, &values, is_exact);
+                let (found, found_lasting, found_count, _) = sent(questions, &values, is_exact);
                 let case = format!("{questions} {most} {is_exact} {history:?}");
-                assert_eq!((found.as_str(), found_kept), (names, kept), "{case}");
+                assert_eq!((found.as_str(), found_lasting), (names, lasting), "{case}");
                 let answer_alone = most == 1 && history == History::Messages;
                 assert_eq!(found_count, left_out + usize::from(answer_alone), "{case}");
             }
