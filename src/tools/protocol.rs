@@ -105,6 +105,7 @@ struct Progress<'m> {
 const MAX_REPEATS: usize = 100;
 
 /// How far a call has come.
+#[derive(Debug)]
 struct CallProgress {
     /// The highest that was reported.
     furthest: f64,
