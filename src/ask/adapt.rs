@@ -69,14 +69,14 @@ impl Run<'_> {
             )),
             // The limit has two names: the usual one was rejected before, and now the other one.
             OptionalField::Limit if dialogue.rejects(field) => return false,
+            OptionalField::Form => dialogue.form = dialogue.form.after_refusal(),
             // These only tune the request, or are said in another way.
             OptionalField::Cache
             | OptionalField::Usage
             | OptionalField::Encrypted
             | OptionalField::Choice
             | OptionalField::Limit
-            | OptionalField::System
-            | OptionalField::Form => {}
+            | OptionalField::System => {}
         }
         notes.detail(|| format!("{error}; retrying without what it rejects"));
         dialogue.rejected_fields.push(field);

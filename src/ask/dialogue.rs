@@ -17,6 +17,7 @@ pub struct Dialogue {
     pub toolbox: Option<Toolbox>,
     /// Parts of a request that the provider has refused; further requests do without it.
     pub rejected_fields: Vec<OptionalField>,
+    pub form: FormLevel,
     /// Whether the model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
     pub paused: Paused,
@@ -37,6 +38,27 @@ pub struct Paused {
     count: usize,
 }
 
+/// How the API is told to enforce the form of the answer, where it can. More servers support the later ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormLevel {
+    /// The answer has the shape that is asked for.
+    Shape,
+    /// The answer is a JSON object. Words ask for the shape.
+    Object,
+    /// Words alone ask for the form.
+    Words,
+}
+
+impl FormLevel {
+    /// Returns the next one, once the provider has refused this.
+    pub fn after_refusal(self) -> FormLevel {
+        match self {
+            FormLevel::Shape => FormLevel::Object,
+            FormLevel::Object | FormLevel::Words => FormLevel::Words,
+        }
+    }
+}
+
 /// The step that follows a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
@@ -53,6 +75,7 @@ impl Dialogue {
             window,
             toolbox,
             rejected_fields: Vec::new(),
+            form: FormLevel::Shape,
             has_next_model: false,
             paused: Paused::default(),
             rounds_left: rounds,

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use super::answer_form::Output;
-use super::dialogue::Dialogue;
+use super::dialogue::{Dialogue, FormLevel};
 use crate::error::Error;
 use crate::message::{Message, Step};
 use crate::provider::request::{AnswerForm, OptionalField, Prompt, Request};
@@ -89,14 +89,10 @@ impl RequestMaker<'_> {
             Some(shape) if is_alone && api.can_enforce(shape) => shape,
             _ => return AnswerForm::Any,
         };
-        let rejected = dialogue.rejected_fields.iter();
-        match rejected
-            .filter(|field| **field == OptionalField::Form)
-            .count()
-        {
-            0 => AnswerForm::Shaped(shape),
-            1 if api.enforces_maps && shape.is_object() => AnswerForm::Object,
-            _ => AnswerForm::Any,
+        match dialogue.form {
+            FormLevel::Shape => AnswerForm::Shaped(shape),
+            FormLevel::Object if api.enforces_maps && shape.is_object() => AnswerForm::Object,
+            FormLevel::Object | FormLevel::Words => AnswerForm::Any,
         }
     }
 

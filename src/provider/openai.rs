@@ -61,17 +61,48 @@ const WEB_SEARCH: &str = "openrouter:web_search";
 /// The place of all text: a reply has one message.
 const PLACE: TextPlace = (None, None);
 
+/// A name of the limit of tokens.
+#[derive(Clone, Copy, PartialEq)]
+enum LimitName {
+    /// `max_tokens`
+    Old,
+    /// `max_completion_tokens`
+    New,
+}
+
+impl LimitName {
+    /// Returns the provider's usual one, or the other one once it has rejected that.
+    fn new(prompt: &Prompt, quirks: Quirks) -> LimitName {
+        let mut usual = LimitName::Old;
+        if quirks.max_completion_tokens {
+            usual = LimitName::New;
+        }
+        if prompt.sends(OptionalField::Limit) {
+            usual
+        } else {
+            usual.other()
+        }
+    }
+
+    fn other(self) -> LimitName {
+        match self {
+            LimitName::Old => LimitName::New,
+            LimitName::New => LimitName::Old,
+        }
+    }
+}
+
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let usage = json!({"include_usage": true});
     let asks_for_usage = prompt.stream && quirks.stream_usage && prompt.sends(OptionalField::Usage);
-    let limit = prompt.max_tokens;
-    let is_new_name = quirks.max_completion_tokens == prompt.sends(OptionalField::Limit);
+    let limit_name = LimitName::new(prompt, quirks);
+    let limit_as = |name| prompt.max_tokens.filter(|_| limit_name == name);
     let mut body = json!({
         "model": prompt.model,
         "stream": prompt.stream,
         "stream_options": asks_for_usage.then_some(usage),
-        "max_tokens": limit.filter(|_| !is_new_name),
-        "max_completion_tokens": limit.filter(|_| is_new_name),
+        "max_tokens": limit_as(LimitName::Old),
+        "max_completion_tokens": limit_as(LimitName::New),
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
         "messages": null,
