@@ -79,11 +79,10 @@ pub fn ask(
     let display = context.display_options(&settings.values);
     let printer = Printer::new(&output, toolbox.is_some(), display, &record, notes)?;
 
-    let Asked { target, model } = asked;
     let requests = RequestMaker {
         settings: &settings,
         output: &output,
-        target: &target,
+        target: &asked.target,
         system,
         question,
     };
@@ -91,12 +90,12 @@ pub fn ask(
         settings: &settings,
         notes,
         output: &output,
-        target: &target,
+        target: &asked.target,
         requests,
         record,
         printer,
     };
-    let mut dialogue = Dialogue::new(model, window, toolbox, settings.values.rounds);
+    let mut dialogue = Dialogue::new(asked.model, window, toolbox, settings.values.rounds);
     let result = run.answer(&mut dialogue, context);
     let failure = result.as_ref().err();
     dialogue.end_servers(failure.is_none_or(Error::is_about_content));
