@@ -6,7 +6,7 @@ end
 
 function __q_conversations
     # There are many without a name of their own, and many backups.
-    if string match -qr '^session_|~' -- "$(commandline -ct)"
+    if string match -qr '^(--session=|-[A-Za-z]*s)?session_|~' -- "$(commandline -ct)"
         __q_names every-conversation
     else
         __q_names conversations

@@ -13,6 +13,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
 use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::{self, Error};
+use crate::programs::find_program;
 use crate::text::one_line::on_one_line;
 use crate::whole_file::{self, identity_of, is_missing};
 
@@ -39,8 +40,10 @@ const LIMITS: OutputLimits = OutputLimits {
     time: Some(Duration::from_secs(2)),
 };
 
-/// Variables that name a repository. Git looks for the one that a directory is in.
-const OF_REPOSITORY: [&str; 4] = [
+/// Variables that name a repository, though git is to look for the one that a directory is in; and one that `git config` alone
+/// obeys.
+const NOT_FOR_GIT: [&str; 5] = [
+    "GIT_CONFIG",
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_COMMON_DIR",
@@ -285,10 +288,13 @@ fn as_text(line: &[u8]) -> Option<String> {
 
 /// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else.
 fn ask_git(directory: &Path, kind: &str, name: &str) -> ConfigAnswer {
-    let mut git = Command::new("git");
+    let Some(program) = find_program("git", env::var_os("PATH").as_deref()) else {
+        return ConfigAnswer::Unknown;
+    };
+    let mut git = Command::new(program);
     git.arg("-C").arg(directory);
     git.args(["config", "--null", "--type", kind, "--get", name]);
-    for variable in OF_REPOSITORY {
+    for variable in NOT_FOR_GIT {
         git.env_remove(variable);
     }
     git.stdin(Stdio::null()).stderr(Stdio::null());
@@ -351,7 +357,7 @@ fn read_if_any(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         Err(error) if is_missing(&error) || error.kind() == ErrorKind::NotADirectory => {
             return Ok(Vec::new());
         }
-        // Where nothing can be looked at, nothing can be sent.
+        // Where nothing can be looked at, nothing is sent of a walk, and git does without its own files.
         Err(_) if path.symlink_metadata().is_err() => return Ok(Vec::new()),
         Ok(found) if found.is_dir() || is_null(&found) => return Ok(Vec::new()),
         _ => {}

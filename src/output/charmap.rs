@@ -1,10 +1,12 @@
 //! Asks the system how it encodes the locale of this process.
 
+use std::env;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::child_output::{ChildOutput, OutputLimits};
+use crate::programs::find_program;
 use crate::text::locale::Charmap;
 
 /// `locale` takes milliseconds, but on a busy machine seconds.
@@ -19,12 +21,15 @@ pub fn charmap() -> Charmap {
     if !io::stdout().is_terminal() && !io::stderr().is_terminal() {
         return Charmap::Unknown;
     }
-    let mut command = Command::new("locale");
+    let Some(program) = find_program("locale", env::var_os("PATH").as_deref()) else {
+        return Charmap::Unknown;
+    };
+    let mut command = Command::new(program);
     command.arg("charmap");
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let (printed, status) = match ChildOutput::of(command, &LIMITS) {
         Ok(ChildOutput::Ended(printed, status)) => (printed, status),
-        Err(error) if has_no_command(error.kind()) => return Charmap::Unknown,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Charmap::Unknown,
         Ok(ChildOutput::OverLimit) | Err(_) => return Charmap::Unanswered,
     };
     let printed = String::from_utf8_lossy(&printed);
@@ -37,9 +42,4 @@ pub fn charmap() -> Charmap {
         return Charmap::Unknown;
     }
     Charmap::Named(name.to_owned())
-}
-
-/// Whether a program could not be started because this user has none.
-fn has_no_command(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::PermissionDenied)
 }

@@ -1,6 +1,6 @@
 //! Shows a long text on a terminal page by page, with the user's pager.
 
-use std::ffi::OsStr;
+use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn page<'a>(
 fn run_pager<'a>(text: &str, variable: impl Fn(&str) -> Option<&'a str>) -> bool {
     let pager = variable("PAGER");
     let name = if pager.is_some() { "sh" } else { "less" };
-    let Some(program) = find_program(name, variable("PATH").map(OsStr::new)) else {
+    let Some(program) = find_program(name, env::var_os("PATH").as_deref()) else {
         return false;
     };
     let mut command = Command::new(program);

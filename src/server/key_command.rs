@@ -1,6 +1,5 @@
 //! Fetches a key: from a variable, or from the first line that a command prints, such as a password manager.
 
-use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -58,7 +57,7 @@ pub fn fetch(
     let program = &command[0];
     let name = expand_home(program, environment).map_err(&wrong)?;
     let is_path = name.contains('/');
-    let found = find_program(&name, environment.get("PATH").map(OsStr::new));
+    let found = find_program(&name, environment.get_os("PATH"));
     let Some(file) = found.or_else(|| is_path.then(|| name.into())) else {
         let error = wrong(format!("there is no program {program}"));
         return Err(error.advise("install it\nor write its absolute path"));

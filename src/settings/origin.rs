@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::error::Error;
@@ -15,6 +15,11 @@ impl Environment {
     /// Returns the value of a variable, if it is set to text. What is not text counts as unset, so this is for what matters little.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.to_str()
+    }
+
+    /// Returns the value of a variable, whether it is text or not.
+    pub fn get_os(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
     }
 
     /// Returns the value of a variable that has to be text, if it is set, or why it is none.

@@ -1,6 +1,6 @@
 //! Finds what the programs of a section start with: their files, their directories and their bounds.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{self, Path, PathBuf};
 use std::sync::OnceLock;
@@ -106,7 +106,7 @@ pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k st
     };
     let program = command.first()?;
     let wanted = expand_home(program, own).ok()?;
-    find_program(&wanted, own.get("PATH").map(OsStr::new))
+    find_program(&wanted, own.get_os("PATH"))
         .is_none()
         .then_some(program)
 }
