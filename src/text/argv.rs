@@ -182,6 +182,15 @@ impl Argv {
         self.free_beginning(element).is_some()
     }
 
+    /// Whether the value that the element at `index` gives to a long option may begin with any text of the model's.
+    pub fn value_begins_freely(&self, index: usize) -> bool {
+        let element = self.run.get(index).map_or("", String::as_str);
+        let value = element.split_once('=');
+        value.is_some_and(|(option, value)| {
+            option.starts_with("--") && self.free_beginning(value).is_some()
+        })
+    }
+
     /// Whether the model may write any text on standard input.
     pub fn has_free_stdin(&self) -> bool {
         let stdin = self.stdin.as_deref().unwrap_or_default();
@@ -191,14 +200,14 @@ impl Argv {
     }
 
     /// Whether the model may write an option as the element at `index`, which is an argument of the program at `program`. After
-    /// `--` there are none, and what follows -e, a pattern of grep and its like, is its value.
-    pub fn may_be_option(&self, index: usize, program: usize) -> bool {
+    /// `--` there are none. `takes_patterns` says that what follows -e is its value, as for grep.
+    pub fn may_be_option(&self, index: usize, program: usize, takes_patterns: bool) -> bool {
         let Some(field) = self.free_beginning(&self.run[index]) else {
             return false;
         };
         let before = &self.run[program + 1..index];
-        let is_value =
-            field.kind != FieldKind::List && before.last().is_some_and(|last| last == "-e");
+        let follows_e = before.last().is_some_and(|last| last == "-e");
+        let is_value = takes_patterns && follows_e && field.kind != FieldKind::List;
         let is_after_options = before.iter().any(|element| element == "--");
         self.dashes && !is_value && !is_after_options
     }

@@ -483,12 +483,33 @@ const RUNNERS_BY_OPTION: &[&str] = &[
 const SQL_CLIENTS: &[&str] = &["duckdb", "mariadb", "mysql", "sqlite", "sqlite3"];
 const SAFE_SQL_CLIENTS: &[&str] = &["duckdb", "sqlite", "sqlite3"];
 
+/// Programs whose option -e is followed by a pattern.
+const PATTERN_AFTER_E: &[&str] = &["git", "rg"];
+
+/// Options of git itself whose value is the next argument.
+const OPTIONS_WITH_VALUE: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--attr-source",
+    "--super-prefix",
+    "--config-env",
+];
+
 /// Whether a program, the element at `index`, runs code because of what the model may write in this command.
 fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
     let name = name_of(program);
     let places = index + 1..argv.run.len();
-    let writes_options = places.clone().any(|at| argv.may_be_option(at, index));
-    let is_safe = || argv.run[index + 1..].iter().any(|word| word == "-safe");
+    let takes_patterns = PATTERN_AFTER_E.contains(&name);
+    let writes_options = places
+        .clone()
+        .any(|at| argv.may_be_option(at, index, takes_patterns));
+    let is_safe = || {
+        let mut words = argv.run[index + 1..].iter();
+        words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
+    };
     let full = file_name(program);
     let has = |programs: &[&str]| programs.contains(&name) || programs.contains(&full);
     if has(SQL_CLIENTS) {
@@ -501,7 +522,17 @@ fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
         // A setting can be an alias, which is a command.
         "git" => argv.begins_freely(first_word(argv, index)),
         // Its own commands begin with a backslash.
-        "psql" => argv.has_free_stdin() || places.into_iter().any(|at| argv.begins_freely(at)),
+        "psql" => {
+            let begins = |at: usize| {
+                let sets_variable = argv.run[at].starts_with("--set=");
+                argv.begins_freely(at) || (!sets_variable && argv.value_begins_freely(at))
+            };
+            argv.has_free_stdin() || places.into_iter().any(begins)
+        }
+        // The value of -e is itself a program, or a setting that names one.
+        "hg" | "wget" => places
+            .into_iter()
+            .any(|at| argv.run[at - 1] == "-e" && argv.begins_freely(at)),
         _ => false,
     }
 }
@@ -512,8 +543,8 @@ fn first_word(argv: &Argv, index: usize) -> usize {
     while let Some(element) = argv.run.get(at)
         && element.starts_with('-')
     {
-        // -C has a value.
-        at += if element == "-C" { 2 } else { 1 };
+        let has_value = OPTIONS_WITH_VALUE.contains(&element.as_str());
+        at += if has_value { 2 } else { 1 };
     }
     at
 }
@@ -561,6 +592,7 @@ mod tests {
             git {x} a                      | git     | git
             git -P {x}                     | git     | git
             git -C {x} log                 | git     | -
+            git --git-dir /a {l}           | git     | git
             git log {l}                    | git     | -
             git log {l} -- a               | git     | -
             git log -n{n} {x}              | git     | -
@@ -585,6 +617,10 @@ mod tests {
             mysql -safe -e ␠{x}            | mysql   | mysql
             psql -c {x}                    | psql    | psql
             psql -c ␠{x}                   | -       | -
+            psql --command={x}             | psql    | psql
+            split -e {x} data              | split   | -
+            hg pull -e {x}                 | hg      | hg
+            sqlite3 --safe shop.db ␠{x}    | -       | -
             psql --set=query={x} < :query  | -       | -
             psql < SELECT␠{x}              | psql    | psql",
         ) {
