@@ -63,10 +63,15 @@ impl Run<'_> {
                 "{provider} does not accept store = false, so it may keep this request"
             )),
             OptionalField::Attachments if !self.record.leave_out_images() => return false,
-            OptionalField::Attachments => notes.note(&format!(
-                "{} does not read images; those of tools are left out",
-                dialogue.model
-            )),
+            OptionalField::Attachments => {
+                let model = &dialogue.model;
+                dialogue.reads_no_images = failure::says_no_images(&error.message);
+                notes.note(&if dialogue.reads_no_images {
+                    format!("{model} does not read images; those of tools are left out")
+                } else {
+                    format!("{provider} refuses this request; retrying without the images of tools")
+                });
+            }
             // The limit has two names: the usual one was rejected before, and now the other one.
             OptionalField::Limit if dialogue.rejects(field) => return false,
             OptionalField::Form => dialogue.form = dialogue.form.after_refusal(),

@@ -18,6 +18,8 @@ pub struct Dialogue {
     /// Parts of a request that the provider has refused; further requests do without it.
     pub rejected_fields: Vec<OptionalField>,
     pub form: FormLevel,
+    /// Whether the provider says that the model reads no images. Those of later results are not sent then.
+    pub reads_no_images: bool,
     /// Whether the model of a local server was replaced by the next one on its list.
     pub has_next_model: bool,
     pub paused: Paused,
@@ -76,6 +78,7 @@ impl Dialogue {
             toolbox,
             rejected_fields: Vec::new(),
             form: FormLevel::Shape,
+            reads_no_images: false,
             has_next_model: false,
             paused: Paused::default(),
             rounds_left: rounds,

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
 use crate::provider::reply::{Reply, not_kept};
-use crate::provider::request::{OptionalField, Request};
+use crate::provider::request::Request;
 use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
@@ -182,7 +182,7 @@ impl Run<'_> {
         }
         let refused = too_many.iter().map(|call| toolbox.refuse(call));
         self.record.calls_finished(refused.collect());
-        if dialogue.rejects(OptionalField::Attachments) {
+        if dialogue.reads_no_images {
             self.record.leave_out_images();
         }
     }

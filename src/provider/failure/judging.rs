@@ -184,6 +184,12 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
     named.filter(|_| is_about_definition)
 }
 
+/// Whether an error says that the model reads no images, and not only something about one of them.
+pub fn says_no_images(message: &str) -> bool {
+    let message = message.to_lowercase();
+    words::PICTURES.iter().any(|words| message.contains(words))
+}
+
 /// Returns the levels of effort that an error names next to the one that it rejects.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();

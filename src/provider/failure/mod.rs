@@ -5,6 +5,6 @@ mod reading;
 mod rejected;
 mod words;
 
-pub use judging::{ErrorClass, MAX_WAIT, TRANSIENT_STATUSES, judge, levels_in};
+pub use judging::{ErrorClass, MAX_WAIT, TRANSIENT_STATUSES, judge, levels_in, says_no_images};
 pub use reading::{ReplyError, ServerError, check, read_redacted, title};
 pub(super) use reading::{ReplyResult, check_field};

@@ -220,6 +220,7 @@ pub const PICTURES: &[&str] = &[
     "image input is not",
     "image inputs are not",
     "not a multimodal model",
+    "image_url is only supported by certain models",
 ];
 
 /// The words for a model that this account may not use, of OpenAI, Groq and OpenRouter.
