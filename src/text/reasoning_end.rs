@@ -3,7 +3,7 @@
 use super::markdown::{BlockContext, LineKind, OpenFence};
 
 /// The tags that the templates of some servers open themselves, so that only the closing one arrives: those of DeepSeek and
-/// Qwen, of Seed, of MiniMax, of LongCat, of K2 Think, of Kimi, and of Mistral. No other text has them, unless it is about them.
+/// Qwen, of Seed, of MiniMax, of LongCat, of K2 Think, of Kimi, and of Mistral. Few other texts have them: those about them, and XML, which has the opening tag, too.
 pub const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -210,8 +210,13 @@ fn first_tag(line: &str) -> Option<(usize, &'static str, &'static str)> {
         in_code ^= char == '`';
         in_quotes ^= char == '"';
         for &(open, close) in OPENED_BY_TEMPLATES {
-            for tag in [open, close] {
-                if let Some(after) = line[at..].strip_prefix(tag) {
+            let rest = &line[at..];
+            let found = [
+                (open, after_opening(rest, open)),
+                (close, rest.strip_prefix(close)),
+            ];
+            for (tag, after) in found {
+                if let Some(after) = after {
                     let is_code = in_code && at < last_backtick;
                     if !is_code && !is_mention(&line[..at], after, in_quotes) {
                         return Some((at, tag, close));
@@ -221,6 +226,15 @@ fn first_tag(line: &str) -> Option<(usize, &'static str, &'static str)> {
         }
     }
     None
+}
+
+/// Returns what follows an opening tag that the text begins with. As in XML, it may have attributes.
+fn after_opening<'a>(text: &'a str, open: &str) -> Option<&'a str> {
+    if let Some(after) = text.strip_prefix(open) {
+        return Some(after);
+    }
+    let after = text.strip_prefix(open.strip_suffix('>')?)?;
+    after.starts_with([' ', '\t', '\n']).then_some(after)
 }
 
 /// Whether prose only mentions the tag between these parts of a line.
@@ -376,6 +390,22 @@ mod tests {
         for [text, is_doubtful] in rows(table) {
             let text = line_ends(text);
             assert_eq!(may_follow_code(&text), is_doubtful == "yes", "{text}");
+        }
+    }
+
+    #[test]
+    fn an_opening_tag_may_have_attributes() {
+        for (text, is_split) in [
+            (
+                "<a><reasoning lang=\"en\">why</reasoning><b>42</b></a>",
+                false,
+            ),
+            ("<a><reasoning>why</reasoning><b>42</b></a>", false),
+            ("<reasoning-steps>why</reasoning>42", true),
+            ("why</reasoning>42", true),
+        ] {
+            let found = split_at_end(text, Extent::Whole);
+            assert_eq!(found.is_some(), is_split, "{text}");
         }
     }
 }

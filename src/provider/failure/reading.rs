@@ -91,8 +91,8 @@ impl From<ServerError> for ReplyError {
     }
 }
 
-/// The fields that may have an object with the error. Apigee has `fault`, MiniMax `base_resp`, Clarifai `status`.
-const INNER: &[&str] = &["error", "errors", "fault", "base_resp", "status"];
+/// The fields that may have an object with the error. Apigee has `fault`, MiniMax `base_resp`.
+const INNER: &[&str] = &["error", "errors", "fault", "base_resp"];
 
 /// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, Baidu `error_msg`,
 /// MiniMax `status_msg`. If there is another, `error` only names the error.
@@ -313,7 +313,10 @@ fn from_plain(message: &str) -> Option<ServerError> {
 fn from_fields(json: &Value) -> Option<ServerError> {
     let codes = codes(json);
     let inner = values(json, INNER).filter(|value| !value.is_string());
-    let mut found = inner.chain(values(json, MESSAGES)).filter_map(from_value);
+    // Clarifai has the error in its status. Others have a message beside that.
+    let status_object = json.get("status").filter(|status| status.is_object());
+    let words = inner.chain(values(json, MESSAGES)).chain(status_object);
+    let mut found = words.filter_map(from_value);
     let found = found.next().or_else(|| from_named(&json["errors"]));
     let mut error = found.or_else(|| from_plain(&codes))?;
 
@@ -503,6 +506,7 @@ pub mod tests {
             real words | {"errors":{"model":["real words"]}}
             real words | {"errors":{"model":"real words"}}
             real words | {"status":{"code":400,"message":"real words"}}
+            model is away | {"message":"model is away","status":{"code":400}}
             real words | {"status":400,"description":"real words"}
             real words | {"error":"Bad Request","description":"real words"}
             real words | {"exception":"real words"}
