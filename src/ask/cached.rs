@@ -144,7 +144,7 @@ impl Run<'_> {
         let answer = &state.answer;
         let shape = self.output.shape();
         let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
-        if is_misshapen || answer.text.trim().is_empty() {
+        if is_misshapen || answer.images > 0 || answer.text.trim().is_empty() {
             return None;
         }
         Some(CachedAnswer {
