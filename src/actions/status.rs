@@ -146,7 +146,7 @@ impl Report {
         }
         if let Some(error) = error {
             report.line(&format!("  wrong: {error}"));
-            report.line("  q asks nothing until this is fixed; these are the defaults:");
+            report.line("  q asks nothing until this is fixed; these are the settings without it:");
         }
         report
     }

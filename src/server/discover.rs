@@ -39,7 +39,7 @@ pub fn find_server_to_ask(
     Ok(target)
 }
 
-/// Does the same for the status, which asks nothing.
+/// Does the same without a note, for the status: no question is sent.
 ///
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.

@@ -89,7 +89,7 @@ impl ShortField {
         let name = word.strip_suffix('?').unwrap_or(word);
         purpose.check_name(name)?;
         if word == head
-            && let Some(meant) = kind_named(description.trim())
+            && let Some(meant) = kind_named(description.trim(), purpose)
         {
             return Err(format!(
                 "the field “{name}” is described as “{}”; a type comes before the colon: {word} {meant}",
@@ -138,7 +138,7 @@ impl ShortField {
 }
 
 /// Returns the name of a type, which somebody may call by its name in JSON Schema.
-fn kind_named(word: &str) -> Option<&'static str> {
+fn kind_named(word: &str, purpose: FormPurpose) -> Option<&'static str> {
     let others = [
         ("string", "str"),
         ("integer", "int"),
@@ -146,8 +146,9 @@ fn kind_named(word: &str) -> Option<&'static str> {
         ("boolean", "bool"),
         ("array", "list"),
     ];
-    let own = KINDS.map(|(name, _)| (name, name));
-    let mut names = own.into_iter().chain(others);
+    let is_known = |kind: &FieldKind| purpose == FormPurpose::Arguments || *kind != FieldKind::Path;
+    let own = KINDS.into_iter().filter(|(_, kind)| is_known(kind));
+    let mut names = own.map(|(name, _)| (name, name)).chain(others);
     names
         .find(|(name, _)| *name == word)
         .map(|(_, meant)| meant)
@@ -352,6 +353,8 @@ mod tests {
             let error = parse(text, FormPurpose::Arguments).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
         }
+        // No field of an answer is a path, so this is a description.
+        assert!(parse("a: path", FormPurpose::Answer).is_ok());
         for text in ["a path", "a int = 5"] {
             let error = parse(text, FormPurpose::Answer).expect_err(text);
             assert!(

@@ -65,7 +65,7 @@ impl Bounds {
             real,
         };
         if self.may_have_made(&path) {
-            return Err(format!("run: {}", made_link(&path)));
+            return Err(made_link(&path));
         }
         Ok(path.real)
     }

@@ -13,8 +13,8 @@ const THIS_MACHINE: TargetArch = TargetArch::x86_64;
 const THIS_MACHINE: TargetArch = TargetArch::aarch64;
 
 /// System calls that are refused whatever their arguments are, by names that all machines have. What only one kind of machine
-/// has, such as `chmod` besides `fchmodat`, is in [`REFUSED_HERE`]. A system call in neither list happens, unless [`refused_calls`] has
-/// a rule for its arguments.
+/// has, such as `chmod` besides `fchmodat`, is in [`REFUSED_HERE`]. A system call in neither list happens, unless [`by_number`],
+/// [`refused_calls`] or [`signals_to`] refuses it.
 const REFUSED: &[c_long] = &[
     // Modes, owners, times and attributes by path.
     libc::SYS_fchmodat,
