@@ -197,6 +197,7 @@ impl Added {
 #[derive(Debug, Default)]
 struct KnownCalls {
     calls: HashMap<(String, String), KnownCall>,
+    /// The ids that calls of this reply have.
     ids: HashSet<String>,
 }
 

@@ -18,7 +18,7 @@ use crate::threads;
 const SHOWN_VARIABLES: usize = 3;
 
 /// Returns the server to ask: the chosen one, else the first local one that answers. A note says which one that is, unless
-/// nothing is sent to it.
+/// it is a dry run.
 ///
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
