@@ -5,10 +5,11 @@ use serde_json::json;
 
 use crate::conversations::{idle_for, stored};
 use crate::dialect::{DIALECTS, Dialect, data, finish, word};
-use crate::fixtures::{LARGEST, case, make_pipe};
+#[cfg(target_os = "linux")]
+use crate::fixtures::make_pipe;
+use crate::fixtures::{LARGEST, case};
 use crate::run::Q;
 use crate::sandbox::Sandbox;
-#[cfg(target_os = "linux")]
 use crate::server::{Gate, Reply, Server};
 use crate::snapshot::snapshot;
 use crate::times::HOUR;

@@ -436,6 +436,12 @@ fn a_signal_ends_q_though_its_terminal_is_stopped_and_the_answer_is_saved() {
     }
 }
 
+/// The numbers of the system calls that write, as Linux shows them.
+#[cfg(target_os = "linux")]
+const WRITES: &[libc::c_long] = &[libc::SYS_write, libc::SYS_writev];
+#[cfg(not(target_os = "linux"))]
+const WRITES: &[libc::c_long] = &[];
+
 /// Returns once a thread of the program waits to write to a terminal, which is stopped. Linux alone tells; elsewhere the sign
 /// has been due by then.
 fn wait_until_stuck(running: &Running) {
@@ -446,7 +452,7 @@ fn wait_until_stuck(running: &Running) {
     let is_stuck = |call: String| {
         let mut words = call.split(' ');
         let number = words.next().and_then(|number| number.parse().ok());
-        let is_write = number == Some(libc::SYS_write) || number == Some(libc::SYS_writev);
+        let is_write = number.is_some_and(|number| WRITES.contains(&number));
         let file = words.next().and_then(|file| file.strip_prefix("0x"));
         let file = file.and_then(|file| u32::from_str_radix(file, 16).ok());
         let path = file.map(|file| process.join(format!("fd/{file}")).read_link());
