@@ -164,16 +164,17 @@ impl ServerUrl {
         self.uri.port_u16().unwrap_or(usual)
     }
 
-    /// Whether requests stay on this machine: 127/8, ::1 and localhost, in every spelling that means one of them, and the
-    /// addresses of all zeros, by which the system connects to itself.
+    /// Whether requests go to the loopback of this machine: 127/8, ::1 and localhost, in every spelling that means one of them.
     pub fn is_loopback(&self) -> bool {
         let host = self.host().to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
         if let Ok(ip) = host.parse::<Ipv6Addr>() {
             let mapped = ip.to_ipv4_mapped();
-            return mapped.map_or(ip.is_loopback() || ip.is_unspecified(), is_here);
+            return mapped.map_or(ip.is_loopback(), |mapped| mapped.is_loopback());
         }
-        ipv4_of(host).is_some_and(is_here) || host == "localhost" || host.ends_with(".localhost")
+        ipv4_of(host).is_some_and(|ip| ip.is_loopback())
+            || host == "localhost"
+            || host.ends_with(".localhost")
     }
 
     /// Returns scheme, host and port, without a path.
@@ -250,11 +251,6 @@ fn check_characters(text: &str) -> Result<(), String> {
         Some(_) => "a control character",
     };
     Err(format!("is not a URL: it has {what}"))
-}
-
-/// Whether an address is one of this machine.
-fn is_here(ip: Ipv4Addr) -> bool {
-    ip.is_loopback() || ip.is_unspecified()
 }
 
 /// Returns the address that a host is, in each way in which systems read one: of one to four numbers, of which the last is the
@@ -590,9 +586,9 @@ mod tests {
             ("http://017700000001", true),
             ("http://[::ffff:127.0.0.1]", true),
             ("http://[0:0::1]", true),
-            ("http://0.0.0.0", true),
-            ("http://0", true),
-            ("http://[::]:1", true),
+            ("http://0.0.0.0", false),
+            ("http://0", false),
+            ("http://[::]:1", false),
             ("http://localhost.example", false),
             ("http://notlocalhost", false),
             ("http://localhost..", false),
