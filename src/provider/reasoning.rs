@@ -2,22 +2,9 @@
 
 use crate::text::reasoning_end::{Extent, OPENED_BY_TEMPLATES, split_at_end};
 
-/// The tags around the reasoning that some models put before the answer. Bedrock puts a pair of them around each piece.
-const TAGS: &[(&str, &str)] = &[
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("[THINK]", "[/THINK]"),
-    ("<seed:think>", "</seed:think>"),
-    // MiniMax, and LongCat.
-    ("<mm:think>", "</mm:think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    // K2 Think, which thinks less.
-    ("<think_fast>", "</think_fast>"),
-    ("<think_faster>", "</think_faster>"),
-    // Kimi.
-    ("◁think▷", "◁/think▷"),
+/// The tags around the reasoning of models whose templates do not open it, besides [`OPENED_BY_TEMPLATES`]. Bedrock puts a pair of
+/// tags around each piece.
+const OPENED_BY_MODELS: &[(&str, &str)] = &[
     // Cohere, OpenThinker, Apertus, and Gemma.
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -32,6 +19,11 @@ const TAGS: &[(&str, &str)] = &[
     ("<|start|>assistant<|channel|>final", "<|message|>"),
     ("<|channel|>final", "<|message|>"),
 ];
+
+/// Returns all tags around the reasoning that some models put before the answer.
+fn tags() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    OPENED_BY_TEMPLATES.iter().chain(OPENED_BY_MODELS)
+}
 
 /// The most bytes that are held back at the beginning: whitespace, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
@@ -101,7 +93,7 @@ impl Filter {
         loop {
             if let Stage::Thinking(close) = self.stage {
                 let within = text.split(close).next().unwrap_or_default();
-                let mut tags = TAGS.iter();
+                let mut tags = tags();
                 self.is_nested |= tags.any(|(open, end)| *end == close && within.contains(open));
                 let Some((thinking, rest)) = text.split_once(close) else {
                     let mut tail = text.len().saturating_sub(close.len());
@@ -132,7 +124,7 @@ impl Filter {
                     text = begin;
                 }
                 // It may be the beginning of a tag.
-                let may_open = TAGS.iter().any(|(open, _)| open.starts_with(begin));
+                let may_open = tags().any(|(open, _)| open.starts_with(begin));
                 let mut pairs = OPENED_BY_TEMPLATES.iter();
                 let may_be_tag = may_open || pairs.any(|(_, close)| close.starts_with(begin));
                 if !may_be_tag || text.len() > MAX_HELD {
@@ -155,8 +147,7 @@ impl Filter {
 
 /// Returns what follows the opening tag that the text begins with, and the tag that closes it.
 fn opened(text: &str) -> Option<(&str, &'static str)> {
-    let mut tags = TAGS.iter();
-    tags.find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
+    tags().find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
 }
 
 #[cfg(test)]

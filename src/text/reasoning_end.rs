@@ -7,6 +7,7 @@ use super::markdown::{BlockContext, LineKind, OpenFence};
 pub const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),
     ("<seed:think>", "</seed:think>"),
@@ -406,6 +407,17 @@ mod tests {
         ] {
             let found = split_at_end(text, Extent::Whole);
             assert_eq!(found.is_some(), is_split, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_each_tag_that_templates_open_ends_reasoning() {
+        let tags = "</think> </thinking> </thought> </reasoning> [/THINK] </seed:think> </mm:think> </longcat_think> \
+                    </think_fast> </think_faster> ◁/think▷";
+        for tag in tags.split_whitespace() {
+            let text = format!("why{tag}\n42");
+            let found = split_at_end(&text, Extent::Whole);
+            assert_eq!(found, Some(("why", "\n42")), "{tag}");
         }
     }
 }
