@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::key::Key;
 use super::origin::{Origin, Sourced};
-use super::sections::{is_bare, section, unknown_key, unknown_section};
+use super::sections::{fault_of_header, is_bare, section, unknown_key, unknown_section};
 use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::ToolServer;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
@@ -139,6 +139,14 @@ fn fault_of_bare_text(text: &str, at: usize) -> Option<String> {
     (!is_number && !is_bool).then(|| format!("the text after {key} = must be in quotes"))
 }
 
+/// Returns the line that this byte is in.
+fn line_at(text: &str, at: usize) -> &str {
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let end = at + after.find('\n').unwrap_or(after.len());
+    text.get(begin..end).unwrap_or_default()
+}
+
 /// Returns the parser's words for what is wrong with the text, which do not say which key is there twice.
 fn syntax_fault(error: &toml::de::Error, text: &str) -> String {
     let place = error.span().and_then(|span| text.get(span));
@@ -152,8 +160,9 @@ fn read_entries(text: &str, lines: &Lines) -> (File, Option<ConfigError>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let syntax = errors.first().map(|error| {
         let at = error.span().map(|span| span.start);
-        let bare = at.and_then(|at| fault_of_bare_text(text, at));
-        let message = bare.unwrap_or_else(|| syntax_fault(error, text));
+        let header = at.and_then(|at| fault_of_header(line_at(text, at)));
+        let known = header.or_else(|| fault_of_bare_text(text, at?));
+        let message = known.unwrap_or_else(|| syntax_fault(error, text));
         ConfigError::syntax(at, &message)
     });
     let table = DeValue::Table(table.into_inner());

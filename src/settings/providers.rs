@@ -194,6 +194,7 @@ fn ollama_host(text: &str) -> Result<ServerUrl, String> {
         name => name.to_owned(),
     };
     let path = path.trim_end_matches('/');
+    let path = path.strip_suffix("/v1").unwrap_or(path);
     ServerUrl::parse(&format!("{scheme}://{login}{host}{port}{path}/v1"))
 }
 
@@ -367,6 +368,8 @@ mod tests {
             ::1 | http://[::1]:11434/v1
             :: | http://[::1]:11434/v1
             fe80::7/ollama | http://[fe80::7]:11434/ollama/v1
+            box:5000/v1/ | http://box:5000/v1
+            http://box/ollama/v1 | http://box/ollama/v1
             http://:: | http://[::1]/v1
             me:secret@box | http://box:11434/v1
             me:secret@box:8000 | http://box:8000/v1

@@ -167,6 +167,20 @@ pub fn is_bare(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(is_allowed)
 }
 
+/// Returns what is wrong with the header of a section that no parser takes because a setting has its first name: `[provider.work]`
+/// below `provider = "work"`. `None` if the line is none.
+pub fn fault_of_header(line: &str) -> Option<String> {
+    let header = line.trim_start().strip_prefix('[')?.split(']').next()?;
+    let (kind, name) = header.split_once('.')?;
+    if !header.split('.').all(is_bare) || SECTIONS.contains(&kind) {
+        return None;
+    }
+    let meant = synonyms::meant(WordPlace::Section, kind, &SECTIONS)?;
+    Some(format!(
+        "there is no section [{header}]; did you mean [{meant}.{name}]?"
+    ))
+}
+
 /// Returns the error for a table at the top of the file that is not a kind of section.
 pub fn unknown_section(top: &TableEntry) -> ConfigError {
     let table = Table::of(top.value);
