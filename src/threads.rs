@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// How long [`run_and_wait_briefly`] waits.
+/// How long [`run_and_wait_briefly`] waits once the action has begun, and for its beginning, which a busy system may put off.
 const BRIEF_TIMEOUT: Duration = Duration::from_millis(500);
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The most threads of [`map`], and how many calls are worth one.
 const MOST: usize = 4;
@@ -29,12 +30,15 @@ fn start_boxed(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
 /// Runs an action on a thread of its own, and waits only a moment for its end, after which it goes on: writing to a terminal that
 /// is stopped takes as long as it is stopped. Without a thread nothing is done.
 pub fn run_and_wait_briefly(action: impl FnOnce() + Send + 'static) {
-    let (sender, ended) = mpsc::channel::<()>();
+    let (sender, stages) = mpsc::channel();
     let _ = start(move || {
+        let _ = sender.send(());
         action();
         drop(sender);
     });
-    let _ = ended.recv_timeout(BRIEF_TIMEOUT);
+    if stages.recv_timeout(BEGIN_TIMEOUT).is_ok() {
+        let _ = stages.recv_timeout(BRIEF_TIMEOUT);
+    }
 }
 
 /// Calls `run` with each number below `count`, on as many threads as the machine can run at once. Returns the results in order.
