@@ -43,6 +43,9 @@ fn try_read_pipe(path: &Path, limit: u64) -> io::Result<String> {
 fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     let text = String::from_utf8(bytes);
     let mut text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
+    if text.contains('\0') {
+        return Err(io::Error::other("it has a NUL byte, so it is no text"));
+    }
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
     Ok(text)
@@ -69,6 +72,7 @@ mod tests {
             // The limit is in the middle of a character.
             ("é".repeat(6).as_bytes(), Err("it has more than")),
             (b"\xff", Err("it is not UTF-8")),
+            (b"a\0b", Err("it has a NUL byte")),
             (b"", Ok("")),
         ] {
             fs::write(&path, bytes).expect("a file");
