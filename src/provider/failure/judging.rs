@@ -245,9 +245,11 @@ impl Case<'_> {
         if fields.any(|field| field.trim() == "tools") && words.contains("support") {
             return true;
         }
+        // Some have a name of the calling of tools in quotes, and some a word.
+        let plain = words.replace(['`', '"'], "");
         words::TOOLS.iter().any(|tools| {
-            let is_refused = |after: &&str| words.contains(&format!("{tools}{after}"));
-            let is_named = |before: &&str| has_name(words, &format!("{before}{tools}"));
+            let is_refused = |after: &&str| plain.contains(&format!("{tools}{after}"));
+            let is_named = |before: &&str| has_name(&plain, &format!("{before}{tools}"));
             words::REFUSED_AFTER.iter().any(is_refused)
                 || words::REFUSED_BEFORE.iter().any(is_named)
         })
@@ -602,6 +604,9 @@ mod tests {
             RejectsTools | 400 | Unsupported parameter: 'tools' is not supported with this model.
             RejectsTools | 400 | {"error":{"message":"tool calling is not supported with this model","type":"invalid_request_error","param":"tool calling"}}
             RejectsTools | 400 | `tools` is not supported with this model
+            RejectsTools | 400 | {"error":{"message":"`tool calling` is not supported with this model"}}
+            RejectsTools | 400 | "function calling" is not enabled for this model
+            RejectsTools | 400 | m does not support `tools`
             RejectsTools | 405 | deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B
             RejectsTools | 422 | {"error":{"message":"The requested model does not support tool calling"}}
             RejectsTools | 400 | {"object":"error","message":"Function calling is not enabled for this model","type":"invalid_request_error","code":"3051"}

@@ -134,11 +134,10 @@ pub const SPENT: &[&str] = &[
 /// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. The number must not go on.
 pub const NO_QUOTA: &str = "limit: 0";
 
-/// What servers call the calling of tools in their errors.
+/// What servers call the calling of tools in their errors, without backticks and double quotes.
 pub const TOOLS: &[&str] = &[
     "tools",
     "'tools'",
-    "`tools`",
     "tool use",
     "tool call",
     "tool calls",
