@@ -118,7 +118,14 @@ impl<'a> ApiClient<'a> {
     fn fetch_once(&self, request: &Request) -> Result<String, ApiError> {
         let mut response = self.send(request)?;
         let read = body::read_text(Vec::new(), &mut response, MAX_LIST);
-        read.map_err(|error| self.explain_reading(error, request))
+        let checked = read.and_then(|text| match failure::title(&text) {
+            Some(_) => {
+                let what = body::describe_non_api(&text, response.content_type());
+                Err(ReadError::NotFromApi(what))
+            }
+            None => Ok(text),
+        });
+        checked.map_err(|error| self.explain_reading(error, request))
     }
 
     /// Sends a request once, and returns when the headers of the response have come.
@@ -216,10 +223,13 @@ impl<'a> ApiClient<'a> {
     /// Returns why there is no answer, though its last reply ended well. `images` says that there were some.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool, images: Option<String>) -> ApiError {
         if reply.end.is_cut() {
-            let advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
-            return self
-                .failed("the token limit was reached before the first word")
-                .advise(Some(advice.to_owned()));
+            let mut message = "the token limit was reached before the first word".to_owned();
+            let mut advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
+            if has_reasoned {
+                message += ": the reply has only reasoning";
+                advice = "raise max_tokens (Q_MAX_TOKENS), or ask for less reasoning with --effort";
+            }
+            return self.failed(message).advise(Some(advice.to_owned()));
         }
         let mut message = "the answer is empty".to_owned();
         let mut advice = None;
