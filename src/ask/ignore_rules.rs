@@ -1,5 +1,7 @@
 //! Reads the files that say what git ignores, within limits, and decides which files of a directory are ignored.
 
+mod rule_set;
+
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -9,24 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
+use ignore::gitignore::gitconfig_excludes_path;
 
 use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::{self, Error};
 use crate::programs::find_program;
 use crate::text::one_line::on_one_line;
 use crate::whole_file::{self, identity_of, is_missing};
+use rule_set::RuleSet;
 
 /// The most bytes of an ignore file.
-const MAX_IGNORE_FILE: u64 = 100_000;
-
-/// The most that the rules that apply in one directory cost together.
-const MAX_COST: usize = 100_000;
-
-/// What a rule costs besides its bytes. In memory, it takes some kilobytes, and up to one for each byte.
-const COST_OF_RULE: usize = 30;
-
-const COST_OF_BYTE: usize = 2;
+const MAX_IGNORE_FILE: u64 = 1_000_000;
 
 /// The most bytes of a file of git's configuration.
 const MAX_CONFIGURATION: u64 = 1_000_000;
@@ -50,13 +45,6 @@ const NOT_FOR_GIT: [&str; 5] = [
     "GIT_INDEX_FILE",
 ];
 
-const COMMENTS: &[u8] = b"#";
-
-/// Starts a rule that exempts files.
-const EXEMPTS: &[u8] = b"!";
-
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-
 /// The rules that apply at a place of a walk, which enters a directory before it comes to the files in it.
 pub struct IgnoreRules {
     /// Where the walk began.
@@ -72,9 +60,9 @@ struct RuleLevel {
     /// Without links above the beginning of the walk.
     directory: PathBuf,
     /// The rules of `.ignore`.
-    general: Gitignore,
+    general: RuleSet,
     /// The rules of `.gitignore`, which apply in a repository only.
-    of_git: Gitignore,
+    of_git: RuleSet,
     /// The rules that apply in all of the repository whose root this directory is.
     repository: Option<RepositoryRules>,
     /// What these rules and those of the levels above cost.
@@ -84,9 +72,9 @@ struct RuleLevel {
 /// The rules that apply in all of a repository.
 struct RepositoryRules {
     /// The rules of `info/exclude`.
-    excluded: Gitignore,
+    excluded: RuleSet,
     /// The user's own rules.
-    of_user: Gitignore,
+    of_user: RuleSet,
     ignores_case: bool,
 }
 
@@ -163,7 +151,7 @@ impl IgnoreRules {
     }
 
     /// Returns all rules, the one that decides first at the beginning.
-    fn rules(&self) -> impl Iterator<Item = &Gitignore> {
+    fn rules(&self) -> impl Iterator<Item = &RuleSet> {
         let general = self.levels.iter().rev().map(|level| &level.general);
         let is_root = |level: &RuleLevel| level.repository.is_some();
         // Rules of git say nothing outside a repository.
@@ -195,7 +183,7 @@ impl IgnoreRules {
         let innermost = repository.as_ref().or(self.repository());
         let ignores_case = innermost.is_some_and(|found| found.ignores_case);
         let general = reader.read(&directory.join(".ignore"), false)?;
-        let mut of_git = Gitignore::empty();
+        let mut of_git = RuleSet::default();
         if innermost.is_some() {
             of_git = reader.read(&directory.join(".gitignore"), ignores_case)?;
         }
@@ -234,7 +222,7 @@ impl RuleReader<'_> {
         let ignores_case = ask_git(self.directory, "bool", "core.ignoreCase");
         let ignores_case =
             matches!(ignores_case, ConfigAnswer::Value(value) if value == Path::new("true"));
-        let mut excluded = Gitignore::empty();
+        let mut excluded = RuleSet::default();
         if let Some(git) = git_directory(directory) {
             excluded = self.read(&git.join("info/exclude"), ignores_case)?;
         }
@@ -242,48 +230,18 @@ impl RuleReader<'_> {
             excluded,
             of_user: match of_user {
                 Some(path) => self.read(&path, ignores_case)?,
-                None => Gitignore::empty(),
+                None => RuleSet::default(),
             },
             ignores_case,
         })
     }
 
     /// Reads the rules of a file, if there is one.
-    fn read(&mut self, path: &Path, ignores_case: bool) -> Result<Gitignore, Error> {
+    fn read(&mut self, path: &Path, ignores_case: bool) -> Result<RuleSet, Error> {
         let text = read_if_any(path, MAX_IGNORE_FILE)?;
-        let mut builder = GitignoreBuilder::new(self.directory);
-        let wrong = |error: ignore::Error| unusable(path, &error.to_string());
-        builder.case_insensitive(ignores_case).map_err(wrong)?;
-        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
-        for line in text.split(|byte| *byte == b'\n') {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.is_empty() || line.starts_with(COMMENTS) {
-                continue;
-            }
-            self.cost += COST_OF_RULE + COST_OF_BYTE * line.len();
-            if self.cost > MAX_COST {
-                let reason = "there are too many rules, with those of the directories above";
-                return Err(unusable(path, reason));
-            }
-            if let Some(rule) = as_text(line) {
-                // What is no pattern matches nothing, as with git.
-                let _ = builder.add_line(None, &rule);
-            }
-        }
-        builder.build().map_err(wrong)
+        let rules = RuleSet::read(&text, self.directory, ignores_case, &mut self.cost);
+        rules.map_err(|reason| unusable(path, &reason))
     }
-}
-
-/// Returns a rule with a `?` for each byte that is not UTF-8, so that it ignores what it should, and perhaps more; `None` if it
-/// exempts files, of which it would exempt more.
-fn as_text(line: &[u8]) -> Option<String> {
-    let mut text = String::new();
-    for chunk in line.utf8_chunks() {
-        text += chunk.valid();
-        text += &"?".repeat(chunk.invalid().len());
-    }
-    let is_changed = text.as_bytes() != line;
-    (!is_changed || !line.starts_with(EXEMPTS)).then_some(text)
 }
 
 /// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else.
@@ -377,4 +335,98 @@ fn unusable(path: &Path, reason: &str) -> Error {
     let message = format!("cannot tell which files git ignores: {path}: {reason}");
     let advice = "name the files, each after -a, or replace the file that says what to ignore";
     Error::new(error::ErrorKind::Input, message).advise(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn the_nearest_rule_decides_and_those_of_git_count_in_their_repository_only() {
+        // The rule for the file `/r/in/x` that each place has, from the first that decides to the last: `.ignore` in `in`, in
+        // `r` and above it; `.gitignore` in these; `info/exclude`; and the user's own rules. Whether `r` is the repository, or
+        // what is above it, and whether the file is ignored.
+        let table = r##"
+            - - - - - - - - | r | -
+            x - - - - - - - | r | ignored
+            - - x - - - - - | r | ignored
+            - - - x - - - - | r | ignored
+            - - - - x - - - | r | ignored
+            - - - - - x - - | r | -
+            - - - - - x - - | above | ignored
+            - - - - - - x - | r | ignored
+            - - - - - - - x | r | ignored
+            !x x x x x x x x | r | -
+            x !x !x !x !x !x !x !x | r | ignored
+            - !x x x x x x x | r | -
+            - x !x !x !x !x !x !x | r | ignored
+            - - !x x x x x x | r | -
+            - - x !x !x !x !x !x | r | ignored
+            - - - !x x x x x | r | -
+            - - - x !x !x !x !x | r | ignored
+            - - - - !x x x x | r | -
+            - - - - x !x !x !x | r | ignored
+            - - - - - !x x x | above | -
+            - - - - - x !x !x | above | ignored
+            - - - - - x !x x | r | -
+            - - - - - !x x !x | r | ignored
+            - - - x x x x x | nothing | -
+            x - - x x x x x | nothing | ignored
+        "##;
+        for [places, repository, expected] in rows(table) {
+            let case = format!("{places} {repository}");
+            let mut sets = Vec::new();
+            for rule in places.split(' ') {
+                let rule = rule.trim_matches('-').as_bytes();
+                sets.push(RuleSet::read(rule, Path::new("/"), false, &mut 0).expect("rules"));
+            }
+            let mut sets = sets.into_iter();
+            let mut next = || sets.next().expect("eight places");
+            let general = [next(), next(), next()];
+            let of_git = [next(), next(), next()];
+            let mut of_repository = Some(RepositoryRules {
+                excluded: next(),
+                of_user: next(),
+                ignores_case: false,
+            });
+            let mut levels = Vec::new();
+            let directories = [("/r/in", "in"), ("/r", "r"), ("/", "above")];
+            for ((general, of_git), (directory, name)) in
+                general.into_iter().zip(of_git).zip(directories)
+            {
+                levels.push(RuleLevel {
+                    directory: PathBuf::from(directory),
+                    general,
+                    of_git,
+                    repository: of_repository.take_if(|_| name == repository),
+                    cost: 0,
+                });
+            }
+            levels.reverse();
+            let mut rules = IgnoreRules {
+                root: PathBuf::from("/r"),
+                real_root: PathBuf::from("/r"),
+                levels,
+            };
+            let found = rules.ignore(Path::new("/r/in/x"), false).expect(&case);
+            assert_eq!(found, expected == "ignored", "{case}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_names_a_directory_names_it_in_its_first_line() {
+        for (text, expected) in [
+            ("../real", "../real"),
+            ("../real\n", "../real"),
+            (" ../real \n", "../real"),
+            ("../real\r\n", "../real"),
+            ("/a b\nmore\n", "/a b"),
+            ("", ""),
+            ("\n\n", ""),
+        ] {
+            let found = first_line(text.as_bytes());
+            assert_eq!(found, Path::new(expected), "{text:?}");
+        }
+    }
 }

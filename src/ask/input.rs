@@ -116,82 +116,26 @@ impl InputReader {
     /// are left out, with a note.
     fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
         let mut is_any_taken = false;
-        let (mut binary, mut unreadable) = (Vec::new(), Vec::new());
-        for path in &named.files {
+        let NamedFiles { files, mut left_out } = named;
+        for path in &files {
             if let Err(error) = File::open(path) {
                 let path = on_one_line(&path.to_string_lossy());
-                unreadable.push(format!("{path}: {error}"));
+                left_out.unreadable.add(format!("{path}: {error}"));
                 continue;
             }
             match self.take_file(path.as_os_str()) {
                 Ok(()) => is_any_taken = true,
-                Err(error) if error.kind == ErrorKind::Binary => binary.push(error.message),
+                Err(error) if error.kind == ErrorKind::Binary => left_out.binary.add(error.message),
                 Err(error) => return Err(error),
             }
         }
-        self.note_irregular(&named.irregular);
-        self.note_failed("list", "directories", &named.unlisted);
-        self.note_failed("read", "files", &unreadable);
-        self.note_binary(&binary);
+        left_out.report(&self.notes);
         self.note_empty();
         if !is_any_taken {
-            return Err(nothing_named(name, named.ignored, named.files.is_empty()));
+            return Err(left_out.error_if_all(name, !files.is_empty()));
         }
-        match named.ignored {
-            0 => {}
-            1 => self.notes.note("1 ignored file was skipped"),
-            count => self
-                .notes
-                .note(&format!("{count} ignored files were skipped")),
-        }
+        left_out.report_ignored(&self.notes);
         Ok(())
-    }
-
-    /// Notes which pipes, devices, sockets and dangling links are skipped.
-    fn note_irregular(&self, paths: &[PathBuf]) {
-        match paths {
-            [] => {}
-            [path] => {
-                let path = on_one_line(&path.to_string_lossy());
-                let note = format!("{path} is not a regular file; skipped");
-                self.notes.note(&note);
-            }
-            paths => {
-                let note = format!(
-                    "{} special files or dangling links were skipped",
-                    paths.len()
-                );
-                self.notes.note(&note);
-            }
-        }
-    }
-
-    /// Notes which files cannot be read, or directories cannot be listed, by the reasons.
-    fn note_failed(&self, action: &str, what: &str, reasons: &[String]) {
-        match reasons {
-            [] => {}
-            [reason] => {
-                let note = format!("cannot {action} {reason}; skipped");
-                self.notes.note(&note);
-            }
-            [first, ..] => {
-                let count = reasons.len();
-                let note = format!("cannot {action} {count} {what} ({first}); they are left out");
-                self.notes.note(&note);
-            }
-        }
-    }
-
-    /// Notes which files are of no kind that q sends, by the reasons.
-    fn note_binary(&self, reasons: &[String]) {
-        match reasons {
-            [] => {}
-            [reason] => self.notes.note(&format!("{reason}; skipped")),
-            reasons => self.notes.note(&format!(
-                "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped",
-                reasons.len()
-            )),
-        }
     }
 
     /// Notes which files were empty: a command before may have failed.
@@ -420,27 +364,6 @@ impl InputReader {
         self.text_left -= bytes.len();
         Ok(self.notes.text_of(bytes, &source.name))
     }
-}
-
-/// Returns the error for a pattern or a directory without a file that is sent.
-fn nothing_named(name: &OsStr, ignored: usize, all_ignored: bool) -> Error {
-    let is_directory = Path::new(name).is_dir();
-    let name = on_one_line(&name.to_string_lossy());
-    let mut reason = if is_directory {
-        format!("there is no file that -a takes below {name}")
-    } else {
-        format!("no file that -a takes matches {name}")
-    };
-    if ignored > 0 && all_ignored {
-        reason += ": git ignores all that it names";
-        let advice = "a file that is named is read even if it is ignored";
-        return Error::new(ErrorKind::Input, reason).advise(advice);
-    }
-    let error = Error::new(ErrorKind::Input, reason);
-    if is_directory {
-        return error;
-    }
-    error.advise("* and ? match within a name, [ab] one of these characters, ** any directories")
 }
 
 /// Waits until the reads end, or until none has come within the limit. Returns whether none has come.

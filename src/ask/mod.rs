@@ -11,6 +11,7 @@ mod file_format;
 mod finish;
 mod ignore_rules;
 mod input;
+mod left_out;
 mod pattern;
 mod place;
 mod plan;

@@ -8,11 +8,15 @@ use glob::{MatchOptions, Pattern};
 use walkdir::{DirEntry, WalkDir};
 
 use super::ignore_rules::IgnoreRules;
+use super::left_out::LeftOut;
 use crate::error::{Error, ErrorKind};
 use crate::text::one_line::on_one_line;
 
 /// The most files that a pattern or a directory may name.
 const MAX_FILES: usize = 1_000;
+
+/// The most entries of ignored directories that are looked at, to tell whether files that are meant are among them.
+const MAX_IGNORED_ENTRIES: usize = 10_000;
 
 /// Matches any directories, or none.
 const ANY_DIRECTORIES: &str = "**";
@@ -24,16 +28,12 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// The regular files that a pattern or a directory names, and what is skipped of it. All but the number is sorted.
+/// What a pattern or a directory names.
 #[derive(Default)]
 pub struct NamedFiles {
+    /// Regular files, sorted.
     pub files: Vec<PathBuf>,
-    /// How many more there would be if git ignored nothing; a directory that is ignored counts as one.
-    pub ignored: usize,
-    /// What is neither a regular file nor a directory.
-    pub irregular: Vec<PathBuf>,
-    /// The directories that cannot be listed, each with the reason.
-    pub unlisted: Vec<String>,
+    pub left_out: LeftOut,
 }
 
 /// A search for files: which ones, and where.
@@ -141,49 +141,84 @@ impl FileSearch {
             return Ok(named);
         }
         let mut rules = IgnoreRules::above(root)?;
-        let walk = WalkDir::new(root).min_depth(1);
-        let mut walk = walk.follow_links(self.follows_links).into_iter();
+        let mut ignored_entries_left = MAX_IGNORED_ENTRIES;
+        let mut walk = self.walk(root);
         while let Some(found) = walk.next() {
             let entry = match found {
                 Ok(entry) => entry,
                 Err(error) => {
-                    self.take_error(&error, &mut named);
+                    self.take_error(&error, &mut named.left_out);
                     continue;
                 }
             };
             let path = entry.path();
             let is_directory = path.is_dir();
-            let is_wanted = self.wants(&entry, is_directory);
+            let is_wanted = self.wants(&entry, entry.depth(), is_directory);
             let is_ignored = is_wanted && rules.ignore(path, is_directory)?;
             if entry.file_type().is_dir() && (!is_wanted || is_ignored) {
                 walk.skip_current_dir();
             }
-            if is_ignored {
-                named.ignored += 1;
+            if is_ignored && is_directory {
+                match self.has_below(&entry, &mut ignored_entries_left) {
+                    Some(true) => named.left_out.ignored += 1,
+                    Some(false) => {}
+                    None => named.left_out.unsearched += 1,
+                }
+            } else if is_ignored {
+                named.left_out.ignored += 1;
             } else if is_wanted && path.is_file() {
                 named.files.push(self.shown(path).to_owned());
             } else if is_wanted && !is_directory {
-                named.irregular.push(self.shown(path).to_owned());
+                named.left_out.irregular.add(self.in_words(path));
             }
             if named.files.len() > MAX_FILES {
                 break;
             }
         }
-        for paths in [&mut named.files, &mut named.irregular] {
-            paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-        }
-        named.unlisted.sort();
+        named.files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         Ok(named)
     }
 
+    fn walk(&self, directory: &Path) -> walkdir::IntoIter {
+        let walk = WalkDir::new(directory).min_depth(1);
+        walk.follow_links(self.follows_links).into_iter()
+    }
+
+    /// Whether there is a file that is meant below an ignored directory, of which so many entries more are looked at. `None`:
+    /// they do not tell.
+    fn has_below(&self, ignored: &DirEntry, entries_left: &mut usize) -> Option<bool> {
+        let mut is_all_seen = true;
+        let mut walk = self.walk(ignored.path());
+        while let Some(found) = walk.next() {
+            *entries_left = entries_left.checked_sub(1)?;
+            let entry = match found {
+                Ok(entry) => entry,
+                Err(error) => {
+                    is_all_seen &= error.path().is_some_and(Path::is_symlink);
+                    continue;
+                }
+            };
+            let path = entry.path();
+            let depth = ignored.depth() + entry.depth();
+            let is_wanted = self.wants(&entry, depth, path.is_dir());
+            if is_wanted && path.is_file() {
+                return Some(true);
+            }
+            if !is_wanted && entry.file_type().is_dir() {
+                walk.skip_current_dir();
+            }
+        }
+        is_all_seen.then_some(false)
+    }
+
     /// Whether a file is meant, or there may be such files below a directory.
-    fn wants(&self, entry: &DirEntry, is_directory: bool) -> bool {
+    fn wants(&self, entry: &DirEntry, depth: usize, is_directory: bool) -> bool {
         if !self.follows_links && entry.path_is_symlink() {
             return false;
         }
         if is_directory {
             let is_shown = self.looks_into_hidden || !is_hidden(entry.file_name());
-            return is_shown && entry.depth() < self.depth;
+            return is_shown && depth < self.depth;
         }
         self.has(entry.path())
     }
@@ -204,21 +239,25 @@ impl FileSearch {
         path
     }
 
+    fn in_words(&self, path: &Path) -> String {
+        on_one_line(&self.shown(path).to_string_lossy())
+    }
+
     /// Takes a directory that cannot be listed, or a dangling link. A link back to a directory above has nothing new.
-    fn take_error(&self, error: &walkdir::Error, named: &mut NamedFiles) {
+    fn take_error(&self, error: &walkdir::Error, left_out: &mut LeftOut) {
         let Some(path) = error.path() else {
             return;
         };
         if path.is_symlink() {
             if self.has(path) {
-                named.irregular.push(self.shown(path).to_owned());
+                left_out.irregular.add(self.in_words(path));
             }
             return;
         }
         // The error of the walk says the path in words of its own.
         if let Err(reason) = path.read_dir() {
-            let path = on_one_line(&self.shown(path).to_string_lossy());
-            named.unlisted.push(format!("{path}: {reason}"));
+            let path = self.in_words(path);
+            left_out.unlisted.add(format!("{path}: {reason}"));
         }
     }
 }
