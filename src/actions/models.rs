@@ -13,7 +13,7 @@ use crate::server::whom::Claim;
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let settings = context.settings(arguments)?;
-    let target = discover::find_server_to_ask(&settings, Claim::None, notes)?;
+    let target = discover::find_server_with_note(&settings, Claim::None, notes)?;
     let models = target.models(notes)?;
     notes.spinner().stop();
     let names = Vec::from_iter(models.into_iter().map(|model| model.id));

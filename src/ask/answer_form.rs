@@ -17,7 +17,7 @@ use crate::text::one_line::quoted;
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
-/// The way in which an answer is printed.
+/// What is asked for of an answer: what is printed of it, and whether piece by piece.
 pub struct Output {
     pub form: Form,
     /// Whether it is printed as JSON, with how the answer came about.

@@ -4,6 +4,7 @@ use super::place::Place;
 use super::window::Window;
 use crate::error::Error;
 use crate::output::Notes;
+use crate::server::model_choice;
 use crate::server::target::Target;
 use crate::session::rules::{AnsweredBy, Intent};
 use crate::session::timestamp::Timestamp;
@@ -18,7 +19,7 @@ pub struct Asked {
 impl Asked {
     /// Chooses the model. Where nothing names one, the server is asked for its list.
     pub fn choose(target: Target, settings: &Settings, notes: &Notes) -> Result<Asked, Error> {
-        let model = target.choose_model(settings, notes)?;
+        let model = model_choice::choose(&target, settings, notes)?;
         Ok(Asked { target, model })
     }
 

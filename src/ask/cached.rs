@@ -1,9 +1,9 @@
-//! Answers a question from a file, if its answer is cached; else stores the answer that the provider gives.
+//! The file of a cached answer: looked up before a question is asked, else written once the provider has answered.
 
 use serde_json::json;
 
 use super::dialogue::Dialogue;
-use super::finish::LastReply;
+use super::finish::{Ending, LastReply};
 use super::run::Run;
 use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts, WholeRequest};
 use crate::context::Context;
@@ -15,30 +15,32 @@ use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, History};
 use crate::text::fence;
 
-impl Run<'_> {
-    /// Returns the place of the answer to the first request; `None` if it must not be cached.
-    pub fn answer_file(
-        &self,
+/// The file that has the answer to a question, or gets it.
+pub struct AnswerFile<'a> {
+    run: &'a Run<'a>,
+    entry: CacheEntry,
+}
+
+impl<'a> AnswerFile<'a> {
+    /// Finds the file for the answer to the first request; `None` if the answer must not be cached.
+    pub fn find(
+        run: &'a Run<'a>,
         dialogue: &Dialogue,
         context: &Context,
-    ) -> Result<Option<CacheEntry>, Error> {
-        if self.settings.cached == Cached::Off {
+    ) -> Result<Option<AnswerFile<'a>>, Error> {
+        if run.settings.cached == Cached::Off {
             return Ok(None);
         }
-        let Some(answers) = context.answers(&self.settings.values) else {
+        let Some(answers) = context.answers(&run.settings.values) else {
             let error = format!("{NO_HOME} for cached answers");
             return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
-        let provider = self.target.provider();
+        let provider = run.target.provider();
         let base_url = provider.address()?.without_keys();
-        let body = self
-            .requests
-            .request(dialogue, &[])?
-            .body
-            .unwrap_or_default();
+        let body = run.request(dialogue)?.body.unwrap_or_default();
         let model = &dialogue.model;
         let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
-        let question = &self.requests.question;
+        let question = &run.record.question;
         let mut words = "";
         if !question.input_alone {
             words = fence::split_input(&question.text).1;
@@ -47,14 +49,14 @@ impl Run<'_> {
         let parts = RequestParts::new(&WholeRequest {
             base_url: &base_url,
             dialect,
-            system: &self.requests.system,
+            system: &run.system,
             question,
             words,
             earlier: &dialogue.window.messages,
-            is_flattened: self.settings.values.history == History::Prompt,
+            is_flattened: run.settings.values.history == History::Prompt,
             body: &body,
-            set_by_user: &[&provider.options[..], &self.settings.options].concat(),
-            schema: self.output.shape().map(|shape| &shape.schema),
+            set_by_user: &[&provider.options[..], &run.settings.options].concat(),
+            schema: run.output.shape().map(|shape| &shape.schema),
         });
         let key = answers::key(&base_url, dialect, model, body);
         let subject = AnswerSubject {
@@ -63,39 +65,49 @@ impl Run<'_> {
             asked: model.clone(),
             parts,
         };
-        Ok(Some(answers.file(&key, subject)))
+        let entry = answers.file(&key, subject);
+        Ok(Some(AnswerFile { run, entry }))
+    }
+
+    /// Notes where the answer is looked for.
+    pub fn report(&self) {
+        let path = self.entry.path.display();
+        let detail = || format!("looking for a cached answer: {path}");
+        self.run.notes.detail(detail);
     }
 
     /// Returns the cached answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
-    pub fn look_up(&self, file: &CacheEntry) -> Result<Option<CachedAnswer>, Error> {
-        if self.settings.arguments.again {
+    pub fn look_up(&self) -> Result<Option<CachedAnswer>, Error> {
+        if self.run.settings.arguments.again {
             return Ok(None);
         }
-        let cached = file.read().unwrap_or_else(|reason| {
-            self.notes.note(&reason);
+        let cached = self.entry.read().unwrap_or_else(|reason| {
+            self.run.notes.note(&reason);
             None
         });
-        let path = file.path.display();
+        let path = self.entry.path.display();
         if cached.is_some() {
             let detail = || format!("cached answer: {path}");
-            self.notes.detail(detail);
-        } else if self.settings.cached == Cached::Only {
+            self.run.notes.detail(detail);
+        } else if self.run.settings.cached == Cached::Only {
             let message = format!("no cached answer, and cached = only sends no requests: {path}");
             let mut error = Error::nothing(message);
-            if let Some(difference) = file.nearest() {
+            if let Some(difference) = self.entry.nearest() {
                 error = error.advise(difference);
             }
             return Err(error.advise_also("use Q_CACHED=on to ask and cache the answer"));
         } else {
             let none = || "no answer to this question is cached".to_owned();
-            self.notes.detail(|| file.nearest().unwrap_or_else(none));
+            self.run
+                .notes
+                .detail(|| self.entry.nearest().unwrap_or_else(none));
         }
         Ok(cached)
     }
 
     /// Prints a cached answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
     /// the directory must not choose the next one.
-    pub fn print_cached(&self, cached: CachedAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
+    pub fn print(&self, cached: CachedAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
         let reply = Reply::of_cached(cached.answer.len(), &cached.finish);
         let last = LastReply {
             cached_from: Some(cached.model),
@@ -107,54 +119,43 @@ impl Run<'_> {
             sources: Sources::from_json(&cached.sources).list,
             ..Piece::default()
         };
-        let end = self.printer.take(piece);
-        self.conclude(end, &last, dialogue)
+        let end = self.run.take(piece);
+        Ending::new(self.run, &last, dialogue).conclude(end)
     }
 
     /// Stores an answer that was delivered, though perhaps without code in it, unless it would not do another time.
-    pub fn store_answer(
-        &self,
-        file: &CacheEntry,
-        reply: &Reply,
-        dialogue: &Dialogue,
-        result: &Result<(), Error>,
-    ) {
+    pub fn store(&self, reply: &Reply, dialogue: &Dialogue, result: &Result<(), Error>) {
         let failure = result.as_ref().err();
         let is_delivered = failure.is_none_or(Error::is_about_content);
-        if !reply.end.is_normal() || !is_delivered || !self.settings.keeps_answer() {
+        if !reply.end.is_normal() || !is_delivered || !self.run.settings.keeps_answer() {
             return;
         }
-        let Some(cached) = self.cached_answer(file, reply, dialogue) else {
+        let Some(cached) = self.cached_answer(reply, dialogue) else {
             return;
         };
-        if let Err(error) = file.write(&cached) {
+        if let Err(error) = self.entry.write(&cached) {
             let note = format!("the answer was not cached: {error}");
-            self.notes.note(&note);
+            self.run.notes.note(&note);
         }
     }
 
     /// Returns the answer as it is stored; `None` if it was too long to be kept, or has not the shape that was asked for.
-    fn cached_answer(
-        &self,
-        file: &CacheEntry,
-        reply: &Reply,
-        dialogue: &Dialogue,
-    ) -> Option<CachedAnswer> {
-        let state = self.record.lock();
+    fn cached_answer(&self, reply: &Reply, dialogue: &Dialogue) -> Option<CachedAnswer> {
+        let state = self.run.record.lock();
         let answer = &state.answer;
-        let shape = self.output.shape();
+        let shape = self.run.output.shape();
         let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
         if is_misshapen || answer.images > 0 || answer.text.trim().is_empty() {
             return None;
         }
         Some(CachedAnswer {
             version: answers::VERSION,
-            question: file.subject.question.clone(),
-            parts: Some(file.subject.parts.clone()),
+            question: self.entry.subject.question.clone(),
+            parts: Some(self.entry.subject.parts.clone()),
             answer: answer.text.clone(),
-            provider: self.target.provider().name.clone(),
+            provider: self.run.target.provider().name.clone(),
             model: dialogue.model.clone(),
-            asked: file.subject.asked.clone(),
+            asked: self.entry.subject.asked.clone(),
             finish: reply
                 .end
                 .finish()

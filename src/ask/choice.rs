@@ -29,7 +29,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     let settings = plan.settings;
     let notes = &context.notes;
     if plan.relation == Relation::New || settings.arguments.provider.is_some() {
-        return discover::find_server_to_ask(settings, Claim::None, notes).map(Some);
+        return discover::find_server_with_note(settings, Claim::None, notes).map(Some);
     }
     // Without a wait there is nothing to gain by a look ahead.
     if !plan.waits_for_input {
@@ -47,7 +47,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<Target>, Error> {
     if plan.relation != Relation::Follow {
         return Ok(None);
     }
-    discover::find_server_to_ask(settings, claim, notes).map(Some)
+    discover::find_server_with_note(settings, claim, notes).map(Some)
 }
 
 /// Returns the server that a conversation keeps. What is wrong with it may be right once the input is read.
@@ -68,7 +68,7 @@ pub fn choose(
     let settings = plan.settings;
     let claim = claim_of(found, at, plan);
     let Some(early) = early else {
-        return discover::find_server_to_ask(settings, claim, notes);
+        return discover::find_server_with_note(settings, claim, notes);
     };
     let model = match whom::decide(settings, claim)? {
         Some(choice) if choice.provider.name != early.provider().name => {

@@ -54,32 +54,35 @@ impl From<Reply> for LastReply {
     }
 }
 
-/// An answer after its end, and how it came about.
-struct EndedAnswer<'a> {
-    answer: &'a Answer,
+/// The end of an answer, with its last reply.
+pub struct Ending<'a> {
+    run: &'a Run<'a>,
     last: &'a LastReply,
-    dialogue: &'a Dialogue,
-    saved: &'a SaveOutcome,
+    dialogue: &'a mut Dialogue,
 }
 
-impl Run<'_> {
+impl<'a> Ending<'a> {
+    pub fn new(run: &'a Run<'a>, last: &'a LastReply, dialogue: &'a mut Dialogue) -> Ending<'a> {
+        Ending {
+            run,
+            last,
+            dialogue,
+        }
+    }
+
     /// Prints the rest of the answer and saves it. The notes about it come after its last line.
-    pub fn conclude(
-        &self,
-        end: Result<(), AnswerFailure>,
-        last: &LastReply,
-        dialogue: &mut Dialogue,
-    ) -> Result<(), Error> {
-        if let Some(toolbox) = &mut dialogue.toolbox {
-            toolbox.report_servers(self.notes);
+    pub fn conclude(self, end: Result<(), AnswerFailure>) -> Result<(), Error> {
+        let run = self.run;
+        if let Some(toolbox) = &mut self.dialogue.toolbox {
+            toolbox.report_servers(run.notes);
         }
         let has_output = !matches!(
             end,
             Err(AnswerFailure::Unprinted(_) | AnswerFailure::TooLong(_))
         );
-        let result = self.save_and_print(end, last, dialogue);
+        let result = self.save_and_print(end);
 
-        let state = self.record.lock();
+        let state = run.record.lock();
         let sources = source_lines(&state.answer.sources.list);
         let failed_searches = failed_search_lines(&state.answer.failed_searches);
         let images = state.answer.images;
@@ -89,13 +92,13 @@ impl Run<'_> {
             let mut lines = failed_searches;
             lines.extend(not_kept(images).filter(|_| !is_blank));
             lines.extend(sources);
-            self.notes.note_lines(lines);
+            run.notes.note_lines(lines);
         }
-        dialogue.window.report_messages_left_out(self.notes);
-        let rounds = self.settings.values.rounds;
+        self.dialogue.window.report_messages_left_out(run.notes);
+        let rounds = run.settings.values.rounds;
         // Where its last reply breaks off, rounds are not why.
-        if dialogue.must_answer() && last.reply.end.is_complete() {
-            self.notes.note(&format!(
+        if self.dialogue.must_answer() && self.last.reply.end.is_complete() {
+            run.notes.note(&format!(
                 "the model had to answer, because rounds = {rounds} allows no more calls"
             ));
         }
@@ -103,30 +106,26 @@ impl Run<'_> {
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
-    fn save_and_print(
-        &self,
-        end: Result<(), AnswerFailure>,
-        last: &LastReply,
-        dialogue: &Dialogue,
-    ) -> Result<(), Error> {
-        self.notes.spinner().stop();
+    fn save_and_print(&self, end: Result<(), AnswerFailure>) -> Result<(), Error> {
+        let Ending { run, last, .. } = self;
+        run.notes.spinner().stop();
         match end {
-            Ok(()) => self.print_complete(last, dialogue),
+            Ok(()) => self.print_complete(),
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Misfit(fault)) => {
-                let saved = self.record.save(AnswerEnd::of_reply(&last.reply));
+                let saved = run.record.save(AnswerEnd::of_reply(&last.reply));
                 Err(refused(&last.reply, &saved).unwrap_or_else(|| misshapen(&fault, &saved)))
             }
             Err(AnswerFailure::Unprinted(error)) => {
-                self.record.save(AnswerEnd::of_reply(&last.reply));
+                run.record.save(AnswerEnd::of_reply(&last.reply));
                 unless_reader_gone(Err(error))
             }
             Err(AnswerFailure::Failed(failed)) => {
                 // A failure to end the line must not hide what went wrong before.
-                let _ = self.printer.screen.end();
-                let is_blank = self.record.lock().answer.is_blank();
+                let _ = run.printer.screen.end();
+                let is_blank = run.record.lock().answer.is_blank();
                 // The finish reason keeps a blocked exchange from being sent again.
-                let saved = self.record.save(AnswerEnd::BrokenOff {
+                let saved = run.record.save(AnswerEnd::BrokenOff {
                     finish: last.reply.end.blocked(),
                 });
                 if is_blank {
@@ -138,56 +137,48 @@ impl Run<'_> {
     }
 
     /// Saves an answer that came to its end, though perhaps to a limit, prints the rest, and returns how it ended.
-    fn print_complete(&self, last: &LastReply, dialogue: &Dialogue) -> Result<(), Error> {
+    fn print_complete(&self) -> Result<(), Error> {
+        let Ending { run, last, .. } = self;
         // Text and its last newline do not wait for the disk.
-        let printed = match self.printer.printing {
-            Printing::Live => self.printer.screen.end(),
+        let printed = match run.printer.printing {
+            Printing::Live => run.printer.screen.end(),
             Printing::Whole => {
-                let text = self.record.lock().answer.text.clone();
-                self.printer.screen.print(&text)
+                let text = run.record.lock().answer.text.clone();
+                run.printer.screen.print(&text)
             }
             Printing::Items | Printing::Excerpt => Ok(()),
         };
-        let saved = self.record.save(AnswerEnd::Complete {
+        let saved = run.record.save(AnswerEnd::Complete {
             finish: last.reply.end.incomplete_reason(),
         });
-        match (self.printer.printing, printed) {
-            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(last, dialogue, &saved),
-            (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(last, dialogue),
+        match (run.printer.printing, printed) {
+            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(&saved),
+            (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(),
             (Printing::Live | Printing::Whole, failed) => unless_reader_gone(failed),
         }
     }
 
     /// Prints the part of a saved answer that was asked for, unless it is withheld because the answer is incomplete. Returns how
     /// the answer ended.
-    fn print_excerpt(
-        &self,
-        last: &LastReply,
-        dialogue: &Dialogue,
-        saved: &SaveOutcome,
-    ) -> Result<(), Error> {
-        let is_terminal = self.printer.screen.is_terminal;
-        let complete = self.check_complete(last, dialogue);
+    fn print_excerpt(&self, saved: &SaveOutcome) -> Result<(), Error> {
+        let run = self.run;
+        let is_terminal = run.printer.screen.is_terminal;
+        let complete = self.check_complete();
         if let Err(mut error) = complete.clone()
-            && self.output.withholds_incomplete(is_terminal)
+            && run.output.withholds_incomplete(is_terminal)
         {
             error.kind = ErrorKind::Withheld;
             return Err(advise_last(error, saved));
         }
         // A signal must not wait until the excerpt is made.
-        let answer = self.record.take_answer();
-        let excerpt = self.excerpt(&EndedAnswer {
-            answer: &answer,
-            last,
-            dialogue,
-            saved,
-        });
-        self.record.put_back(answer);
+        let answer = run.record.take_answer();
+        let excerpt = self.excerpt(&answer, saved);
+        run.record.put_back(answer);
         let Excerpt { text, verdict } = excerpt.map_err(|error| match error.kind {
-            ErrorKind::Misshapen => refused(&last.reply, saved).unwrap_or(error),
+            ErrorKind::Misshapen => refused(&self.last.reply, saved).unwrap_or(error),
             _ => error,
         })?;
-        let printed = self.printer.screen.print(&text);
+        let printed = run.printer.screen.print(&text);
         let Some(verdict) = verdict else {
             return match printed {
                 Ok(()) => complete,
@@ -197,17 +188,17 @@ impl Run<'_> {
         unless_reader_gone(printed)?;
         self.report_verdict(&verdict);
         verdict.to_result().map_err(|mut error| {
-            error.redact(&Secrets::from_iter(self.target.key()));
+            error.redact(&Secrets::from_iter(run.target.key()));
             error
         })
     }
 
     /// Refuses an answer that is or may be incomplete.
-    fn check_complete(&self, last: &LastReply, dialogue: &Dialogue) -> Result<(), Error> {
-        let Some(TextCall { tool, follows_text }) = &last.called_in_text else {
-            return check_end(&last.reply);
+    fn check_complete(&self) -> Result<(), Error> {
+        let Some(TextCall { tool, follows_text }) = &self.last.called_in_text else {
+            return check_end(&self.last.reply);
         };
-        let advice = if dialogue.must_answer() {
+        let advice = if self.dialogue.must_answer() {
             MORE_ROUNDS
         } else {
             PARSE_CALLS
@@ -224,18 +215,18 @@ impl Run<'_> {
     }
 
     /// Returns the text that is printed of an answer that has been saved.
-    fn excerpt(&self, ended: &EndedAnswer) -> Result<Excerpt, Error> {
+    fn excerpt(&self, answer: &Answer, saved: &SaveOutcome) -> Result<Excerpt, Error> {
+        let run = self.run;
         let recipient = Recipient {
-            audience: Audience::of_stdout(self.printer.screen.is_terminal),
-            terminal: self.notes.terminal(),
-            saved: ended.saved,
+            audience: Audience::of_stdout(run.printer.screen.is_terminal),
+            terminal: run.notes.terminal(),
+            saved,
         };
-        let answer = &ended.answer.text;
-        let last_part = ended.last.reply.answer.last_part(answer);
-        let excerpt = self.output.excerpt(answer, last_part, &recipient)?;
-        let verdict = self.output.verdict(&excerpt);
-        let text = if self.output.json {
-            let mut object = self.as_json(&excerpt, ended);
+        let last_part = self.last.reply.answer.last_part(&answer.text);
+        let excerpt = run.output.excerpt(&answer.text, last_part, &recipient)?;
+        let verdict = run.output.verdict(&excerpt);
+        let text = if run.output.json {
+            let mut object = self.as_json(&excerpt, answer, saved);
             if let Some(verdict) = &verdict {
                 object["is"] = verdict.is_true.into();
                 object["reason"] = verdict.reason.as_str().into();
@@ -243,8 +234,8 @@ impl Run<'_> {
             object.to_string()
         } else if verdict.is_some() {
             String::new()
-        } else if let Some(items) = self.printer.remaining_items(&excerpt) {
-            items.map_err(|fault| misshapen(&fault, ended.saved))?
+        } else if let Some(items) = run.printer.remaining_items(&excerpt) {
+            items.map_err(|fault| misshapen(&fault, saved))?
         } else {
             excerpt.into_owned()
         };
@@ -253,24 +244,24 @@ impl Run<'_> {
 
     /// Reports the reason of a verdict, for users who gave `-v`.
     fn report_verdict(&self, verdict: &Verdict) {
+        let run = self.run;
         if let Some(words) = verdict.in_words() {
-            let secrets = Secrets::from_iter(self.target.key());
-            self.notes.detail(|| secret::redact(&words, &secrets));
+            let secrets = Secrets::from_iter(run.target.key());
+            run.notes.detail(|| secret::redact(&words, &secrets));
         }
     }
 
     /// Returns the JSON output: the part of the answer that is printed, and how it came about.
-    fn as_json(&self, excerpt: &str, ended: &EndedAnswer) -> Value {
-        let EndedAnswer {
-            answer,
+    fn as_json(&self, excerpt: &str, answer: &Answer, saved: &SaveOutcome) -> Value {
+        let Ending {
+            run,
             last,
             dialogue,
-            saved,
-        } = ended;
+        } = self;
         let sources = &answer.sources.list;
         let mut object = json!({
             "answer": excerpt,
-            "provider": self.target.provider().name,
+            "provider": run.target.provider().name,
             "model": last.cached_from.as_ref().unwrap_or(&dialogue.model),
             "finish": last.reply.end.finish().map_or("stop", Finish::reported),
             "usage": answer.usage,
@@ -284,7 +275,7 @@ impl Run<'_> {
         if last.cached_from.is_some() {
             object["cached"] = true.into();
         }
-        if self.settings.arguments.web || !sources.is_empty() {
+        if run.settings.arguments.web || !sources.is_empty() {
             object["sources"] = json!(sources);
         }
         if dialogue.toolbox.is_some() {

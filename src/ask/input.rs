@@ -116,7 +116,10 @@ impl InputReader {
     /// are left out, with a note.
     fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
         let mut is_any_taken = false;
-        let NamedFiles { files, mut left_out } = named;
+        let NamedFiles {
+            files,
+            mut left_out,
+        } = named;
         for path in &files {
             if let Err(error) = File::open(path) {
                 let path = on_one_line(&path.to_string_lossy());

@@ -39,38 +39,46 @@ impl Tally {
         }
         self.count += 1;
     }
+
+    /// Notes one thing in the words that it gets, and several in those that get their number and the first of them.
+    fn report(
+        &self,
+        notes: &Notes,
+        one: impl Fn(&str) -> String,
+        several: impl Fn(usize, &str) -> String,
+    ) {
+        match self.count {
+            0 => {}
+            1 => notes.note(&one(&self.first)),
+            count => notes.note(&several(count, &self.first)),
+        }
+    }
 }
 
 impl LeftOut {
     /// Notes what is left out though git does not ignore it.
     pub fn report(&self, notes: &Notes) {
-        report(
-            &self.irregular,
+        self.irregular.report(
+            notes,
             |path| format!("{path} is not a regular file; skipped"),
             |count, _| format!("{count} special files or dangling links were skipped"),
-            notes,
         );
-        report(
-            &self.unlisted,
+        self.unlisted.report(
+            notes,
             |reason| format!("cannot list {reason}; skipped"),
             |count, first| format!("cannot list {count} directories ({first}); they are left out"),
-            notes,
         );
-        report(
-            &self.unreadable,
+        self.unreadable.report(
+            notes,
             |reason| format!("cannot read {reason}; skipped"),
             |count, first| format!("cannot read {count} files ({first}); they are left out"),
-            notes,
         );
-        report(
-            &self.binary,
+        self.binary.report(
+            notes,
             |reason| format!("{reason}; skipped"),
             |count, _| {
-                format!(
-                    "{count} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped"
-                )
+                format!("{count} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped")
             },
-            notes,
         );
     }
 
@@ -117,20 +125,7 @@ impl LeftOut {
         if is_directory {
             return error;
         }
-        error.advise("* and ? match within a name, [ab] one of these characters, ** any directories")
-    }
-}
-
-/// Notes what is left out for one reason: in these words for one thing, and in those for several, which get the first.
-fn report(
-    tally: &Tally,
-    one: impl Fn(&str) -> String,
-    several: impl Fn(usize, &str) -> String,
-    notes: &Notes,
-) {
-    match tally.count {
-        0 => {}
-        1 => notes.note(&one(&tally.first)),
-        count => notes.note(&several(count, &tally.first)),
+        error
+            .advise("* and ? match within a name, [ab] one of these characters, ** any directories")
     }
 }

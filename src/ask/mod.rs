@@ -18,13 +18,12 @@ mod plan;
 mod printer;
 mod question;
 mod record;
-mod request;
+mod request_loop;
 mod run;
 mod saving;
 mod stdin;
 mod system;
 mod tools;
-mod turn;
 mod verdict;
 mod window;
 
@@ -41,7 +40,6 @@ use place::Place;
 use plan::Plan;
 use printer::Printer;
 use record::Record;
-use request::RequestMaker;
 use run::Run;
 use tools::Tools;
 use window::Window;
@@ -76,28 +74,23 @@ pub fn ask(
     let saver = saving::saver(&plan, &place, asked.responder(), context);
     let output = plan.output;
     let schema = output.shape().map(|shape| shape.schema.clone());
-    let record = Arc::new(Record::new(question.clone(), schema, saver, context));
+    let record = Arc::new(Record::new(question, schema, saver, context));
     let display = context.display_options(&settings.values);
-    let printer = Printer::new(&output, toolbox.is_some(), display, &record, notes)?;
+    let printer = Printer::new(&output, toolbox.is_some(), display, notes)?;
+    let screen = Arc::clone(&printer.screen);
+    record.save_on_signal(move || drop(screen.end()));
 
-    let requests = RequestMaker {
-        settings: &settings,
-        output: &output,
-        target: &asked.target,
-        system,
-        question,
-    };
     let run = Run {
         settings: &settings,
         notes,
         output: &output,
         target: &asked.target,
-        requests,
+        system,
         record,
         printer,
     };
     let mut dialogue = Dialogue::new(asked.model, window, toolbox, settings.values.rounds);
-    let result = run.answer(&mut dialogue, context);
+    let result = request_loop::answer(&run, &mut dialogue, context);
     let failure = result.as_ref().err();
     dialogue.end_servers(failure.is_none_or(Error::is_about_content));
     result

@@ -1,9 +1,8 @@
-//! Records and prints an answer, piece by piece or once it is complete.
+//! Prints an answer, piece by piece or once it is complete.
 
 use std::sync::{Arc, Mutex};
 
 use super::answer_form::{Form, Output};
-use super::record::Record;
 use crate::error::{Error, ErrorKind};
 use crate::output::{DisplayOptions, Notes, OutputError, Screen, Stdout};
 use crate::provider::kept::MAX_KEPT;
@@ -13,7 +12,7 @@ use crate::shape::{ItemFault, ItemReader};
 use crate::text::size::in_units;
 use crate::threads::lock;
 
-/// The way in which an answer is printed.
+/// When an answer is printed, and as what.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Printing {
     /// Each piece as it comes.
@@ -36,13 +35,12 @@ pub enum AnswerFailure {
     TooLong(Error),
 }
 
-/// Standard output, and the record of what comes.
+/// The way of an answer to standard output.
 pub struct Printer {
     pub screen: Arc<Screen>,
     pub printing: Printing,
     /// Reads the items that are printed, if it is the items of a list.
     items: Option<Mutex<ItemReader>>,
-    record: Arc<Record>,
     notes: Notes,
 }
 
@@ -53,7 +51,6 @@ impl Printer {
         output: &Output,
         has_tools: bool,
         display: DisplayOptions,
-        record: &Arc<Record>,
         notes: &Notes,
     ) -> Result<Printer, Error> {
         let mut stdout = Stdout::open(notes.terminal())?;
@@ -74,21 +71,16 @@ impl Printer {
         if matches!(printing, Printing::Live | Printing::Whole) {
             stdout.set_display(display);
         }
-        let screen = Screen::new(stdout);
-        let shown = Arc::clone(&screen);
-        record.save_on_signal(move || drop(shown.end()));
         Ok(Printer {
-            screen,
+            screen: Screen::new(stdout),
             printing,
             items,
-            record: Arc::clone(record),
             notes: notes.clone(),
         })
     }
 
-    /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
-    pub fn take(&self, mut piece: Piece) -> Result<(), AnswerFailure> {
-        let is_kept = self.record.push(&mut piece);
+    /// Prints a piece of the answer if that is printed as it arrives. What comes later can be printed only if the answer is kept.
+    pub fn take(&self, piece: &Piece, is_kept: bool) -> Result<(), AnswerFailure> {
         match self.printing {
             Printing::Live if piece.text.is_empty() => Ok(()),
             Printing::Live => {
@@ -99,7 +91,7 @@ impl Printer {
             Printing::Items | Printing::Whole | Printing::Excerpt if !is_kept => {
                 Err(self.too_long())
             }
-            Printing::Items => self.print_items(&piece),
+            Printing::Items => self.print_items(piece),
             Printing::Whole | Printing::Excerpt => Ok(()),
         }
     }

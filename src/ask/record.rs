@@ -36,7 +36,7 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.
 pub struct Record {
-    question: Message,
+    pub question: Message,
     /// The schema that the answer must fit; the file keeps it for `--again`.
     schema: Option<Value>,
     notes: Notes,

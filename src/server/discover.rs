@@ -17,12 +17,12 @@ use crate::threads;
 /// How many variables for keys an error names.
 const SHOWN_VARIABLES: usize = 3;
 
-/// Returns the server to ask: the chosen one, else the first local one that answers. A note says which one that is, unless
-/// it is a dry run.
+/// Returns the server that is about to be asked. Where nothing has named it, a note says which one that is, unless it is a dry
+/// run.
 ///
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
-pub fn find_server_to_ask(
+pub fn find_server_with_note(
     settings: &Settings,
     claim: Claim,
     notes: &Notes,
@@ -39,7 +39,7 @@ pub fn find_server_to_ask(
     Ok(target)
 }
 
-/// Does the same without a note, for the status: no question is sent.
+/// Returns the server that a question would go to: the chosen one, else the first local one that answers.
 ///
 /// # Errors
 /// Nobody can be asked, or the provider, its key or its address is wrong.
@@ -50,9 +50,9 @@ pub fn find_server(settings: &Settings, claim: Claim) -> Result<Target, Error> {
     if settings.cached == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
-    match first_running(settings, claim) {
-        Search::Found { choice, address } => Target::at(&address, choice, settings),
-        Search::WantKeys(locked) => Err(no_provider(settings, &locked)),
+    match search_locally(settings, claim) {
+        LocalSearch::Found { choice, address } => Target::at(&address, choice, settings),
+        LocalSearch::WantKeys(locked) => Err(no_provider(settings, &locked)),
     }
 }
 
@@ -73,8 +73,8 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
 }
 
 /// The result of a search for a local server.
-enum Search {
-    /// One that runs, and where.
+enum LocalSearch {
+    /// One that can be asked, and where it is.
     Found { choice: Choice, address: ServerUrl },
     /// None can be asked, but these want a key.
     WantKeys(Vec<LockedServer>),
@@ -87,8 +87,8 @@ struct LockedServer {
     advice: String,
 }
 
-/// Asks the local servers, and chooses the first that answers in time.
-fn first_running(settings: &Settings, claim: Claim) -> Search {
+/// Asks the local servers for their models, and chooses the first that answers in time.
+fn search_locally(settings: &Settings, claim: Claim) -> LocalSearch {
     let asked = ask_local_servers(settings);
     let deadline = Instant::now() + PROBE_TIMEOUT;
     // They are awaited in their order, and no longer than until one can be chosen.
@@ -96,9 +96,12 @@ fn first_running(settings: &Settings, claim: Claim) -> Search {
         let left = deadline.saturating_duration_since(Instant::now());
         let located = answer.recv_timeout(left).ok()?;
         // Its key goes nowhere if a server before it can be chosen.
-        Some((provider, located.with_key(provider, &settings.environment)))
+        Some((
+            provider,
+            located.retry_with_key(provider, &settings.environment),
+        ))
     });
-    choose_running(answers, settings, claim)
+    choose_first(answers, settings, claim)
 }
 
 /// Asks each server that may need no key for its models, all at once. Each has a channel of its own for its answer.
@@ -123,11 +126,11 @@ fn ask_local_servers(settings: &Settings) -> Vec<(&Arc<Provider>, Receiver<Locat
 }
 
 /// Chooses the first server that has a model or is loading one.
-fn choose_running<'a>(
+fn choose_first<'a>(
     answers: impl IntoIterator<Item = (&'a Arc<Provider>, Located)>,
     settings: &Settings,
     claim: Claim,
-) -> Search {
+) -> LocalSearch {
     let mut locked = Vec::new();
     for (provider, Located { address, probe }) in answers {
         let listed = match probe {
@@ -150,9 +153,9 @@ fn choose_running<'a>(
             provider: Arc::clone(provider),
             model,
         };
-        return Search::Found { choice, address };
+        return LocalSearch::Found { choice, address };
     }
-    Search::WantKeys(locked)
+    LocalSearch::WantKeys(locked)
 }
 
 /// Returns the error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
@@ -224,6 +227,7 @@ mod tests {
 
     use super::*;
     use crate::flags::Arguments;
+    use crate::server::model_choice;
     use crate::server::probe::tests::{Requests, serve_noted};
     use crate::session::Conversation;
     use crate::session::timestamp::Timestamp;
@@ -280,12 +284,12 @@ mod tests {
                 "" => Claim::None,
                 _ => Claim::Suggests(&conversation),
             };
-            let chosen = match choose_running(answers, &settings, claim) {
-                Search::Found { choice, address } => {
+            let chosen = match choose_first(answers, &settings, claim) {
+                LocalSearch::Found { choice, address } => {
                     assert_eq!(choice.provider.address().ok(), Some(&address));
                     format!("{} {:?}", choice.provider.name, choice.model)
                 }
-                Search::WantKeys(locked) => {
+                LocalSearch::WantKeys(locked) => {
                     let advice = locked.into_iter().map(|server| server.advice);
                     Vec::from_iter(advice).join("; ")
                 }
@@ -352,7 +356,7 @@ mod tests {
             "models" => return target.models(&notes).map(drop),
             _ => {}
         }
-        target.choose_model(settings, &notes)?;
+        model_choice::choose(&target, settings, &notes)?;
         if action != "dry run" {
             target.ready(&notes)?;
             target.ready(&notes)?;

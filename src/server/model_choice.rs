@@ -1,7 +1,7 @@
 //! Chooses which model of a server is asked, and which one instead if that is retired or cannot chat.
 
 use super::discover::unknown_without_asking;
-use super::models;
+use super::model_list;
 use super::target::Target;
 use super::whom::Model;
 use crate::error::Error;
@@ -10,85 +10,82 @@ use crate::provider::table;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::on_one_line;
 
-impl Target {
-    /// Returns the model to ask: the chosen one, else the first that the server lists and that can chat.
-    pub fn choose_model(&self, settings: &Settings, notes: &Notes) -> Result<String, Error> {
-        if let Some(model) = self.choice.model.name() {
-            return Ok(model.to_owned());
-        }
-        if settings.cached == Cached::Only {
-            return Err(unknown_without_asking("model", "-m or Q_MODEL"));
-        }
-        if settings.arguments.dry_run {
-            return self.first_model_without_key(notes);
-        }
-        self.first_model(notes)
+/// Returns the model to ask: the chosen one, else the first that the server lists and that can chat.
+pub fn choose(target: &Target, settings: &Settings, notes: &Notes) -> Result<String, Error> {
+    if let Some(model) = target.choice.model.name() {
+        return Ok(model.to_owned());
     }
+    if settings.cached == Cached::Only {
+        return Err(unknown_without_asking("model", "-m or Q_MODEL"));
+    }
+    if settings.arguments.dry_run {
+        return first_model_without_key(target, notes);
+    }
+    first_model(target, notes)
+}
 
-    /// Returns the first model that the server lists and that can chat.
-    fn first_model(&self, notes: &Notes) -> Result<String, Error> {
-        if let Some(first) = self.find_first_listed()? {
-            return Ok(first.clone());
-        }
-        let client = self.ready(notes)?;
-        let listed = client.list_models().map_err(|failed| failed.error)?;
-        if let Some(first) = models::first_of(&listed, None) {
-            return Ok(first);
-        }
-        let failed = client.failed("the provider lists no model that can chat");
-        let advice = "load a model there, or name one with -m";
-        Err(failed.error.advise(advice))
+/// Returns the first model that the server lists and that can chat.
+fn first_model(target: &Target, notes: &Notes) -> Result<String, Error> {
+    if let Some(first) = target.first_listed()? {
+        return Ok(first.clone());
     }
+    let client = target.ready(notes)?;
+    let listed = client.list_models().map_err(|failed| failed.error)?;
+    if let Some(first) = model_list::first_of(&listed, None) {
+        return Ok(first);
+    }
+    let failed = client.failed("the provider lists no model that can chat");
+    let advice = "load a model there, or name one with -m";
+    Err(failed.error.advise(advice))
+}
 
-    /// Returns the first model for a dry run, which asks only a server on this machine that needs no key.
-    fn first_model_without_key(&self, notes: &Notes) -> Result<String, Error> {
-        let provider = self.provider();
-        if provider.key.is_optional() && provider.address()?.is_loopback() {
-            return self.first_model(notes);
-        }
-        let message =
-            "the model would be the first on the server's list, which only a request shows";
-        Err(Error::settings(message).advise("name one with -m"))
+/// Returns the first model for a dry run, which asks only a server on this machine that needs no key.
+fn first_model_without_key(target: &Target, notes: &Notes) -> Result<String, Error> {
+    let provider = target.provider();
+    if provider.key.is_optional() && provider.address()?.is_loopback() {
+        return first_model(target, notes);
     }
+    let message = "the model would be the first on the server's list, which only a request shows";
+    Err(Error::settings(message).advise("name one with -m"))
+}
 
-    /// Returns the model to ask instead of one that cannot chat, if nobody named that.
-    pub fn next_model(&self, refused: &str, notes: &Notes) -> Option<String> {
-        if !matches!(self.choice.model, Model::First | Model::Listed(_)) {
-            return None;
-        }
-        let listed = self.models(notes).ok()?;
-        models::first_of(&listed, Some(refused))
+/// Returns the model to ask instead of one that cannot chat, if nobody named that.
+pub fn next_after(target: &Target, refused: &str, notes: &Notes) -> Option<String> {
+    if !matches!(target.choice.model, Model::First | Model::Listed(_)) {
+        return None;
     }
+    let listed = target.models(notes).ok()?;
+    model_list::first_of(&listed, Some(refused))
+}
 
-    /// Returns the model to ask instead of one that the server does not know: the newest in the family of the provider's
-    /// built-in default.
-    ///
-    /// # Errors
-    /// No other model is asked. It is the error about the model, with the most similar one as advice if the user has named it,
-    /// else with some of the provider's models.
-    pub fn replace_retired_model(
-        &self,
-        model: &str,
-        error: Error,
-        notes: &Notes,
-    ) -> Result<String, Error> {
-        let listed = match self.models(notes) {
-            Ok(listed) => listed,
-            Err(unlisted) => {
-                let reason = on_one_line(&unlisted.message);
-                return Err(error.advise(format!("its models cannot be listed: {reason}")));
-            }
-        };
-        if let Model::Named(_) = self.choice.model {
-            return Err(models::advise_similar(error, model, &listed));
+/// Returns the model to ask instead of one that the server does not know: the newest in the family of the provider's
+/// built-in default.
+///
+/// # Errors
+/// No other model is asked. It is the error about the model, with the most similar one as advice if the user has named it,
+/// else with some of the provider's models.
+pub fn replace_retired(
+    target: &Target,
+    model: &str,
+    error: Error,
+    notes: &Notes,
+) -> Result<String, Error> {
+    let listed = match target.models(notes) {
+        Ok(listed) => listed,
+        Err(unlisted) => {
+            let reason = on_one_line(&unlisted.message);
+            return Err(error.advise(format!("its models cannot be listed: {reason}")));
         }
-        let family = self.provider().row.family;
-        let family = family.filter(|family| table::is_of_family(model, family));
-        if let Some(newest) = family.and_then(|family| models::newest_of(&listed, family))
-            && newest != model
-        {
-            return Ok(newest);
-        }
-        Err(models::advise_some(error, &listed))
+    };
+    if let Model::Named(_) = target.choice.model {
+        return Err(model_list::advise_similar(error, model, &listed));
     }
+    let family = target.provider().row.family;
+    let family = family.filter(|family| table::is_of_family(model, family));
+    if let Some(newest) = family.and_then(|family| model_list::newest_of(&listed, family))
+        && newest != model
+    {
+        return Ok(newest);
+    }
+    Err(model_list::advise_some(error, &listed))
 }

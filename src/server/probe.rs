@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::api_client::ApiClient;
 use super::client::Client;
 use super::credentials::Credentials;
-use super::models;
+use super::model_list;
 use super::retry::RetryLimits;
 use crate::error::Error;
 use crate::output::Notes;
@@ -48,9 +48,12 @@ pub struct Located {
 /// # Errors
 /// The address cannot be used, or the headers.
 pub fn locate(provider: &Provider, environment: &Environment) -> Result<Located, Error> {
-    let look = |address| {
+    let look = |address: &ServerUrl| {
         let credentials = Credentials::without_keys(provider, environment)?;
-        look_at(address, credentials, environment)
+        Ok::<_, Error>(Located {
+            address: address.clone(),
+            probe: look_at(address, credentials, environment)?,
+        })
     };
     let usual = look(provider.address()?)?;
     if matches!(usual.probe, Probe::Ready(_) | Probe::Loading) {
@@ -72,7 +75,7 @@ pub fn locate(provider: &Provider, environment: &Environment) -> Result<Located,
 
 impl Located {
     /// Looks again with all that tells who asks, if the server wants a key and there is one that no command has to print.
-    pub fn with_key(self, provider: &Provider, environment: &Environment) -> Located {
+    pub fn retry_with_key(mut self, provider: &Provider, environment: &Environment) -> Located {
         if !matches!(self.probe, Probe::KeyRequired(_)) {
             return self;
         }
@@ -86,7 +89,8 @@ impl Located {
         }
         let credentials = Credentials::new(provider, key.as_ref(), environment);
         let looked = credentials.and_then(|it| look_at(&self.address, it, environment));
-        looked.unwrap_or(self)
+        self.probe = looked.unwrap_or(self.probe);
+        self
     }
 }
 
@@ -95,19 +99,16 @@ fn look_at(
     address: &ServerUrl,
     credentials: Credentials,
     environment: &Environment,
-) -> Result<Located, Error> {
+) -> Result<Probe, Error> {
     let client = Client::new(address, Some(PROBE_TIMEOUT), environment)?;
-    Ok(Located {
-        address: address.clone(),
-        probe: look_through(&client, credentials),
-    })
+    Ok(ask_for_models(&client, credentials))
 }
 
-/// Looks what is at the address of a client.
-fn look_through(client: &Client, credentials: Credentials) -> Probe {
+/// Tells what a server is by its answer to a request for its models.
+fn ask_for_models(client: &Client, credentials: Credentials) -> Probe {
     let notes = Notes::default();
     match ApiClient::new(client, credentials, ONCE, &notes).list_models() {
-        Ok(listed) => models::first_of(&listed, None).map_or(Probe::Absent, Probe::Ready),
+        Ok(listed) => model_list::first_of(&listed, None).map_or(Probe::Absent, Probe::Ready),
         Err(failed) => match failed.meaning {
             ErrorClass::Loading => Probe::Loading,
             ErrorClass::WrongKey => Probe::KeyRequired(failed.error.advice.unwrap_or_default()),
@@ -198,7 +199,7 @@ pub(super) mod tests {
             // A busy machine may take its time.
             let client = Client::new(address, None, &environment).expect("a client");
             let credentials = Credentials::new(&provider, sesame.as_ref(), &environment);
-            let found = look_through(&client, credentials.expect("credentials"));
+            let found = ask_for_models(&client, credentials.expect("credentials"));
             assert_eq!(format!("{found:?}"), expected, "{status} {body} {key}");
         }
         let environment = Environment::new(&[("OLLAMA_HOST", "http://127.0.0.1:1")]);

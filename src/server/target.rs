@@ -92,8 +92,8 @@ impl Target {
         &self.choice.provider
     }
 
-    /// Looks at which of its addresses the server is, unless that is known. Returns a client for it.
-    fn find(&self) -> Result<&Client, Error> {
+    /// Returns a client for its address. Looks at which of them the server is, unless that is known.
+    fn client(&self) -> Result<&Client, Error> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -110,9 +110,9 @@ impl Target {
         Ok(self.client.get_or_init(|| client))
     }
 
-    /// Returns the first model of its list that can chat, if looking for the server shows it.
-    pub(super) fn find_first_listed(&self) -> Result<Option<&String>, Error> {
-        self.find()?;
+    /// Returns the first model of its list that can chat, if looking for the server has shown it, now or before.
+    pub(super) fn first_listed(&self) -> Result<Option<&String>, Error> {
+        self.client()?;
         Ok(self.first_listed.get())
     }
 
@@ -130,7 +130,7 @@ impl Target {
         if settings.arguments.dry_run || settings.cached != Cached::Off {
             return;
         }
-        if let Ok(client) = self.find() {
+        if let Ok(client) = self.client() {
             client.open_ahead();
         }
     }
@@ -140,7 +140,7 @@ impl Target {
         let provider = self.provider();
         // A key that is not set is said before anything that only a request needs.
         provider.key.read(&provider.name, &self.environment)?;
-        let client = self.find()?;
+        let client = self.client()?;
         self.fetch_key(notes)?;
         let limits = RetryLimits {
             retries: self.retries,

@@ -65,8 +65,8 @@ impl RuleSet {
             rules.extend(as_text(line));
         }
         let mut set = RuleSet::default();
-        for rules in rules.chunks(PART) {
-            let part = compile(rules, directory, ignores_case);
+        for some in rules.chunks(PART) {
+            let part = compile(some, directory, ignores_case);
             set.parts.push(part.map_err(|error| error.to_string())?);
         }
         Ok(set)
