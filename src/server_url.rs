@@ -51,7 +51,7 @@ pub struct ServerUrl {
 }
 
 impl ServerUrl {
-    /// Checks a URL. A slash at its end does not matter. An error does not repeat the text, which may contain a password.
+    /// Checks a URL. A slash at its end does not matter. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<ServerUrl, String> {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
@@ -122,7 +122,7 @@ impl ServerUrl {
         }
     }
 
-    /// Returns the URL of a path below this address.
+    /// Returns the URL of a path below this address, with its query.
     pub fn join(&self, path: &str) -> String {
         let separator = match self.query.expose() {
             "" => "",
@@ -148,6 +148,19 @@ impl ServerUrl {
         address.join("")
     }
 
+    /// Returns the address without user and password, and without the parameters of its query that are keys by their names.
+    pub fn keyless(&self, names_key: impl Fn(&str) -> bool) -> ServerUrl {
+        let is_key = |name: &str| is_key_parameter(name) || names_key(name);
+        let has_key = |field: &str| !secret::of_query(field, is_key).is_empty();
+        let fields = self.query.expose().split('&');
+        let others = Vec::from_iter(fields.filter(|field| !has_key(field)));
+        ServerUrl {
+            uri: self.uri.clone(),
+            query: Secret::new(others.join("&")),
+            user_info: None,
+        }
+    }
+
     pub fn is_https(&self) -> bool {
         self.uri.scheme_str() == Some("https")
     }
@@ -164,7 +177,8 @@ impl ServerUrl {
         self.uri.port_u16().unwrap_or(usual)
     }
 
-    /// Whether requests go to the loopback of this machine: 127/8, ::1 and localhost, in every spelling that means one of them.
+    /// Whether requests go to the loopback of this machine: 127/8, ::1, localhost and the names below it, in every spelling that
+    /// means one of them.
     pub fn is_loopback(&self) -> bool {
         let host = self.host().to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
@@ -223,12 +237,13 @@ impl ServerUrl {
         self.secrets_of(|_| true)
     }
 
-    /// Returns the parts of the URL that are keys: its password, and the values of its query that are keys by their names.
+    /// Returns the parts of the URL that are keys: its password, or its user where there is none, and the values of its query that
+    /// are keys by their names.
     pub fn keys(&self, names_key: impl Fn(&str) -> bool) -> Vec<Secret> {
         self.secrets_of(|name| is_key_parameter(name) || names_key(name))
     }
 
-    /// Returns its password, and those values of its query whose names are secret.
+    /// Returns its password, or its user where there is none, and those values of its query whose names are secret.
     fn secrets_of(&self, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
         let mut secrets = secret::of_query(self.query.expose(), is_secret);
         if let Some(user_info) = &self.user_info {
@@ -239,7 +254,7 @@ impl ServerUrl {
 }
 
 /// Refuses what others read otherwise than q: to browsers and proxies, `#` and a backslash end the host, so that what follows is
-/// no server. In a password or a query they have to be escaped anyway.
+/// no server. In a password or a query they have to be escaped anyway, as blanks and control characters have everywhere.
 fn check_characters(text: &str) -> Result<(), String> {
     let is_wrong =
         |char: &char| matches!(char, '#' | '\\') || char.is_whitespace() || char.is_control();
@@ -310,7 +325,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Checks a URL. An error does not repeat the text, which may contain a password.
+    /// Checks a URL. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
         check_characters(text)?;
@@ -340,7 +355,8 @@ impl Endpoint {
         path.split_once('?').unwrap_or((path, ""))
     }
 
-    /// Returns the parts of the URL that must not be shown: its password, the values of its query, and those of variables.
+    /// Returns the parts of the URL that must not be shown: its password, or its user where there is none, the values of its query,
+    /// and those of variables.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.server.secrets();
         let (_, query) = self.path_and_its_query();
@@ -349,8 +365,8 @@ impl Endpoint {
         secrets
     }
 
-    /// Returns the parts of the URL that are keys: its password, and the values of its query that are keys by their names. The
-    /// value of a variable may be an ordinary word, such as the name of a host.
+    /// Returns the parts of the URL that are keys, as [`ServerUrl::keys`] does. The value of a variable may be an ordinary word,
+    /// such as the name of a host.
     pub fn keys(&self, names_key: impl Fn(&str) -> bool) -> Vec<Secret> {
         let mut keys = self.server.keys(&names_key);
         let (_, query) = self.path_and_its_query();
@@ -506,6 +522,24 @@ mod tests {
         for [without, text] in rows(table) {
             let address = ServerUrl::parse(text).expect(text);
             assert_eq!(address.without_keys(), without, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_keyless_url_has_neither_login_nor_parameters_that_are_keys_by_their_names() {
+        let table = r##"
+            https://h/v1/m?api-version=1&a=b | https://me:p@h/v1/?api-version=1&a=b
+            https://h/v1/m | https://token@h/v1
+            https://h/v1/m?a=b | https://h/v1?key=1&a=b&API-Key=2&sig=3
+            https://h/v1/m?a=b | https://h/v1?a=b&x-secret=1
+            https://h/v1/m?a=b | https://h/v1?a=b&c=d;token=2
+            https://h/m | https://h?api_key=1
+        "##;
+        for [keyless, text] in rows(table) {
+            let address = ServerUrl::parse(text).expect(text);
+            let found = address.keyless(|name| name.contains("secret"));
+            assert_eq!(found.join("/m"), keyless, "{text}");
+            assert_eq!(found.authorization(), None, "{text}");
         }
     }
 

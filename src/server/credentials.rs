@@ -12,6 +12,8 @@ use crate::settings::{Environment, Key, Provider};
 pub struct Credentials<'a> {
     pub provider: &'a Provider,
     address: &'a ServerUrl,
+    /// The header for the user and the password in the address.
+    login: Option<Secret>,
     /// The headers that the file adds.
     headers: &'a [(String, Secret)],
     /// `None` if the server needs none, or if it has not been fetched.
@@ -29,16 +31,18 @@ impl<'a> Credentials<'a> {
         key: Option<&'a Secret>,
         environment: &'a Environment,
     ) -> Result<Credentials<'a>, Error> {
+        let address = provider.address()?;
         Ok(Credentials {
             provider,
-            address: provider.address()?,
+            address,
+            login: address.authorization(),
             headers: provider.headers()?,
             key,
             environment,
         })
     }
 
-    /// Takes none of the keys that the file or a variable has for the server, for a look at what is there.
+    /// Takes neither a key that the file or a variable has for the server nor a login, for a look at what is there.
     ///
     /// # Errors
     /// The address or the headers of the provider cannot be used.
@@ -47,6 +51,7 @@ impl<'a> Credentials<'a> {
         environment: &'a Environment,
     ) -> Result<Credentials<'a>, Error> {
         Ok(Credentials {
+            login: None,
             headers: provider.headers_without_keys()?,
             ..Credentials::new(provider, None, environment)?
         })
@@ -89,10 +94,10 @@ impl<'a> Credentials<'a> {
         let mut headers = Vec::new();
         // The key and the file's own header win over credentials of the URL in the same header.
         let has_other = has_authorization(&request.headers) || has_authorization(self.headers);
-        if let Some(login) = self.address.authorization()
+        if let Some(login) = &self.login
             && !has_other
         {
-            headers.push(("authorization".to_owned(), login));
+            headers.push(("authorization".to_owned(), login.clone()));
         }
         headers.extend_from_slice(self.headers);
         request.with_headers(&headers)
@@ -116,8 +121,7 @@ impl<'a> Credentials<'a> {
         let api = self.provider.api;
         let vendor = table::at_host(self.address.host());
         let is_vendors = vendor.is_some_and(|row| row.api.name == api.name);
-        let has_other =
-            has_authorization(&request.headers) || self.address.authorization().is_some();
+        let has_other = has_authorization(&request.headers) || self.login.is_some();
         if api.takes_bearer && !is_vendors && !has_other {
             return request.with_headers(&header);
         }

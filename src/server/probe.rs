@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::provider::failure::ErrorClass;
 use crate::server_url::ServerUrl;
-use crate::settings::{Environment, Provider};
+use crate::settings::{Environment, Provider, names_key};
 
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -42,17 +42,18 @@ pub struct Located {
     pub probe: Probe,
 }
 
-/// Finds the server of a provider: looks at its usual address and, unless it is there, at its other built-in one. No key is
-/// sent, because another program may listen there.
+/// Finds the server of a provider: looks at its usual address and, unless it is there, at its other built-in one. Nothing that
+/// tells who asks is sent, neither a key nor a login, because another program may listen there.
 ///
 /// # Errors
 /// The address cannot be used, or the headers.
 pub fn locate(provider: &Provider, environment: &Environment) -> Result<Located, Error> {
     let look = |address: &ServerUrl| {
         let credentials = Credentials::without_keys(provider, environment)?;
+        let keyless = address.keyless(names_key);
         Ok::<_, Error>(Located {
             address: address.clone(),
-            probe: look_at(address, credentials, environment)?,
+            probe: look_at(&keyless, credentials, environment)?,
         })
     };
     let usual = look(provider.address()?)?;

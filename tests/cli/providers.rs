@@ -4,10 +4,10 @@
 use serde_json::json;
 
 use crate::dialect::openai_reply;
-use crate::fixtures::{CLOSED, every_provider};
+use crate::fixtures::{CLOSED, case, every_provider};
 use crate::run::Outcome;
 use crate::sandbox::Sandbox;
-use crate::server::{Reply, Server};
+use crate::server::{Recorded, Reply, Server};
 
 const LOCAL: [&str; 4] = ["ollama", "llamacpp", "lmstudio", "vllm"];
 
@@ -167,4 +167,47 @@ fn a_local_server_that_wants_a_key_is_named_where_no_other_runs() {
         |outcome| outcome.stdout_text() == "ok\n",
     );
     outcome.exit(0).stdout("ok\n");
+}
+
+#[test]
+fn a_look_for_local_servers_sends_neither_login_nor_key_of_a_url_to_one_that_wants_none() {
+    let has_secret = |request: &Recorded| {
+        let login = request.header("authorization");
+        login == Some("Basic bWU6c2VzYW1l") || request.path.contains("key=open")
+    };
+    // Another program may listen there. What comes before the host and at the end of the URL; whether the server wants it.
+    for (login, query, is_wanted) in [
+        ("me:sesame@", "", false),
+        ("me:sesame@", "", true),
+        ("", "?version=1&key=open", false),
+        ("", "?version=1&key=open", true),
+        ("me:sesame@", "?subscription-key=open&version=1", false),
+        ("me:sesame@", "?subscription-key=open&version=1", true),
+    ] {
+        let _case = case(format!("{login} {query} {is_wanted}"));
+        let server = Server::start(move |request, _| {
+            if is_wanted && !has_secret(request) {
+                return Reply::json(401, json!({"error": "who are you?"}));
+            }
+            match request.method.as_str() {
+                "GET" => Reply::json(200, json!({"data": [{"id": "m"}]})),
+                _ => openai_reply(request, "ok"),
+            }
+        });
+        let url = server.url().replace("://", &format!("://{login}"));
+        let sandbox = without_local_servers().env("LLAMACPP_BASE_URL", format!("{url}/v1{query}"));
+        let outcome = in_time(
+            || sandbox.q(&["hi"]).run(),
+            |outcome| outcome.stdout_text() == "ok\n",
+        );
+        outcome.exit(0).stdout("ok\n").stderr_lacks("sesame");
+        let requests = server.requests();
+        let (looks, questions): (Vec<_>, Vec<_>) =
+            requests.iter().partition(|request| request.method == "GET");
+        assert!(!has_secret(looks[0]));
+        assert_eq!(looks.iter().any(|look| has_secret(look)), is_wanted);
+        assert!(questions.iter().all(|question| has_secret(question)));
+        let has_version = |request: &&Recorded| request.path.contains("version=1");
+        assert!(query.is_empty() || requests.iter().all(|it| has_version(&it)));
+    }
 }
