@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::secret::{self, Secrets};
 
-/// A failure that ends q: what failed and why, and what the user can do about it.
+/// A failure: what failed and why, and what the user can do about it. It ends q, or a note says it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
     pub kind: ErrorKind,
@@ -20,18 +20,18 @@ pub struct Error {
     pub advice: Option<String>,
 }
 
-/// The kinds of failure; each has one exit status.
+/// The kinds of failure. Each has one exit status, and one with `--is`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The command line is wrong.
     Usage,
-    /// A setting is missing or wrong; no request was sent.
+    /// A setting is missing or wrong; no question was sent.
     Settings,
-    /// Standard input or a file cannot be used for the question; no request was sent.
+    /// A file cannot be used for the question, or there is too much input; no question was sent.
     Input,
-    /// Input is neither text nor an image or a PDF; no request was sent.
+    /// Input is neither text nor an image or a PDF; no question was sent.
     Binary,
-    /// The named conversation cannot be used; no request was sent.
+    /// The conversation that was chosen cannot be used; no question was sent.
     Session,
     /// What the user asked for does not exist, or was not done.
     Nothing,
@@ -39,23 +39,24 @@ pub enum ErrorKind {
     NoResult,
     /// The answer has no code block that can be printed. Everything else went well.
     NoCode,
-    /// The answer is not JSON of the requested shape. Everything else went well.
+    /// The answer, or what has come of it, is not JSON of the requested shape.
     Misshapen,
     /// The answer says that the statement of `--is` is not true. Nothing failed, so nothing is printed about it.
     Untrue,
     /// The answer says that the model cannot tell whether the statement of `--is` is true. Everything else went well.
     Undecided,
-    /// The answer is incomplete: it reached the token limit, or ended for a reason that q does not recognize.
+    /// The answer is or may be incomplete: it reached the token limit, is a call that did not run, or ended for a reason that q
+    /// does not recognize.
     Incomplete,
-    /// The answer is incomplete, and nothing of it was printed.
+    /// The answer is or may be incomplete, and nothing of it was printed.
     Withheld,
-    /// A file could not be read or written.
+    /// A file, a directory or standard input could not be read or written.
     File,
     /// The network or the provider failed, with this HTTP status if there was one.
     Provider { status: Option<u16> },
-    /// A tool server did not start, or has no tools.
+    /// A tool server failed, or has no tools.
     Tools,
-    /// Standard output could not be written.
+    /// Standard output could not be written, or the answer is too long to be printed in the form that was asked for.
     Output,
 }
 

@@ -26,7 +26,7 @@ pub const MAX_FILE: u64 = 20_000_000;
 /// How many bytes of a file are compared or written at once.
 const PART: usize = 64 << 10;
 
-/// The fewest bytes that are read from a file at once.
+/// The size of the blocks in which files are read: a limit is rounded up to whole ones.
 const BLOCK: u64 = 4_096;
 
 /// The mode of directories for the user alone.
@@ -64,7 +64,7 @@ pub fn name_of(text: &str) -> String {
 pub enum ReadFailure {
     /// Something is there that cannot be used: no regular file, one that is too large, or one without the expected content.
     Unusable(String),
-    /// The system could not read it.
+    /// The system could not read it, perhaps because nothing is there.
     System(io::Error),
 }
 
@@ -174,7 +174,8 @@ pub fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
     made.or_cannot("make the directory", directory)
 }
 
-/// Says what is in the place of a directory, or of one above it; `None` if nothing is. The system's error does not name it.
+/// Says what is in the place of a directory, or of one above it; `None` if that is a directory. The system's error does not name
+/// it.
 fn obstacle(directory: &Path) -> Option<io::Error> {
     let mut ancestors = directory.ancestors();
     let path = ancestors.find(|path| path.symlink_metadata().is_ok())?;
