@@ -70,6 +70,17 @@ impl Row {
     fn text(&self) -> &str {
         self.found.as_ref().unwrap_or(&self.question)
     }
+
+    /// Returns what a terminal of this size shows of the name.
+    fn shown_name(&self, size: TerminalSize, terminal: &Terminal) -> String {
+        let name = shown(&self.name, terminal);
+        match self.label {
+            Label::Nothing => String::new(),
+            // A narrow screen must have room for the question, too.
+            Label::Name => cut(&name, size.columns / 3, terminal.encoding.charset()),
+            Label::Backup => name,
+        }
+    }
 }
 
 /// The name of a conversation, as a terminal shows it.
@@ -141,19 +152,14 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         unread,
         ..
     } = find_words(&files, &words, &shown, &current, &context.notes);
-    let has_none = if words.is_empty() {
-        files.is_empty()
-    } else {
-        rows.is_empty()
-    };
-    if has_none && unread.is_ok() {
-        let note = if words.is_empty() {
-            "there are no conversations".to_owned()
-        } else {
+    if unread.is_ok() {
+        if words.is_empty() && files.is_empty() {
+            context.notes.note("there are no conversations");
+        } else if !words.is_empty() && rows.is_empty() {
             let names = said_of_names(&arguments.words, &current.directory);
-            format!("no message has all of these words{names}")
-        };
-        context.notes.note(&note);
+            let note = format!("no message has all of these words{names}");
+            context.notes.note(&note);
+        }
     }
 
     if arguments.json {
@@ -382,6 +388,11 @@ fn separated(rows: &[Row]) -> String {
     text
 }
 
+/// Returns a text as a terminal can show it.
+fn shown(text: &str, terminal: &Terminal) -> String {
+    escape(&terminal.encoding.encode(text))
+}
+
 /// Returns how many rows a screen holds: the last line is for the shell's prompt.
 fn room(size: TerminalSize) -> usize {
     size.rows.saturating_sub(1).max(2)
@@ -398,13 +409,8 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
     let highest = rows.iter().filter_map(|row| row.number).max();
     let digits = format!("%{}", highest.unwrap_or_default()).len();
     let charset = terminal.encoding.charset();
-    let shown = |text: &str| escape(&terminal.encoding.encode(text));
-    let names = Vec::from_iter(rows.iter().map(|row| match row.label {
-        Label::Nothing => String::new(),
-        // A narrow screen must have room for the question, too.
-        Label::Name => cut(&shown(&row.name), size.columns / 3, charset),
-        Label::Backup => shown(&row.name),
-    }));
+    let names = rows.iter().map(|row| row.shown_name(size, terminal));
+    let names = Vec::from_iter(names);
     let widths = names.iter().map(|name| name.width());
     let widest_name = widths.max().unwrap_or_default();
     let gap = if widest_name > 0 { "  " } else { "" };
@@ -416,7 +422,7 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
         let number = row.number.map(|at| format!("%{at}")).unwrap_or_default();
         let padding = " ".repeat(widest_name - name.width());
         let age = age::short(row.updated.elapsed_until(now));
-        let question = shown(row.text());
+        let question = shown(row.text(), terminal);
         let line = format!("{mark} {number:>digits$}{gap}{name}{padding}  {age:>4}  {question}");
         text += &format!("{}\n", cut(&line, size.columns, charset).trim_end());
     }

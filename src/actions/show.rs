@@ -137,21 +137,24 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if !arguments.json {
         return print_texts(&[(text, display)], terminal);
     }
-    let finish = answer.finish.as_deref().and_then(Finish::read);
-    let mut finish = finish.as_ref().map(Finish::reported);
-    // How an interrupted answer would have ended is unknown.
-    if finish.is_none() && !answer.interrupted {
-        finish = Some("stop");
-    }
     let report = json!({
         "id": handle.id(),
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
         "answer": text,
-        "finish": finish,
+        "finish": reported_finish(&answer),
         "interrupted": answer.interrupted,
     });
     print(&report.to_string(), terminal)
+}
+
+/// Returns the word for how an answer ended. How one would have ended that was interrupted is unknown.
+fn reported_finish(answer: &Entry) -> Option<String> {
+    match answer.finish.as_deref().and_then(Finish::read) {
+        Some(finish) => Some(finish.reported().to_owned()),
+        None if answer.interrupted => None,
+        None => Some("stop".to_owned()),
+    }
 }
 
 /// Returns the newest answer, even if questions without one follow it.

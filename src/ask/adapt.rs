@@ -43,52 +43,73 @@ impl FailedRequest<'_> {
     }
 
     /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
-    fn retry_without(self, field: OptionalField, dialogue: &mut Dialogue) -> bool {
-        let FailedRequest { run, failed } = self;
-        let notes = run.notes;
-        let provider = &run.target.provider().name;
-        let error = &mut failed.error;
-        match field {
-            OptionalField::Effort => {
-                let effort = run.effort().unwrap_or_default();
-                let mut levels = failure::levels_in(&error.message, effort);
-                if !levels.is_empty() {
-                    levels = format!(" (levels that {provider} names: {levels})");
-                }
-                if run.settings.effort_is_explicit {
-                    error.advice = Some(format!("choose another level, or leave out -e{levels}"));
-                    return false;
-                }
-                notes.note(&format!(
-                    "{provider} does not accept the effort {effort}; retrying without it{levels}"
-                ));
-            }
-            OptionalField::Store => notes.note(&format!(
-                "{provider} does not accept store = false, so it may keep this request"
-            )),
-            OptionalField::Attachments if !run.record.leave_out_images() => return false,
-            OptionalField::Attachments => {
-                let model = &dialogue.model;
-                dialogue.reads_no_images = failure::says_no_images(&error.message);
-                notes.note(&if dialogue.reads_no_images {
-                    format!("{model} does not read images; those of tools are left out")
-                } else {
-                    format!("{provider} refuses this request; retrying without the images of tools")
-                });
-            }
+    fn retry_without(mut self, field: OptionalField, dialogue: &mut Dialogue) -> bool {
+        let notes = self.run.notes;
+        let can_do_without = match field {
+            OptionalField::Effort => self.can_leave_out_effort(),
+            OptionalField::Attachments => self.leave_out_images(dialogue),
             // The limit has two names: the usual one was rejected before, and now the other one.
-            OptionalField::Limit if dialogue.rejects(field) => return false,
-            OptionalField::Form => dialogue.form = dialogue.form.after_refusal(),
+            OptionalField::Limit => !dialogue.rejects(field),
+            OptionalField::Store => {
+                let provider = &self.run.target.provider().name;
+                notes.note(&format!(
+                    "{provider} does not accept store = false, so it may keep this request"
+                ));
+                true
+            }
+            OptionalField::Form => {
+                dialogue.form = dialogue.form.after_refusal();
+                true
+            }
             // These only tune the request, or are said in another way.
             OptionalField::Cache
             | OptionalField::Usage
             | OptionalField::Encrypted
             | OptionalField::Choice
-            | OptionalField::Limit
-            | OptionalField::System => {}
+            | OptionalField::System => true,
+        };
+        if can_do_without {
+            let error = &self.failed.error;
+            notes.detail(|| format!("{error}; retrying without what it rejects"));
+            dialogue.rejected_fields.push(field);
         }
-        notes.detail(|| format!("{error}; retrying without what it rejects"));
-        dialogue.rejected_fields.push(field);
+        can_do_without
+    }
+
+    /// Whether q may ask without the effort, with a note; not if the user has given it, who gets advice then.
+    fn can_leave_out_effort(&mut self) -> bool {
+        let run = self.run;
+        let error = &mut self.failed.error;
+        let provider = &run.target.provider().name;
+        let effort = run.effort().unwrap_or_default();
+        let mut levels = failure::levels_in(&error.message, effort);
+        if !levels.is_empty() {
+            levels = format!(" (levels that {provider} names: {levels})");
+        }
+        if run.settings.effort_is_explicit {
+            error.advice = Some(format!("choose another level, or leave out -e{levels}"));
+            return false;
+        }
+        run.notes.note(&format!(
+            "{provider} does not accept the effort {effort}; retrying without it{levels}"
+        ));
+        true
+    }
+
+    /// Leaves out the images of tools, with a note. Returns whether there were any.
+    fn leave_out_images(&self, dialogue: &mut Dialogue) -> bool {
+        let run = self.run;
+        if !run.record.leave_out_images() {
+            return false;
+        }
+        dialogue.reads_no_images = failure::says_no_images(&self.failed.error.message);
+        run.notes.note(&if dialogue.reads_no_images {
+            let model = &dialogue.model;
+            format!("{model} does not read images; those of tools are left out")
+        } else {
+            let provider = &run.target.provider().name;
+            format!("{provider} refuses this request; retrying without the images of tools")
+        });
         true
     }
 
@@ -112,8 +133,8 @@ impl FailedRequest<'_> {
     fn replace_retired_model(self, dialogue: &mut Dialogue) -> bool {
         let FailedRequest { run, failed } = self;
         let model = &dialogue.model;
-        let error = failed.error.clone();
-        let replacement = model_choice::replace_retired(run.target, model, error, run.notes);
+        let unknown = failed.error.clone();
+        let replacement = model_choice::replace_retired(run.target, model, unknown, run.notes);
         let newest = match replacement {
             Ok(newest) => newest,
             Err(error) => {
