@@ -49,14 +49,7 @@ use crate::settings::Environment;
 use crate::tools::ProcessGroups;
 
 fn main() -> ExitCode {
-    unix::close_on_exec();
-    unix::reset_signals();
-    unix::unmask_owner();
-    interrupt::ignore_sigxfsz();
-    // rustls-native-certs reads these variables, and takes an empty value for a path.
-    unix::unset_if_empty("SSL_CERT_FILE");
-    unix::unset_if_empty("SSL_CERT_DIR");
-    unix::give_memory_back();
+    prepare_process();
     let args = Vec::from_iter(std::env::args_os().skip(1));
     let environment: Environment = std::env::vars_os().collect();
     let terminal = Terminal::new(|variable| environment.get(variable));
@@ -98,6 +91,18 @@ fn main() -> ExitCode {
     status
 }
 
+/// Sets what the process has inherited to what q needs.
+fn prepare_process() {
+    unix::close_on_exec();
+    unix::reset_signals();
+    unix::unmask_owner();
+    interrupt::ignore_sigxfsz();
+    // rustls-native-certs reads these variables, and takes an empty value for a path.
+    unix::unset_if_empty("SSL_CERT_FILE");
+    unix::unset_if_empty("SSL_CERT_DIR");
+    unix::give_memory_back();
+}
+
 /// Reports the error that ends q. Nothing else does.
 fn report(error: &Error, json: bool, notes: &Notes) {
     notes.spinner().stop();
@@ -122,22 +127,7 @@ fn run(
         }
         return output::print(&text, &terminal);
     }
-    environment.check()?;
-    let variable = environment.get("Q_SESSION");
-    let which = match arguments.session.as_deref() {
-        // What is given on the command line must be right. A wrong variable fails only where a conversation is needed.
-        Some(given) => Ok(ConversationRef::find(Some(given), None)?),
-        None => ConversationRef::find(None, variable),
-    };
-    let context = Context {
-        which,
-        environment,
-        configuration: configuration(),
-        cache: own_directory("XDG_CACHE_HOME", ".cache"),
-        directory: StateDirectory::find(directory_of("XDG_STATE_HOME")),
-        interrupts: Interrupts::new(notes.spinner()),
-        notes,
-    };
+    let context = find_context(arguments, environment, notes)?;
     actions::refuse_words(arguments, &context)?;
     let action = match arguments.mode {
         Mode::Ask => return ask::ask(arguments, &context, servers),
@@ -156,6 +146,30 @@ fn run(
         Mode::ShortHelp | Mode::LongHelp | Mode::Version => return Ok(()),
     };
     action(arguments, &context)
+}
+
+/// Finds out what surrounds the run.
+fn find_context(
+    arguments: &Arguments,
+    environment: Environment,
+    notes: Notes,
+) -> Result<Context, Error> {
+    environment.check()?;
+    let variable = environment.get("Q_SESSION");
+    let which = match arguments.session.as_deref() {
+        // What is given on the command line must be right. A wrong variable fails only where a conversation is needed.
+        Some(given) => Ok(ConversationRef::find(Some(given), None)?),
+        None => ConversationRef::find(None, variable),
+    };
+    Ok(Context {
+        which,
+        environment,
+        configuration: configuration(),
+        cache: own_directory("XDG_CACHE_HOME", ".cache"),
+        directory: StateDirectory::find(directory_of("XDG_STATE_HOME")),
+        interrupts: Interrupts::new(notes.spinner()),
+        notes,
+    })
 }
 
 /// Returns the document that was asked for. It needs no context, because help must work where nothing else does.

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::file_format;
-use super::pattern::{self, NamedFiles};
+use super::file_search::{NamedFiles, named_files};
 use super::plan::{Plan, Relation, no_question};
 use super::stdin::{self, STDIN, STDIN_PATH};
 use crate::error::{Error, ErrorKind};
@@ -99,7 +99,7 @@ impl InputReader {
             if name.is_empty() {
                 return Err(Error::usage("--attach: it is empty"));
             }
-            if let Some(named) = pattern::named_files(name)? {
+            if let Some(named) = named_files(name)? {
                 reader.read_named(name, named)?;
             } else if stdin::is_named(name) {
                 reader.check_stdin()?;

@@ -1,18 +1,18 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
-mod adapt;
+mod answer_file;
 mod answer_form;
 mod asked;
-mod cached;
 mod choice;
 mod dialogue;
+mod ending;
+mod failed_request;
 mod file_format;
-mod finish;
+mod file_search;
 mod ignore_rules;
 mod input;
 mod left_out;
-mod pattern;
 mod place;
 mod plan;
 mod printer;

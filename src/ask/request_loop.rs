@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use super::adapt::FailedRequest;
-use super::cached::AnswerFile;
+use super::answer_file::AnswerFile;
 use super::dialogue::{Dialogue, Next};
-use super::finish::{Ending, LastReply};
+use super::ending::{Ending, LastReply};
+use super::failed_request::FailedRequest;
 use super::printer::AnswerFailure;
 use super::run::Run;
 use crate::context::Context;

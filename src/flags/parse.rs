@@ -243,11 +243,20 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
         )));
     }
 
+    let as_options = options_before_words(before, &words, arguments.mode);
+    Err(error.advise(format!(
+        "put options before the question{as_options}\n\
+         if it is part of the question, quote the question or put -- before it{as_words}"
+    )))
+}
+
+/// Returns the command line where those of the words that are options stand before the others; nothing if none of them is one.
+fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> String {
     let mut options = before.to_vec();
     let mut question = Vec::new();
-    let mut rest = &words[..];
+    let mut rest = words;
     while let [word, after @ ..] = rest {
-        match option_length(arguments.mode, word) {
+        match option_length(mode, word) {
             Some(length) if length <= rest.len() => {
                 options.extend_from_slice(&rest[..length]);
                 rest = &rest[length..];
@@ -258,19 +267,14 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
             }
         }
     }
-    let mut as_options = String::new();
-    if question.len() < words.len() {
-        if question.iter().any(|word| looks_like_option(word)) {
-            options.push("--".into());
-        }
-        options.extend(question);
-        as_options = command_line(&options);
+    if question.len() == words.len() {
+        return String::new();
     }
-
-    Err(error.advise(format!(
-        "put options before the question{as_options}\n\
-         if it is part of the question, quote the question or put -- before it{as_words}"
-    )))
+    if question.iter().any(|word| looks_like_option(word)) {
+        options.push("--".into());
+    }
+    options.extend(question);
+    command_line(&options)
 }
 
 /// Returns a command line to copy, after a colon; nothing if it would be long, or not be one line.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::dialogue::Dialogue;
-use super::finish::{Ending, LastReply};
+use super::ending::{Ending, LastReply};
 use super::run::Run;
 use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts, WholeRequest};
 use crate::context::Context;

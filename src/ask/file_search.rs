@@ -51,6 +51,15 @@ struct FileSearch {
     follows_links: bool,
 }
 
+/// What a look into an ignored directory has shown.
+enum IgnoredContent {
+    /// There is a file that is meant.
+    Meant,
+    NotMeant,
+    /// There is too much in it, or a part of it cannot be listed.
+    Unknown,
+}
+
 /// Returns the files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file.
 pub fn named_files(name: &OsStr) -> Result<Option<NamedFiles>, Error> {
     let path = Path::new(name);
@@ -159,10 +168,10 @@ impl FileSearch {
                 walk.skip_current_dir();
             }
             if is_ignored && is_directory {
-                match self.has_below(&entry, &mut ignored_entries_left) {
-                    Some(true) => named.left_out.ignored += 1,
-                    Some(false) => {}
-                    None => named.left_out.unsearched += 1,
+                match self.look_into_ignored(&entry, &mut ignored_entries_left) {
+                    IgnoredContent::Meant => named.left_out.ignored += 1,
+                    IgnoredContent::NotMeant => {}
+                    IgnoredContent::Unknown => named.left_out.unsearched += 1,
                 }
             } else if is_ignored {
                 named.left_out.ignored += 1;
@@ -184,17 +193,21 @@ impl FileSearch {
         walk.follow_links(self.follows_links).into_iter()
     }
 
-    /// Whether there is a file that is meant below an ignored directory, of which so many entries more are looked at. `None`:
-    /// they do not tell.
-    fn has_below(&self, ignored: &DirEntry, entries_left: &mut usize) -> Option<bool> {
-        let mut is_all_seen = true;
+    /// Looks for a file that is meant below an ignored directory, at so many entries more.
+    fn look_into_ignored(&self, ignored: &DirEntry, entries_left: &mut usize) -> IgnoredContent {
+        let mut if_none = IgnoredContent::NotMeant;
         let mut walk = self.walk(ignored.path());
         while let Some(found) = walk.next() {
-            *entries_left = entries_left.checked_sub(1)?;
+            if *entries_left == 0 {
+                return IgnoredContent::Unknown;
+            }
+            *entries_left -= 1;
             let entry = match found {
                 Ok(entry) => entry,
-                Err(error) => {
-                    is_all_seen &= error.path().is_some_and(Path::is_symlink);
+                // A dangling link, or one back to a directory above, has nothing.
+                Err(error) if error.path().is_some_and(Path::is_symlink) => continue,
+                Err(_) => {
+                    if_none = IgnoredContent::Unknown;
                     continue;
                 }
             };
@@ -202,16 +215,16 @@ impl FileSearch {
             let depth = ignored.depth() + entry.depth();
             let is_wanted = self.wants(&entry, depth, path.is_dir());
             if is_wanted && path.is_file() {
-                return Some(true);
+                return IgnoredContent::Meant;
             }
             if !is_wanted && entry.file_type().is_dir() {
                 walk.skip_current_dir();
             }
         }
-        is_all_seen.then_some(false)
+        if_none
     }
 
-    /// Whether a file is meant, or there may be such files below a directory.
+    /// Whether a file this many levels below the root is meant, or there may be such files below a directory.
     fn wants(&self, entry: &DirEntry, depth: usize, is_directory: bool) -> bool {
         if !self.follows_links && entry.path_is_symlink() {
             return false;
