@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::answer_form::{Recipient, advise_last};
 use super::dialogue::Dialogue;
 use super::printer::{AnswerFailure, Printing};
-use super::record::{Answer, AnswerEnd};
+use super::record::AnswerEnd;
 use super::run::Run;
 use super::verdict::Verdict;
 use crate::error::{Error, ErrorKind};

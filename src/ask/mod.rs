@@ -1,6 +1,7 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
+mod answer;
 mod answer_file;
 mod answer_form;
 mod asked;

@@ -4,21 +4,21 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::answer::Answer;
 use crate::context::Context;
 use crate::interrupt::{Interrupts, ShutdownPhase};
 use crate::message::echo::Echo;
-use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
+use crate::message::{Message, ToolCall, ToolRun, cut_results};
 use crate::output::Notes;
-use crate::provider::kept::{ByteBudget, ITEM, MAX_KEPT};
+use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::session::asked_schema::add_schema;
 use crate::session::lock::LOCK_TIMEOUT;
 use crate::session::save::{SaveOutcome, Saver};
-use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
-use crate::text::reasoning_end::{Extent, split_at_end};
+use crate::text::reasoning_end::Extent;
 use crate::text::size::in_units;
 use crate::threads::{self, lock};
 use crate::tools::Observer;
@@ -30,9 +30,6 @@ const LOCK_TIMEOUT_ON_SIGNAL: Duration = Duration::from_millis(200);
 /// disk may need seconds, and one that hangs must not keep q.
 const SAVE_TIMEOUT_ON_SIGNAL: Duration = Duration::from_secs(3);
 const SAVE_POLL: Duration = Duration::from_millis(1);
-
-/// In place of the result of a call that had not ended when q did.
-const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.
 pub struct Record {
@@ -78,95 +75,6 @@ impl RecordState {
         } else {
             Extent::Beginning
         }
-    }
-}
-
-/// As much of an answer as has come.
-#[derive(Default)]
-pub struct Answer {
-    pub text: String,
-    /// The text and the calls of the model before the answer.
-    pub steps: Vec<Step>,
-    /// The pages that the answer and these steps name.
-    pub sources: Sources,
-    /// The usage of all requests together.
-    pub usage: Option<Usage>,
-    /// Why searches of the provider failed.
-    pub failed_searches: Vec<String>,
-    /// How many images came with it. They are not kept.
-    pub images: usize,
-    /// The calls that are running.
-    running: Vec<ToolRun>,
-    /// Whether a call has run, so that it may have had an effect. Calls that were refused had none.
-    has_run: bool,
-    /// Where the text of the latest reply begins.
-    reply_begins: usize,
-    /// Whether reasoning has come with the latest reply, or was found in its text.
-    pub has_reasoned: bool,
-    /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
-    may_reason_on: bool,
-    /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
-    budget: ByteBudget,
-}
-
-impl Answer {
-    /// Whether nothing but whitespace has come.
-    pub fn is_blank(&self) -> bool {
-        self.text.trim().is_empty() && !self.budget.is_exhausted()
-    }
-
-    /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
-    fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
-        // A server that tells them apart leaves no tag in the text.
-        if self.has_reasoned && !self.may_reason_on {
-            return None;
-        }
-        let reply = self.text.get(self.reply_begins..)?;
-        let (reasoning, rest) = split_at_end(reply, extent)?;
-        let reasoning = reasoning.to_owned();
-        let end = self.text.len() - rest.trim_start().len();
-        self.text.drain(self.reply_begins..end);
-        self.has_reasoned = true;
-        self.may_reason_on = false;
-        Some(reasoning)
-    }
-
-    /// Makes the answer a message of the conversation; `None` if there is no word of it, and no call has run. The message
-    /// takes text and steps, which may have megabytes, until [`Answer::take_back`].
-    fn take_entry(&mut self) -> Option<Entry> {
-        if let Some(step) = self.steps.last_mut() {
-            step.calls.append(&mut self.running);
-        }
-        for run in self.steps.iter_mut().flat_map(|step| &mut step.calls) {
-            if let Some(complete) = run.complete.take() {
-                run.result = complete;
-            }
-        }
-        // If none of the last calls has run, the text before them is the answer.
-        if self.text.is_empty()
-            && let Some(step) = self.steps.pop_if(|step| step.calls.is_empty())
-        {
-            self.text = step.text;
-        }
-        let has_words =
-            !self.text.is_empty() || self.steps.iter().any(|step| !step.text.is_empty());
-        if !has_words && !self.has_run {
-            return None;
-        }
-        let message = Message::text(Role::Assistant, std::mem::take(&mut self.text));
-        let mut entry = Entry::new(message, Timestamp::now());
-        if !self.sources.list.is_empty() {
-            entry.sources = Some(json!(self.sources.list));
-        }
-        entry.steps = std::mem::take(&mut self.steps);
-        entry.usage = self.usage.map(|usage| json!(usage));
-        Some(entry)
-    }
-
-    /// Gets back what a message has taken.
-    fn take_back(&mut self, entry: Entry) {
-        self.text = String::from(&*entry.text);
-        self.steps = entry.steps;
     }
 }
 
@@ -227,24 +135,14 @@ impl Record {
         if let Some(saver) = &mut state.saver {
             saver.responder.model = Some(model.to_owned());
         }
-        let answer = &mut state.answer;
-        answer.reply_begins = answer.text.len();
-        answer.has_reasoned = false;
-        answer.may_reason_on = false;
+        state.answer.begin_reply();
     }
 
     /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
     pub fn end_reply(&self, reply: &Reply) -> Option<String> {
         let state = &mut *self.lock();
         let extent = state.extent();
-        let answer = &mut state.answer;
-        answer.usage = either(answer.usage, reply.usage(), Usage::plus);
-        let activity = &reply.activity;
-        answer
-            .failed_searches
-            .extend_from_slice(&activity.failed_searches);
-        answer.images += activity.images;
-        answer.take_unopened_reasoning(extent)
+        state.answer.end_reply(reply, extent)
     }
 
     /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer
@@ -258,24 +156,7 @@ impl Record {
         let state = &mut *self.lock();
         state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
         state.incomplete_reason.clone_from(&piece.incomplete_reason);
-        let answer = &mut state.answer;
-        answer.has_reasoned |= !piece.reasoning.trim().is_empty();
-        answer.may_reason_on |= piece.may_reason_on;
-        for source in std::mem::take(&mut piece.sources) {
-            let bytes = answer.sources.add(source);
-            if bytes > 0 {
-                answer.budget.spend(ITEM + bytes);
-            }
-        }
-        let is_kept = answer.budget.spend(text.len());
-        if is_kept {
-            answer.text.push_str(text);
-        } else {
-            // A part of the answer is not saved, so its memory is given back.
-            answer.text = String::new();
-            answer.sources = Sources::default();
-        }
-        is_kept
+        state.answer.push(piece)
     }
 
     /// Makes the text so far a step on the way to the answer, because the model has called tools. `echo` is its turn as the
@@ -286,34 +167,17 @@ impl Record {
         let mut state = self.lock();
         state.is_complete = false;
         state.incomplete_reason = None;
-        let answer = &mut state.answer;
-        let text = std::mem::take(&mut answer.text);
-        answer.steps.push(Step {
-            text,
-            echo,
-            ..Step::default()
-        });
+        state.answer.begin_step(echo);
     }
 
     /// Adds calls of the last step that have ended. No other call is running then.
     pub fn calls_finished(&self, runs: Vec<ToolRun>) {
-        let answer = &mut self.lock().answer;
-        answer.running.clear();
-        if let Some(step) = answer.steps.last_mut() {
-            step.calls.extend(runs);
-        }
+        self.lock().answer.calls_finished(runs);
     }
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     pub fn leave_out_images(&self) -> bool {
-        let mut has_images = false;
-        for step in &mut self.lock().answer.steps {
-            for run in &mut step.calls {
-                has_images |= !run.images.is_empty();
-                run.images.clear();
-            }
-        }
-        has_images
+        self.lock().answer.leave_out_images()
     }
 
     /// Takes the answer, to print what is made of it once it is saved.
@@ -389,7 +253,7 @@ impl Record {
         let extent = state.extent();
         let answer = &mut state.answer;
         answer.take_unopened_reasoning(extent);
-        if answer.budget.is_exhausted() {
+        if answer.is_too_long() {
             let reason = format!("the answer has more than {size}", size = in_units(MAX_KEPT));
             return SaveOutcome::unsaved(&reason);
         }
@@ -432,21 +296,10 @@ impl Record {
 
 impl Observer for Record {
     fn started(&self, calls: &[&ToolCall]) {
-        let answer = &mut self.lock().answer;
-        answer.has_run |= !calls.is_empty();
-        for call in calls {
-            answer.running.push(ToolRun {
-                no_result: true,
-                ..ToolRun::new(call, NO_RESULT, true)
-            });
-        }
+        self.lock().answer.calls_started(calls);
     }
 
     fn ended(&self, run: ToolRun) {
-        let answer = &mut self.lock().answer;
-        let mut running = answer.running.iter_mut();
-        if let Some(place) = running.find(|other| other.id == run.id) {
-            *place = run;
-        }
+        self.lock().answer.call_ended(run);
     }
 }

@@ -1,0 +1,194 @@
+//! As much of an answer as has come, and what becomes of it in a conversation.
+
+use serde_json::json;
+
+use crate::message::echo::Echo;
+use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, either};
+use crate::provider::kept::{ByteBudget, ITEM};
+use crate::provider::reply::{Piece, Reply};
+use crate::session::Entry;
+use crate::session::timestamp::Timestamp;
+use crate::text::reasoning_end::{Extent, split_at_end};
+
+/// In place of the result of a call that had not ended when q did.
+const NO_RESULT: &str = "(interrupted before the result came)";
+
+/// As much of an answer as has come.
+#[derive(Default)]
+pub struct Answer {
+    pub text: String,
+    /// The text and the calls of the model before the answer.
+    pub steps: Vec<Step>,
+    /// The pages that the answer and these steps name.
+    pub sources: Sources,
+    /// The usage of all requests together.
+    pub usage: Option<Usage>,
+    /// Why searches of the provider failed.
+    pub failed_searches: Vec<String>,
+    /// How many images came with it. They are not kept.
+    pub images: usize,
+    /// The calls that are running.
+    running: Vec<ToolRun>,
+    /// Whether a call has run, so that it may have had an effect. Calls that were refused had none.
+    has_run: bool,
+    /// Where the text of the latest reply begins.
+    reply_begins: usize,
+    /// Whether reasoning has come with the latest reply, or was found in its text.
+    pub has_reasoned: bool,
+    /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
+    may_reason_on: bool,
+    /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
+    budget: ByteBudget,
+}
+
+impl Answer {
+    /// Whether it has more than is kept. What was there is gone then.
+    pub fn is_too_long(&self) -> bool {
+        self.budget.is_exhausted()
+    }
+
+    /// Whether nothing but whitespace has come.
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty() && !self.budget.is_exhausted()
+    }
+
+    /// Begins another reply.
+    pub fn begin_reply(&mut self) {
+        self.reply_begins = self.text.len();
+        self.has_reasoned = false;
+        self.may_reason_on = false;
+    }
+
+    /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
+    pub fn end_reply(&mut self, reply: &Reply, extent: Extent) -> Option<String> {
+        self.usage = either(self.usage, reply.usage(), Usage::plus);
+        let activity = &reply.activity;
+        self.failed_searches
+            .extend_from_slice(&activity.failed_searches);
+        self.images += activity.images;
+        self.take_unopened_reasoning(extent)
+    }
+
+    /// Adds a piece. Takes its sources. Returns whether the answer is still kept.
+    pub fn push(&mut self, piece: &mut Piece) -> bool {
+        self.has_reasoned |= !piece.reasoning.trim().is_empty();
+        self.may_reason_on |= piece.may_reason_on;
+        for source in std::mem::take(&mut piece.sources) {
+            let bytes = self.sources.add(source);
+            if bytes > 0 {
+                self.budget.spend(ITEM + bytes);
+            }
+        }
+        let is_kept = self.budget.spend(piece.text.len());
+        if is_kept {
+            self.text.push_str(&piece.text);
+        } else {
+            // A part of the answer is not saved, so its memory is given back.
+            self.text = String::new();
+            self.sources = Sources::default();
+        }
+        is_kept
+    }
+
+    /// Makes the text so far a step on the way to the answer, with the model's turn as the API wants it back.
+    pub fn begin_step(&mut self, echo: Echo) {
+        self.steps.push(Step {
+            text: std::mem::take(&mut self.text),
+            echo,
+            ..Step::default()
+        });
+    }
+
+    /// Adds calls that are running now.
+    pub fn calls_started(&mut self, calls: &[&ToolCall]) {
+        self.has_run |= !calls.is_empty();
+        for call in calls {
+            self.running.push(ToolRun {
+                no_result: true,
+                ..ToolRun::new(call, NO_RESULT, true)
+            });
+        }
+    }
+
+    /// Keeps the result of a call that has ended while others may be running.
+    pub fn call_ended(&mut self, run: ToolRun) {
+        let mut running = self.running.iter_mut();
+        if let Some(place) = running.find(|other| other.id == run.id) {
+            *place = run;
+        }
+    }
+
+    /// Adds calls of the last step that have ended. No other call is running then.
+    pub fn calls_finished(&mut self, runs: Vec<ToolRun>) {
+        self.running.clear();
+        if let Some(step) = self.steps.last_mut() {
+            step.calls.extend(runs);
+        }
+    }
+
+    /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
+    pub fn leave_out_images(&mut self) -> bool {
+        let mut has_images = false;
+        for step in &mut self.steps {
+            for run in &mut step.calls {
+                has_images |= !run.images.is_empty();
+                run.images.clear();
+            }
+        }
+        has_images
+    }
+
+    /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
+    pub fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
+        // A server that tells them apart leaves no tag in the text.
+        if self.has_reasoned && !self.may_reason_on {
+            return None;
+        }
+        let reply = self.text.get(self.reply_begins..)?;
+        let (reasoning, rest) = split_at_end(reply, extent)?;
+        let reasoning = reasoning.to_owned();
+        let end = self.text.len() - rest.trim_start().len();
+        self.text.drain(self.reply_begins..end);
+        self.has_reasoned = true;
+        self.may_reason_on = false;
+        Some(reasoning)
+    }
+
+    /// Makes the answer a message of the conversation; `None` if there is no word of it, and no call has run. The message
+    /// takes text and steps, which may have megabytes, until [`Answer::take_back`].
+    pub fn take_entry(&mut self) -> Option<Entry> {
+        if let Some(step) = self.steps.last_mut() {
+            step.calls.append(&mut self.running);
+        }
+        for run in self.steps.iter_mut().flat_map(|step| &mut step.calls) {
+            if let Some(complete) = run.complete.take() {
+                run.result = complete;
+            }
+        }
+        // If none of the last calls has run, the text before them is the answer.
+        if self.text.is_empty()
+            && let Some(step) = self.steps.pop_if(|step| step.calls.is_empty())
+        {
+            self.text = step.text;
+        }
+        let has_words =
+            !self.text.is_empty() || self.steps.iter().any(|step| !step.text.is_empty());
+        if !has_words && !self.has_run {
+            return None;
+        }
+        let message = Message::text(Role::Assistant, std::mem::take(&mut self.text));
+        let mut entry = Entry::new(message, Timestamp::now());
+        if !self.sources.list.is_empty() {
+            entry.sources = Some(json!(self.sources.list));
+        }
+        entry.steps = std::mem::take(&mut self.steps);
+        entry.usage = self.usage.map(|usage| json!(usage));
+        Some(entry)
+    }
+
+    /// Gets back what a message has taken.
+    pub fn take_back(&mut self, entry: Entry) {
+        self.text = String::from(&*entry.text);
+        self.steps = entry.steps;
+    }
+}
