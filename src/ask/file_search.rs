@@ -211,13 +211,14 @@ impl FileSearch {
                     continue;
                 }
             };
-            let path = entry.path();
+            // No file is looked at itself, because there may be many.
+            let kind = entry.file_type();
             let depth = ignored.depth() + entry.depth();
-            let is_wanted = self.wants(&entry, depth, path.is_dir());
-            if is_wanted && path.is_file() {
+            let is_wanted = self.wants(&entry, depth, kind.is_dir());
+            if is_wanted && kind.is_file() {
                 return IgnoredContent::Meant;
             }
-            if !is_wanted && entry.file_type().is_dir() {
+            if !is_wanted && kind.is_dir() {
                 walk.skip_current_dir();
             }
         }
