@@ -69,6 +69,11 @@ impl<'a> AnswerFile<'a> {
         Ok(Some(AnswerFile { run, entry }))
     }
 
+    /// Returns the model that is asked for this answer.
+    pub fn asked(&self) -> &str {
+        &self.entry.subject.asked
+    }
+
     /// Notes where the answer is looked for.
     pub fn report(&self) {
         let path = self.entry.path.display();

@@ -126,6 +126,13 @@ impl RequestLoop<'_> {
         }
     }
 
+    /// Returns the model that the conversation is with after this answer. Where the answer is cached, that is the one that was
+    /// asked, also if another one answers: the cached answer will be found by it, and so must those of follow-ups be.
+    fn model_of_record(&self) -> &str {
+        let file = self.file.as_ref();
+        file.map_or(&self.dialogue.model, AnswerFile::asked)
+    }
+
     /// Sends the next request, and prints and records its reply as it arrives.
     fn receive_reply(&self) -> Result<ReceivedReply, Error> {
         let RequestLoop {
@@ -136,7 +143,7 @@ impl RequestLoop<'_> {
         } = self;
         run.report_request(dialogue);
         let request = run.request(dialogue)?;
-        run.record.begin_reply(&dialogue.model);
+        run.record.begin_reply(self.model_of_record());
         let began = Instant::now();
         let mut first_word = None;
         let mut stream = ReplyStream::new(client, &request, dialogue.paused.tail);
