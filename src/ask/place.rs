@@ -18,6 +18,7 @@ use crate::session::rules::{self, AnsweredBy, FileKind, Intent, ReadOutcome};
 use crate::session::store::{Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
+use crate::text::one_line::quoted;
 use crate::whole_file::ReadFailure;
 
 /// The place of a question: its conversation, and what it repeats of it.
@@ -103,7 +104,11 @@ impl OpenedConversation {
             return Err(Error::nothing("there is no question to ask again"));
         }
         if conversation.is_none() && io::stderr().is_terminal() {
-            let mut note = format!("{} is a new conversation", handle.id());
+            let mut note = if plan.settings.saves() {
+                format!("{} is a new conversation", handle.id())
+            } else {
+                format!("there is no conversation {}", handle.id())
+            };
             if let Some(other) = handle.nearest() {
                 note += &format!("; did you mean {other}?");
             }
@@ -163,10 +168,15 @@ impl OpenedConversation {
             return continued.map_or(Intent::FollowOrNew, Intent::Follow);
         };
         let mut note = format!("{obstacle}; starting a new conversation");
-        if let (Ok(Some(_)), Some(handle)) = (&self.found, &self.handle)
+        if let (Ok(Some(old)), Some(handle)) = (&self.found, &self.handle)
             && plan.rules.keeps()
         {
-            let (id, whom) = (handle.id(), &plan.whom_as_given);
+            let mut whom = plan.whom_as_given.clone();
+            if whom.is_empty() && plan.settings.provider_named(&old.provider).is_none() {
+                // Its own provider cannot be asked any more.
+                whom = format!(" -p {}", quoted(&target.provider().name));
+            }
+            let id = quoted(&handle.id());
             note += &format!("; this continues the old one: q -s {id}{whom}");
         }
         notes.note(&note);

@@ -19,8 +19,8 @@ pub struct Window {
     total: usize,
     /// How many older ones are left out, because `max_history` or the provider allows no more.
     cut: usize,
-    /// How many are the most that the settings allow, if the conversation has more with this question for the first time, so
-    /// that a note says it.
+    /// How many are sent from now on, if the settings allow no more and the conversation has more with this question for the
+    /// first time, so that a note says it.
     newly_limited_to: Option<usize>,
 }
 
@@ -103,7 +103,7 @@ impl Window {
             && places.leaves_out()
             && !SentPlaces::new(before, values, false).leaves_out()
         {
-            window.newly_limited_to = Some(values.messages);
+            window.newly_limited_to = Some(wanted);
         }
         window
     }
@@ -175,13 +175,14 @@ impl Window {
     /// Notes how many messages are left out, where the user may not expect it.
     pub fn report_messages_left_out(&self, notes: &Notes) {
         if let Some(most) = self.newly_limited_to {
-            let last = match most {
-                1 => "message is".to_owned(),
-                most => format!("{most} messages are"),
+            let sent = match most {
+                0 => "no earlier message is".to_owned(),
+                1 => "only the last message is".to_owned(),
+                most => format!("only the last {most} messages are"),
             };
             notes.note(&format!(
-                "only the last {last} sent from now on; to send more: --messages {}",
-                most * 2
+                "{sent} sent from now on; to send more: --messages {}",
+                most.max(1) * 2
             ));
         }
         let count = self.cut;
@@ -391,24 +392,30 @@ mod tests {
 
     #[test]
     fn the_first_question_that_leaves_earlier_messages_out_gets_a_note() {
-        for (questions, most, is_exact, said) in [
-            ("A B", 4, false, None),
-            ("A B C", 4, false, Some(4)),
-            ("A B C", 4, true, None),
-            ("A B C D", 4, false, None),
-            ("+A B C", 4, false, None),
-            ("+A B C D", 4, false, Some(4)),
-            ("+A B C D E", 4, false, None),
-            ("A", 1, false, Some(1)),
-            ("A", 0, false, None),
+        let (prompt, native) = (History::Prompt, History::Messages);
+        for (questions, most, history, is_exact, said) in [
+            ("A B", 4, prompt, false, None),
+            ("A B C", 4, prompt, false, Some(4)),
+            ("A B C", 4, prompt, true, None),
+            ("A B C D", 4, prompt, false, None),
+            ("+A B C", 4, prompt, false, None),
+            ("+A B C D", 4, prompt, false, Some(4)),
+            ("+A B C D E", 4, prompt, false, None),
+            ("A", 1, prompt, false, Some(1)),
+            ("A", 0, prompt, false, None),
+            ("A B C", 4, native, false, Some(4)),
+            // An answer without its question is not sent.
+            ("A B", 3, native, false, Some(2)),
+            ("A", 1, native, false, Some(0)),
         ] {
             let values = Values {
                 messages: most,
                 max_history: usize::MAX,
+                history,
                 ..Values::default()
             };
             let found = sent(questions, &values, is_exact).3;
-            assert_eq!(found, said, "{questions} {most} {is_exact}");
+            assert_eq!(found, said, "{questions} {most} {history:?} {is_exact}");
         }
     }
 
