@@ -32,17 +32,18 @@ pub struct Calls {
     by_id: HashMap<(u64, String), usize>,
     /// The calls that came in one piece.
     whole: KnownCalls,
-    /// How many calls of the question came in earlier replies.
-    before: usize,
+    /// The ids of the question's calls in earlier replies.
+    earlier_ids: Vec<String>,
     /// The names of the tools that were offered.
     tools: Vec<String>,
 }
 
 impl Calls {
-    /// Returns an empty list, for a question with this many calls in earlier replies, and with these tools.
-    pub fn after(before: usize, tools: &[String]) -> Calls {
+    /// Returns an empty list, for a question with calls with these ids in earlier replies, and with these tools.
+    pub fn after(earlier_ids: &[String], tools: &[String]) -> Calls {
         Calls {
-            before,
+            whole: KnownCalls::after(earlier_ids),
+            earlier_ids: earlier_ids.to_vec(),
             tools: tools.to_vec(),
             ..Calls::default()
         }
@@ -103,18 +104,12 @@ impl Calls {
 
     /// Adds a call in one piece. Returns what became of it.
     pub fn add_whole(&mut self, mut call: ToolCall) -> Added {
-        let position = self.calls.len();
-        let has_id = !call.id.is_empty();
         call.arguments = Assembly::default().without_repeats(call.arguments);
-        call = normalized(call, self.before + position);
-        let mut added = Added::New(position);
-        if has_id {
-            added = self.whole.add(&call, &mut self.calls);
-        }
-        if matches!(added, Added::New(_)) {
-            if has_id {
-                self.whole.make_unique(&mut call, self.before + position);
-            }
+        call = normalized(call);
+        let added = self.whole.add(&call, &mut self.calls);
+        if let Added::New(position) = added {
+            let number = self.earlier_ids.len() + position;
+            self.whole.give_id(&mut call, number);
             self.calls.push(call);
             self.progress.push(Assembly::default());
         }
@@ -140,8 +135,9 @@ impl Calls {
     pub fn finish(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let assembled = std::mem::take(&mut self.progress);
-        let mut known = KnownCalls::default();
-        for (position, (mut call, progress)) in calls.into_iter().zip(assembled).enumerate() {
+        let mut known = KnownCalls::after(&self.earlier_ids);
+        let numbers = self.earlier_ids.len()..;
+        for (number, (mut call, progress)) in numbers.zip(calls.into_iter().zip(assembled)) {
             if !call.name.is_empty() {
                 let is_offered =
                     |name: &str| self.tools.iter().any(|tool| tool == plain_name(name));
@@ -149,18 +145,15 @@ impl Calls {
                     call.name.clone_from(&progress.joined_name);
                 }
                 call.arguments = progress.without_repeats(call.arguments);
-                let has_id = !call.id.is_empty();
-                call = normalized(call, self.before + position);
-                if has_id && let Some(first) = known.add(&call, &mut self.calls).earlier() {
+                call = normalized(call);
+                if let Some(first) = known.add(&call, &mut self.calls).earlier() {
                     let data = &mut self.calls[first].api_data;
                     if data.is_null() {
                         *data = call.api_data;
                     }
                     continue;
                 }
-                if has_id {
-                    known.make_unique(&mut call, self.before + position);
-                }
+                known.give_id(&mut call, number);
                 self.calls.push(call);
                 self.progress.push(Assembly::default());
             }
@@ -197,7 +190,7 @@ impl Added {
 #[derive(Debug, Default)]
 struct KnownCalls {
     calls: HashMap<(String, String), KnownCall>,
-    /// The ids that calls of this reply have.
+    /// The ids that calls of the question have.
     ids: HashSet<String>,
 }
 
@@ -211,8 +204,19 @@ struct KnownCall {
 }
 
 impl KnownCalls {
-    /// Adds a call that would be the next of `calls`, or completes the one of them that it is.
+    /// Returns an empty list for calls that follow those with these ids.
+    fn after(earlier_ids: &[String]) -> KnownCalls {
+        KnownCalls {
+            ids: earlier_ids.iter().cloned().collect(),
+            ..KnownCalls::default()
+        }
+    }
+
+    /// Adds a call that would be the next of `calls`, or completes the one of them that it is. A call without an id is new.
     fn add(&mut self, call: &ToolCall, calls: &mut [ToolCall]) -> Added {
+        if call.id.is_empty() {
+            return Added::New(calls.len());
+        }
         let key = (call.id.clone(), call.name.clone());
         let arguments = without_white_space(&call.arguments);
         let known = self.calls.entry(key).or_default();
@@ -235,12 +239,16 @@ impl KnownCalls {
         added
     }
 
-    /// Gives a new call an id of its own if another call has its id: APIs reject a request in which two have the same. `number`
-    /// is its place among the calls of the question.
-    fn make_unique(&mut self, call: &mut ToolCall, number: usize) {
-        if !self.ids.insert(call.id.clone()) {
-            call.id = made_up_id(number);
+    /// Gives a new call an id of its own if it has none, or that of another call of the question: APIs reject a request in which
+    /// two have the same, and some servers number the calls of each reply from 0. `number` is its place among the calls of the
+    /// question.
+    fn give_id(&mut self, call: &mut ToolCall, number: usize) {
+        let mut unused = number;
+        while call.id.is_empty() || self.ids.contains(&call.id) {
+            call.id = made_up_id(unused);
+            unused += 1;
         }
+        self.ids.insert(call.id.clone());
     }
 }
 
@@ -417,8 +425,8 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
     fragment.id != call.id
 }
 
-/// Returns the call in the form in which it is run. `number` is its place among the calls of the question.
-fn normalized(mut call: ToolCall, number: usize) -> ToolCall {
+/// Returns the call in the form in which it is run, but for a missing id.
+fn normalized(mut call: ToolCall) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
@@ -429,9 +437,6 @@ fn normalized(mut call: ToolCall, number: usize) -> ToolCall {
         && json::is_object(&decoded)
     {
         call.arguments = decoded;
-    }
-    if call.id.is_empty() {
-        call.id = made_up_id(number);
     }
     call
 }
@@ -587,7 +592,7 @@ mod tests {
             a name of nothing else | 0 x <|channel|> {} | x <|channel|> {}
         "##;
         for [case, fragments, expected] in rows(table) {
-            let mut calls = Calls::after(0, &["get_time", "get_times"].map(str::to_owned));
+            let mut calls = Calls::after(&[], &["get_time", "get_times"].map(str::to_owned));
             for fragment in fragments.replace('␊', "\n").split(" ; ") {
                 let columns = fragment
                     .splitn(4, ' ')
@@ -707,17 +712,45 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_q_makes_up_number_the_calls_of_a_question() {
-        let mut calls = Calls::after(7, &[]);
-        calls.add(0, call("", "a", "{}"));
-        calls.add(1, call("", "", "{}"));
-        calls.add(2, call("x", "a", "{}"));
-        calls.add_whole(call("", "a", "{}"));
-        for _ in 0..2 {
-            calls.finish();
-            let ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
-            assert_eq!(ids, ["call00007", "x", "call00010"]);
+    fn each_call_of_a_question_has_an_id_of_its_own() {
+        // The ids of earlier replies; those that this reply gives its calls, one after another; and those that they get.
+        let table = r##"
+            made up by their number in the question | a b | - x - | call00002 x call00004
+            numbered from 0 in each reply | call_0 call_1 | call_0 call_1 call_2 | call00002 call00003 call_2
+            one for all | - | 0 0 | 0 call00001
+            an earlier reply has one that q makes up | call00001 | - | call00002
+            so has this reply | - | call00001 - | call00001 call00002
+            and it gives one that q has made up | - | - call00000 | call00000 call00001
+        "##;
+        for [case, earlier, given, expected] in rows(table) {
+            let earlier = Vec::from_iter(earlier.split_whitespace().map(str::to_owned));
+            for is_whole in [true, false] {
+                let mut calls = Calls::after(&earlier, &[]);
+                for (place, id) in (0..).zip(given.split(' ')) {
+                    let id = if id == "-" { "" } else { id };
+                    let arguments = format!("{{\"n\":{place}}}");
+                    if is_whole {
+                        calls.add_whole(call(id, "a", &arguments));
+                    } else {
+                        calls.add(place, call(id, "a", &arguments));
+                    }
+                }
+                for _ in 0..2 {
+                    calls.finish();
+                    let ids = Vec::from_iter(calls.list().iter().map(|call| call.id.as_str()));
+                    assert_eq!(ids.join(" "), expected, "{case}, {is_whole}");
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_call_without_a_name_leaves_its_number_unused() {
+        let mut calls = Calls::after(&["x".to_owned()], &[]);
+        calls.add(0, call("", "", "{}"));
+        calls.add(1, call("", "a", "{}"));
+        calls.finish();
+        assert_eq!(calls.list()[0].id, "call00002");
     }
 
     #[test]

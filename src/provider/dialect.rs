@@ -89,7 +89,7 @@ impl Dialect {
         }
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
         let tools = prompt.tools.iter().map(|tool| tool.name.clone());
-        let calls_before = prompt.steps.iter().map(|step| step.calls.len()).sum();
+        let earlier_calls = prompt.steps.iter().flat_map(|step| &step.calls);
         Request {
             path,
             headers: self.headers(key),
@@ -97,7 +97,7 @@ impl Dialect {
             offers_tools,
             tools: tools.collect(),
             optional_fields,
-            calls_before,
+            earlier_call_ids: earlier_calls.map(|call| call.id.clone()).collect(),
             budget: prompt.budget_left(),
         }
     }

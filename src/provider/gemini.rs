@@ -355,8 +355,10 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
 fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let part: CandidatePart = json.object()?;
     let mut arguments = Json::default();
+    let mut unique_id = None;
     if let Some(call) = part.function_call.0 {
         arguments = call.args;
+        let has_id = !call.id.is_empty();
         let call = ToolCall {
             id: call.id.to_string(),
             name: call.name.to_string(),
@@ -364,7 +366,12 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
             api_data: Value::Null,
         };
         match reply.add_whole_call(call) {
-            Some(Added::New(_)) | None => {}
+            None => {}
+            // The model knows only the ids that it gave.
+            Some(Added::New(place)) if has_id => {
+                unique_id = Some(reply.turn.calls()[place].id.as_str().into());
+            }
+            Some(Added::New(_)) => {}
             Some(added) => {
                 complete_part(&json.value(), &added, reply);
                 return Ok(());
@@ -400,8 +407,12 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let is_signed = !part.thought_signature.is_null();
     let is_empty = content.text.is_empty() && json.value() == json!({"text": ""});
     let says_nothing = is_thought || is_empty;
-    if reply.turn.offers_tools && (is_signed || !says_nothing) {
-        reply.turn.keep_call(None, json.get(), arguments, "{}");
+    if reply.turn.offers_tools
+        && (is_signed || !says_nothing)
+        && let Some(kept) = reply.turn.keep_call(None, json.get(), arguments, "{}")
+        && let Some(id) = unique_id
+    {
+        kept[FUNCTION_CALL]["id"] = id;
     }
     Ok(())
 }
@@ -409,10 +420,10 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
 /// Adds to the part with a call what it lacks and the `later` part has, which the server has sent for the same call.
 fn complete_part(later: &Value, added: &Added, reply: &mut Reply) {
     let call = &reply.turn.calls()[added.place()];
-    let arguments = calls::object(&call.arguments);
+    let (id, arguments) = (call.id.clone(), calls::object(&call.arguments));
     let is_same = |known: &&mut Value| {
         let (known, later) = (&known[FUNCTION_CALL], &later[FUNCTION_CALL]);
-        known["id"] == later["id"] && known["name"] == later["name"]
+        known["id"] == id.as_str() && known["name"] == later["name"]
     };
     let Some(known) = reply.turn.items.values_mut().rev().find(is_same) else {
         return;

@@ -237,8 +237,8 @@ pub struct Request {
     pub optional_fields: Vec<OptionalField>,
     /// The names of the tools in it, in their order.
     pub tools: Vec<String>,
-    /// How many calls of the question came before it.
-    pub calls_before: usize,
+    /// The ids of the question's calls that came before it.
+    pub earlier_call_ids: Vec<String>,
     /// What the replies before it have left of the budget, which is for all replies of a question.
     pub budget: ByteBudget,
 }
