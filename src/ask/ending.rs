@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::output::code::Audience;
 use crate::output::{source_lines, unless_reader_gone};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Reply, not_kept};
+use crate::provider::reply::{Reply, note_of_images};
 use crate::provider::text_calls::TextCall;
 use crate::secret::{self, Secrets};
 use crate::session::save::SaveOutcome;
@@ -91,7 +91,7 @@ impl<'a> Ending<'a> {
         drop(state);
         if has_output {
             let mut lines = failed_searches;
-            lines.extend(not_kept(images).filter(|_| !is_blank));
+            lines.extend(note_of_images(images).filter(|_| !is_blank));
             lines.extend(sources);
             run.notes.note_lines(lines);
         }

@@ -11,7 +11,7 @@ use super::run::Run;
 use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
-use crate::provider::reply::{Reply, not_kept};
+use crate::provider::reply::{Reply, note_of_images};
 use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
@@ -209,7 +209,7 @@ impl RequestLoop<'_> {
             end = Err(AnswerFailure::Failed(self.client.no_answer(
                 &reply,
                 has_reasoned,
-                not_kept(images),
+                note_of_images(images),
             )));
         }
         let mut last = LastReply::from(reply);

@@ -6,6 +6,7 @@ mod end;
 mod retold;
 mod streamed;
 mod turn;
+mod unstreamed;
 
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
@@ -15,6 +16,7 @@ pub use self::end::shown_word;
 use self::streamed::Missing;
 pub(super) use self::streamed::TextPlace;
 use self::turn::ModelTurn;
+use self::unstreamed::{UnstreamedText, is_same_message};
 pub(super) use super::calls::Added;
 use super::failure::ReplyError;
 use super::kept::ITEM;
@@ -22,8 +24,8 @@ use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::Secrets;
 
-/// Says that the answer has images, if it has any.
-pub fn not_kept(images: usize) -> Option<String> {
+/// Says that q does not keep the images of the answer, if it has any.
+pub fn note_of_images(images: usize) -> Option<String> {
     match images {
         0 => None,
         1 => Some("the answer has 1 image, which q does not keep".to_owned()),
@@ -92,8 +94,6 @@ pub struct ReadingState {
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
     pub(super) has_streamed_reasoning: bool,
-    /// Text that is finished, and of which no part has arrived.
-    pub(super) finished_text: String,
 }
 
 /// The activity of the model or its provider besides answering.
@@ -189,6 +189,7 @@ impl Reply {
     /// Records that increments of the message at this place come, if it is not known.
     fn open_message(&mut self, place: TextPlace) {
         if !self.arrived.is_open(place.0) {
+            self.add_unstreamed(Some(place));
             let held = self.arrived.open(place);
             self.add_text(&held);
         }
@@ -212,18 +213,42 @@ impl Reply {
         self.complete_text(&missing);
     }
 
-    /// Holds a finished text back of which no part has arrived: a message that comes has it, too.
-    pub(super) fn hold_finished(&mut self, finished: &str) {
-        if self.turn.budget.spend(finished.len()) {
-            self.reading.finished_text.push_str(finished);
+    /// Does the same, and holds the text back if it has had no increments: a message that comes has it, too.
+    pub(super) fn finish_or_hold_text(&mut self, place: TextPlace, finished: &str) {
+        if self.arrived.has_increments_of(place, finished) {
+            self.finish_text(place, finished);
+        } else if !finished.is_empty() && self.turn.budget.spend(ITEM + finished.len()) {
+            self.arrived.hold(UnstreamedText {
+                text: finished.to_owned(),
+                place,
+                is_commentary: self.answer.is_in_commentary(),
+            });
         }
     }
 
-    /// Adds the text that was held back, if no other has come.
-    pub(super) fn add_held(&mut self) {
-        let held = std::mem::take(&mut self.reading.finished_text);
-        if !self.answer.has_text() {
-            self.add_text(&held);
+    /// Adds the finished texts that have had no increments, and that no message has, each message as a paragraph of its own. The
+    /// text at the place `next` follows.
+    pub(super) fn add_unstreamed(&mut self, next: Option<TextPlace>) {
+        let is_next_commentary = self.answer.is_in_commentary();
+        let mut last = None;
+        for unstreamed in self.arrived.take_unstreamed() {
+            if !is_same_message(last, Some(unstreamed.place)) {
+                self.answer.begin_message(unstreamed.is_commentary);
+            }
+            self.add_text(&unstreamed.text);
+            last = Some(unstreamed.place);
+        }
+        if last.is_some() && !is_same_message(last, next) {
+            self.answer.begin_message(is_next_commentary);
+        }
+    }
+
+    /// Adds a message in one piece, of which no increment has come.
+    pub(super) fn add_whole_message(&mut self, text: &str, is_commentary: bool) {
+        self.answer.begin_message(is_commentary);
+        if !text.is_empty() {
+            self.arrived.complete_message();
+            self.add_text(text);
         }
     }
 

@@ -233,11 +233,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             reply.add_increment(place, delta);
         }
         "response.output_text.done" => {
-            if reply.answer.has_begun() {
-                reply.finish_text(place, &event.text);
-            } else {
-                reply.hold_finished(&event.text);
-            }
+            reply.finish_or_hold_text(place, &event.text);
         }
         "response.refusal.delta" => {
             reply.refuse_further(place, delta);
@@ -330,7 +326,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             add_message(&item.0.unwrap_or_default(), reply)?;
         }
     }
-    reply.add_held();
+    reply.add_unstreamed(None);
     read_calls(reply);
     Ok(())
 }
@@ -354,9 +350,8 @@ fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
     if &*item.kind != MESSAGE {
         return Ok(());
     }
-    reply.answer.begin_message(item.is_commentary());
     let content = item.content.content()?;
-    reply.add_text(&content.text);
+    reply.add_whole_message(&content.text, item.is_commentary());
     if let Some(rest) = content.rest {
         reply.refuse(&rest.refusal);
     }

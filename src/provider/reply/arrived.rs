@@ -1,9 +1,11 @@
-//! The text of a reply that has arrived, which tells what a message or a finished text repeats of it (pure).
+//! The text of a reply that has arrived, which tells what a message or a finished text repeats of it, and what is held back until
+//! that can be told (pure).
 
 use std::collections::BTreeSet;
 
 use super::retold::RetoldText;
 use super::streamed::{Missing, StreamedTexts, TextPlace};
+use super::unstreamed::{UnstreamedText, UnstreamedTexts};
 
 /// The most messages whose increments are told apart.
 const MAX_MESSAGES: usize = 1_000;
@@ -14,6 +16,7 @@ pub struct ArrivedText {
     streamed: StreamedTexts,
     /// The messages that have arrived in a stream without increments.
     retold: RetoldText,
+    unstreamed: UnstreamedTexts,
     /// The message that the last increment belongs to; `None` if none has come since a message ended.
     open: Option<OpenMessage>,
     /// The indexes of all messages that have had increments.
@@ -56,6 +59,40 @@ impl ArrivedText {
     pub fn has_part_of(&self, index: Option<u64>) -> bool {
         let has_own = index.is_some_and(|index| self.messages.contains(&index));
         self.open.is_some() || has_own
+    }
+
+    /// Whether some increment of a finished text has come, or may have come, because the server does not say what it belongs to.
+    pub fn has_increments_of(&mut self, place: TextPlace, finished: &str) -> bool {
+        let (index, _) = place;
+        let is_unknown = match self.open {
+            Some(open) => index.is_none() || open.index.is_none(),
+            None => false,
+        };
+        let has_own = index.is_some_and(|index| self.messages.contains(&index));
+        // Not all servers count alike.
+        is_unknown || has_own || self.streamed.may_have(finished)
+    }
+
+    /// Holds back a finished text that has had no increments.
+    pub fn hold(&mut self, text: UnstreamedText) {
+        self.unstreamed.hold(text);
+    }
+
+    /// Takes the finished texts that have had no increments, and that no message has.
+    pub fn take_unstreamed(&mut self) -> Vec<UnstreamedText> {
+        let texts = self.unstreamed.take();
+        for text in &texts {
+            if self.messages.len() < MAX_MESSAGES {
+                self.messages.extend(text.place.0);
+            }
+            self.streamed.push(text.place, &text.text);
+        }
+        texts
+    }
+
+    /// Records that a message has come in one piece, which has its finished texts.
+    pub fn complete_message(&mut self) {
+        self.unstreamed.give_way_to_messages();
     }
 
     /// Takes a message of a stream that has had no increments. Returns what is new in it.

@@ -78,6 +78,15 @@ impl StreamedTexts {
         streamed.text.push_str(&growth);
     }
 
+    /// Whether a text that was streamed, wherever it was, is the beginning of this finished text, or ends with it. It may be if
+    /// the texts are too long for a comparison.
+    pub fn may_have(&mut self, finished: &str) -> bool {
+        self.settle();
+        let mut texts = self.texts.values().map(|streamed| &*streamed.text);
+        let is_there = texts.any(|text| finished.starts_with(text) || text.ends_with(finished));
+        is_there || self.size > MAX_COMPARED
+    }
+
     /// Compares the finished text at a place with what was streamed of it.
     pub fn missing_of_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> Missing<'t> {
         self.settle();

@@ -1,0 +1,59 @@
+//! Finished texts that have come without increments. They are held back, because a message may come that has them, too (pure).
+
+use super::streamed::TextPlace;
+
+/// The finished texts that have had no increments.
+#[derive(Debug)]
+pub enum UnstreamedTexts {
+    /// They wait for the message that has them, or for the end.
+    Held(Vec<UnstreamedText>),
+    /// The server sends messages in one piece, which have them all.
+    InMessages,
+}
+
+/// A finished text that has had no increments.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnstreamedText {
+    pub text: String,
+    pub place: TextPlace,
+    /// Whether it is commentary.
+    pub is_commentary: bool,
+}
+
+impl Default for UnstreamedTexts {
+    fn default() -> UnstreamedTexts {
+        UnstreamedTexts::Held(Vec::new())
+    }
+}
+
+impl UnstreamedTexts {
+    /// Holds a text back, unless a message has it.
+    pub fn hold(&mut self, text: UnstreamedText) {
+        if let UnstreamedTexts::Held(texts) = self {
+            texts.push(text);
+        }
+    }
+
+    /// Drops the texts because a message has come in one piece: it has them.
+    pub fn give_way_to_messages(&mut self) {
+        *self = UnstreamedTexts::InMessages;
+    }
+
+    /// Takes the texts that no message has.
+    pub fn take(&mut self) -> Vec<UnstreamedText> {
+        match self {
+            UnstreamedTexts::Held(texts) => std::mem::take(texts),
+            UnstreamedTexts::InMessages => Vec::new(),
+        }
+    }
+}
+
+/// Whether a text belongs to the same message as the text before it. Some servers give each message the same index.
+pub fn is_same_message(before: Option<TextPlace>, next: Option<TextPlace>) -> bool {
+    match (before, next) {
+        (Some((message, part)), Some((next_message, next_part))) => {
+            message == next_message && part != next_part
+        }
+        _ => false,
+    }
+}
