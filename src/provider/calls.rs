@@ -1,11 +1,15 @@
 //! Assembles the calls of a reply from their fragments (pure).
 
-use std::collections::{HashMap, HashSet};
+mod assembly;
+mod known;
 
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
+use self::assembly::{Assembly, JsonScan, MAX_NAME};
+pub use self::known::Added;
+use self::known::KnownCalls;
 use super::lenient;
 use crate::message::{LEFT_OUT, ToolCall};
 use crate::text::json;
@@ -13,12 +17,6 @@ use crate::text::one_line::beginning;
 
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
-
-/// The most characters of the name of a call. APIs take 64.
-const MAX_NAME: usize = 200;
-
-/// Arguments with fewer bytes than this may be a number or a word of JSON.
-const MAX_SCALAR: usize = 40;
 
 /// The calls of a reply while it is read.
 #[derive(Debug, Default)]
@@ -161,251 +159,6 @@ impl Calls {
     }
 }
 
-/// What became of a call that came in one piece, and its position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
-    New(usize),
-    /// A server has sent it before.
-    Again(usize),
-    /// A server has sent it before with no arguments or only their beginning. Now the call has all of them.
-    Completed(usize),
-}
-
-impl Added {
-    /// Returns the position of the call.
-    pub fn place(self) -> usize {
-        match self {
-            Added::New(place) | Added::Again(place) | Added::Completed(place) => place,
-        }
-    }
-
-    /// Returns the position of the call if it has come before.
-    fn earlier(self) -> Option<usize> {
-        (!matches!(self, Added::New(_))).then_some(self.place())
-    }
-}
-
-/// The complete calls by id and name. Some servers send a call again: at the end, with another index, or once its arguments are
-/// there. Others give several calls one id, so two calls with different arguments are two.
-#[derive(Debug, Default)]
-struct KnownCalls {
-    calls: HashMap<(String, String), KnownCall>,
-    /// The ids that calls of the question have.
-    ids: HashSet<String>,
-}
-
-/// The calls with one id and name.
-#[derive(Debug, Default)]
-struct KnownCall {
-    /// The position of the latest.
-    latest: usize,
-    /// The positions of all, by their arguments without whitespace.
-    by_arguments: HashMap<String, usize>,
-}
-
-impl KnownCalls {
-    /// Returns an empty list for calls that follow those with these ids.
-    fn after(earlier_ids: &[String]) -> KnownCalls {
-        KnownCalls {
-            ids: earlier_ids.iter().cloned().collect(),
-            ..KnownCalls::default()
-        }
-    }
-
-    /// Adds a call that would be the next of `calls`, or completes the one of them that it is. A call without an id is new.
-    fn add(&mut self, call: &ToolCall, calls: &mut [ToolCall]) -> Added {
-        if call.id.is_empty() {
-            return Added::New(calls.len());
-        }
-        let key = (call.id.clone(), call.name.clone());
-        let arguments = without_white_space(&call.arguments);
-        let known = self.calls.entry(key).or_default();
-        if let Some(&position) = known.by_arguments.get(&arguments) {
-            return Added::Again(position);
-        }
-        let mut added = Added::New(calls.len());
-        if !known.by_arguments.is_empty() {
-            let latest = &mut calls[known.latest];
-            if is_part(&call.arguments, &latest.arguments) {
-                return Added::Again(known.latest);
-            }
-            if is_part(&latest.arguments, &call.arguments) {
-                latest.arguments.clone_from(&call.arguments);
-                added = Added::Completed(known.latest);
-            }
-        }
-        known.latest = added.place();
-        known.by_arguments.insert(arguments, added.place());
-        added
-    }
-
-    /// Gives a new call an id of its own if it has none, or that of another call of the question: APIs reject a request in which
-    /// two have the same, and some servers number the calls of each reply from 0. `number` is its place among the calls of the
-    /// question.
-    fn give_id(&mut self, call: &mut ToolCall, number: usize) {
-        let mut unused = number;
-        while call.id.is_empty() || self.ids.contains(&call.id) {
-            call.id = made_up_id(unused);
-            unused += 1;
-        }
-        self.ids.insert(call.id.clone());
-    }
-}
-
-/// Whether arguments are none, or only the beginning of others.
-fn is_part(arguments: &str, all: &str) -> bool {
-    let is_beginning = || !json::is_object(arguments) && all.starts_with(arguments.trim());
-    is_empty(arguments) || is_beginning()
-}
-
-/// Whether arguments are an object without fields.
-fn is_empty(arguments: &str) -> bool {
-    let inside = arguments.trim().strip_prefix('{');
-    inside.is_some_and(|rest| rest.trim_start() == "}")
-}
-
-/// Returns JSON without the whitespace between its values.
-fn without_white_space(json: &str) -> String {
-    let (mut in_text, mut is_escaped) = (false, false);
-    let mut dense = String::new();
-    for char in json.chars() {
-        if std::mem::take(&mut is_escaped) {
-            dense.push(char);
-            continue;
-        }
-        in_text ^= char == '"';
-        is_escaped = in_text && char == '\\';
-        if in_text || !char.is_ascii_whitespace() {
-            dense.push(char);
-        }
-    }
-    dense
-}
-
-/// The way in which the arguments of a call have been put together.
-#[derive(Debug, Default)]
-struct Assembly {
-    /// Where the last fragment begins.
-    last: usize,
-    /// Whether some fragment does not begin with all of the one before it.
-    goes_on: bool,
-    /// The names of all fragments, joined, if there are several. Some servers split a name, and others repeat it.
-    joined_name: String,
-    scan: JsonScan,
-}
-
-impl Assembly {
-    /// Adds the name that a further fragment has. `first` is the name so far.
-    fn add_name(&mut self, first: &str, next: &str) {
-        if self.joined_name.is_empty() {
-            first.clone_into(&mut self.joined_name);
-        }
-        // No tool has a longer one.
-        if self.joined_name.len() < MAX_NAME {
-            self.joined_name.push_str(next);
-        }
-    }
-
-    fn append(&mut self, arguments: &mut String, fragment: &str) {
-        if !fragment.trim().is_empty() {
-            self.goes_on = self.goes_on || !fragment.starts_with(&arguments[self.last..]);
-            self.last = arguments.len();
-        }
-        arguments.push_str(fragment);
-    }
-
-    /// Returns the arguments without what a server has sent more than once: each fragment from the beginning again, or all of it
-    /// again, or an empty object before it. Two different objects may be two calls, so they stay.
-    fn without_repeats(&self, arguments: String) -> String {
-        if json::is_object(&arguments) {
-            return arguments;
-        }
-        let last = arguments[self.last..].trim_end();
-        if !self.goes_on && json::is_object(last) {
-            return last.to_owned();
-        }
-        let mut values = serde_json::Deserializer::from_str(&arguments).into_iter::<&RawValue>();
-        let mut found = "";
-        for value in values.by_ref().map_while(Result::ok) {
-            let value = value.get();
-            if found.is_empty() || is_empty(found) {
-                found = value;
-            } else if found != value {
-                return arguments;
-            }
-        }
-        let is_all = values.byte_offset() >= arguments.trim_end().len();
-        if is_all && found.starts_with('{') {
-            return found.to_owned();
-        }
-        arguments
-    }
-}
-
-/// A search for the end of JSON that grows. It reads each byte once.
-#[derive(Debug, Default)]
-struct JsonScan {
-    /// Up to where it has been read.
-    at: usize,
-    /// Where it begins, after whitespace.
-    start: Option<usize>,
-    depth: usize,
-    in_text: bool,
-    is_escaped: bool,
-    /// Once the list, object or text has ended: whether it is JSON.
-    is_valid: Option<bool>,
-}
-
-impl JsonScan {
-    /// Whether the text is one value of JSON. It only grows between calls.
-    fn is_complete(&mut self, json: &str) -> bool {
-        let bytes = json.as_bytes();
-        if self.start.is_none() {
-            self.skip_white_space(bytes);
-            self.start = (self.at < bytes.len()).then_some(self.at);
-        }
-        let Some(start) = self.start else {
-            return false;
-        };
-        if !matches!(bytes[start], b'{' | b'[' | b'"') {
-            let scalar = &bytes[start..];
-            return scalar.len() < MAX_SCALAR && is_json(scalar);
-        }
-        while self.is_valid.is_none() && self.at < bytes.len() {
-            self.read(bytes[self.at]);
-            self.at += 1;
-            if self.depth == 0 && !self.in_text {
-                self.is_valid = Some(is_json(&bytes[start..self.at]));
-            }
-        }
-        self.skip_white_space(bytes);
-        self.is_valid == Some(true) && self.at == bytes.len()
-    }
-
-    fn skip_white_space(&mut self, bytes: &[u8]) {
-        while !self.in_text && bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    fn read(&mut self, byte: u8) {
-        if std::mem::take(&mut self.is_escaped) {
-            return;
-        }
-        match byte {
-            b'"' => self.in_text = !self.in_text,
-            b'\\' => self.is_escaped = self.in_text,
-            b'{' | b'[' if !self.in_text => self.depth += 1,
-            b'}' | b']' if !self.in_text => self.depth = self.depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-}
-
-fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
-}
-
 /// Whether a fragment is a call without an id once more, now with its id. It may have all of the arguments, or none.
 fn is_same_with_id(call: &ToolCall, fragment: &ToolCall) -> bool {
     let says_same = fragment.arguments.trim().is_empty() || fragment.arguments == call.arguments;
@@ -439,11 +192,6 @@ fn normalized(mut call: ToolCall) -> ToolCall {
         call.arguments = decoded;
     }
     call
-}
-
-/// Returns an id for a call. Mistral accepts only ids of nine letters and digits.
-fn made_up_id(number: usize) -> String {
-    format!("call{number:05}")
 }
 
 /// Returns the name of a tool without what belongs to the notation of the model, which some servers leave there: of gpt-oss
@@ -678,17 +426,6 @@ mod tests {
             }
             calls.add(0, call("", "", end));
             assert_eq!(calls.list().len(), count, "{begin}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_scan_in_pieces_says_exactly_when_the_text_is_complete_json(pieces in prop::collection::vec("[\\[\\]{}\",: \\\\1a]{0,3}", 0..9)) {
-            let (mut text, mut scan) = (String::new(), JsonScan::default());
-            for piece in pieces {
-                text.push_str(&piece);
-                prop_assert_eq!(scan.is_complete(&text), is_json(text.as_bytes()), "{}", text);
-            }
         }
     }
 

@@ -1,18 +1,23 @@
 //! The reply as it is read: what it adds to the answer, how it ends, the model's turn, and its usage (pure).
 
+mod activity;
 mod answer;
 mod arrived;
 mod end;
+mod piece;
 mod retold;
 mod streamed;
 mod turn;
 mod unstreamed;
 
+pub use self::activity::note_of_images;
+use self::activity::{Activity, THINKING};
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
 use self::arrived::ArrivedText;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
+pub use self::piece::Piece;
 use self::streamed::Missing;
 pub(super) use self::streamed::TextPlace;
 use self::turn::ModelTurn;
@@ -21,53 +26,8 @@ pub(super) use super::calls::Added;
 use super::failure::ReplyError;
 use super::kept::ITEM;
 use super::request::Request;
-use crate::message::{Source, ToolCall, Usage};
+use crate::message::{ToolCall, Usage};
 use crate::secret::Secrets;
-
-/// Says that q does not keep the images of the answer, if it has any.
-pub fn note_of_images(images: usize) -> Option<String> {
-    match images {
-        0 => None,
-        1 => Some("the answer has 1 image, which q does not keep".to_owned()),
-        _ => Some(format!(
-            "the answer has {images} images, which q does not keep"
-        )),
-    }
-}
-
-/// What the spinner says while reasoning comes.
-const THINKING: &str = "thinking";
-
-/// The part of a reply that has arrived since the piece before.
-#[derive(Debug, Default)]
-pub struct Piece {
-    pub text: String,
-    /// Where the last message begins in the text, if one begins there.
-    pub part_begin: Option<usize>,
-    /// Whether no more text will come.
-    pub is_last: bool,
-    /// See [`ReplyEnd::incomplete_reason`].
-    pub incomplete_reason: Option<String>,
-    pub sources: Vec<Source>,
-    /// What the model thinks, and what it says on the way.
-    pub reasoning: String,
-    /// Whether the text may begin with reasoning, because its tag has been opened again within it.
-    pub may_reason_on: bool,
-    /// What the model or its provider does, unless that is answering.
-    pub sign: Option<&'static str>,
-}
-
-impl Piece {
-    /// Removes secrets from what comes with the text, and cuts the reason if it is long.
-    pub fn redact(&mut self, secrets: &Secrets) {
-        for source in &mut self.sources {
-            source.redact(secrets);
-        }
-        if let Some(reason) = &mut self.incomplete_reason {
-            *reason = shown_word(reason, secrets);
-        }
-    }
-}
 
 /// A reply as far as it has been read.
 #[derive(Debug, Default)]
@@ -94,34 +54,6 @@ pub struct ReadingState {
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
     pub(super) has_streamed_reasoning: bool,
-}
-
-/// The activity of the model or its provider besides answering.
-#[derive(Debug, Default)]
-pub struct Activity {
-    /// See [`Piece::sign`].
-    sign: Option<&'static str>,
-    /// Why each search that has failed did so.
-    pub failed_searches: Vec<String>,
-    /// How many images the answer has. They are not kept.
-    pub images: usize,
-}
-
-impl Activity {
-    /// Records that the provider searches the web.
-    pub(super) fn search(&mut self) {
-        self.sign = Some("searching the web");
-    }
-
-    /// Records that the model thinks.
-    fn think(&mut self) {
-        self.sign = Some(THINKING);
-    }
-
-    /// Records that the model answers or calls.
-    fn end(&mut self) {
-        self.sign = None;
-    }
 }
 
 impl Reply {
@@ -403,6 +335,7 @@ mod tests {
     use super::super::kept::MAX_KEPT;
     use super::end::MAX_WORD;
     use super::*;
+    use crate::message::Source;
     use crate::secret::Secret;
 
     /// Adds a call of the tool `a`, or a part of it.

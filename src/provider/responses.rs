@@ -229,15 +229,9 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let delta = &*event.delta.text;
     let place: TextPlace = (event.output_index.0, event.content_index.0);
     match kind {
-        "response.output_text.delta" => {
-            reply.add_increment(place, delta);
-        }
-        "response.output_text.done" => {
-            reply.finish_or_hold_text(place, &event.text);
-        }
-        "response.refusal.delta" => {
-            reply.refuse_further(place, delta);
-        }
+        "response.output_text.delta" => reply.add_increment(place, delta),
+        "response.output_text.done" => reply.finish_or_hold_text(place, &event.text),
+        "response.refusal.delta" => reply.refuse_further(place, delta),
         "response.output_item.added" => {
             let item: Item = event.item.object()?;
             match &*item.kind {
@@ -248,16 +242,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             }
         }
         "response.output_item.done" => {
-            let item: Item = event.item.object()?;
-            if &*item.kind == MESSAGE {
-                if reply.has_part_of(event.output_index.0) {
-                    complete_message(event.output_index.0, &item, reply)?;
-                } else {
-                    add_message(&item, reply)?;
-                }
-                reply.end_message();
-            }
-            read_item(event.item, &item, reply)?;
+            read_done_item(event.item, event.output_index.0, reply)?;
         }
         // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
@@ -280,6 +265,20 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         _ => {}
     }
     Ok(())
+}
+
+/// Reads an item that is complete. If it is a message, its text may have arrived in increments.
+fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
+    let item: Item = json.object()?;
+    if &*item.kind == MESSAGE {
+        if reply.has_part_of(index) {
+            complete_message(index, &item, reply)?;
+        } else {
+            add_message(&item, reply)?;
+        }
+        reply.end_message();
+    }
+    read_item(json, &item, reply)
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
