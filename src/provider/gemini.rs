@@ -318,7 +318,7 @@ fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
         failure::check(data)?;
     }
     // Options may ask for several candidates; q prints the first, of which an event may have several entries.
-    for candidate in candidates {
+    for candidate in candidates.iter() {
         read_candidate(candidate, reply)?;
     }
     reply.add_usage(usage_of(&Counts::read(event.usage_metadata)));
@@ -332,9 +332,11 @@ fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
-    for part in candidate.content.0.unwrap_or_default().parts.entries()? {
-        read_part(part, reply)?;
+fn read_candidate(candidate: &Candidate, reply: &mut Reply) -> ReplyResult {
+    if let Some(content) = &candidate.content.0 {
+        for part in content.parts.entries()? {
+            read_part(part, reply)?;
+        }
     }
     if !candidate.grounding_metadata.is_null() {
         let grounding = candidate.grounding_metadata.object()?;
@@ -354,34 +356,17 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
 
 fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let part: CandidatePart = json.object()?;
-    let mut arguments = Json::default();
-    let mut unique_id = None;
-    if let Some(call) = part.function_call.0 {
-        arguments = call.args;
-        let has_id = !call.id.is_empty();
-        let call = ToolCall {
-            id: call.id.to_string(),
-            name: call.name.to_string(),
-            arguments: call.args.as_text(),
-            api_data: Value::Null,
+    let mut call = NewCall::default();
+    if let Some(called) = part.function_call.0 {
+        let Some(new) = add_call(json, called, reply) else {
+            return Ok(());
         };
-        match reply.add_whole_call(call) {
-            None => {}
-            // The model knows only the ids that it gave.
-            Some(Added::New(place)) if has_id => {
-                unique_id = Some(reply.turn.calls()[place].id.as_str().into());
-            }
-            Some(Added::New(_)) => {}
-            Some(added) => {
-                complete_part(&json.value(), &added, reply);
-                return Ok(());
-            }
-        }
+        call = new;
     }
     let own_calls = [part.tool_call.0, part.executable_code.0];
-    for call in own_calls.into_iter().flatten() {
+    for own_call in own_calls.into_iter().flatten() {
         reply.end.expect_more();
-        if call.tool_type.contains("SEARCH") {
+        if own_call.tool_type.contains("SEARCH") {
             reply.activity.search();
         }
     }
@@ -409,12 +394,45 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let says_nothing = is_thought || is_empty;
     if reply.turn.offers_tools
         && (is_signed || !says_nothing)
-        && let Some(kept) = reply.turn.keep_call(None, json.get(), arguments, "{}")
-        && let Some(id) = unique_id
+        && let Some(kept) = reply.turn.keep_call(None, json.get(), call.arguments, "{}")
+        && let Some(id) = call.id
     {
-        kept[FUNCTION_CALL]["id"] = id;
+        kept[FUNCTION_CALL]["id"] = id.into();
     }
     Ok(())
+}
+
+/// What a part with a call needs to go back with the results.
+#[derive(Default)]
+struct NewCall<'a> {
+    arguments: Json<'a>,
+    /// The call's own id, if the model has given it one: the model knows only those that it gave.
+    id: Option<String>,
+}
+
+/// Adds the call of a part; returns `None` if the server has sent it before.
+fn add_call<'a>(part: Json, called: FunctionCall<'a>, reply: &mut Reply) -> Option<NewCall<'a>> {
+    let call = ToolCall {
+        id: called.id.to_string(),
+        name: called.name.to_string(),
+        arguments: called.args.as_text(),
+        api_data: Value::Null,
+    };
+    let mut id = None;
+    match reply.add_whole_call(call) {
+        Some(Added::New(place)) if !called.id.is_empty() => {
+            id = Some(reply.turn.calls()[place].id.clone());
+        }
+        Some(Added::New(_)) | None => {}
+        Some(added) => {
+            complete_part(&part.value(), &added, reply);
+            return None;
+        }
+    }
+    Some(NewCall {
+        arguments: called.args,
+        id,
+    })
 }
 
 /// Adds to the part with a call what it lacks and the `later` part has, which the server has sent for the same call.

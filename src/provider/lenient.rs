@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::str::FromStr;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,68 +29,84 @@ pub fn is_text_type(kind: &str) -> bool {
     matches!(kind, "" | "text" | "output_text")
 }
 
-/// A type that reads some types of JSON values, and is empty where the value has another one.
-trait Lenient<'de>: Default {
-    fn from_text(_: Cow<'de, str>) -> Self {
-        Self::default()
-    }
+/// What reads some types of JSON values, and stays as it is where the value has another one. It reads in its place, because
+/// events are large to move.
+trait Lenient<'de>: Sized {
+    fn read_text(&mut self, _: Cow<'de, str>) {}
 
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+    fn read_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Self::default())
+        Ok(())
     }
 
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+    fn read_object<A: MapAccess<'de>>(&mut self, mut object: A) -> Result<(), A::Error> {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Self::default())
+        Ok(())
     }
 }
 
-/// A visitor that reads any JSON value as a lenient type.
-struct AnyValue<T>(PhantomData<T>);
+/// Reads any JSON value as a lenient type.
+fn read_any<'de, T: Lenient<'de> + Default, D: Deserializer<'de>>(value: D) -> Result<T, D::Error> {
+    let mut target = T::default();
+    value.deserialize_any(AnyValue(&mut target))?;
+    Ok(target)
+}
 
-impl<'de, T: Lenient<'de>> Visitor<'de> for AnyValue<T> {
-    type Value = T;
+/// A visitor that reads any JSON value into a lenient one.
+struct AnyValue<'t, T>(&'t mut T);
+
+impl<'de, T: Lenient<'de>> DeserializeSeed<'de> for AnyValue<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Lenient<'de>> Visitor<'de> for AnyValue<'_, T> {
+    type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
-        Ok(T::from_text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<(), E> {
+        self.0.read_text(Cow::Borrowed(text));
+        Ok(())
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<T, E> {
-        Ok(T::from_text(Cow::Owned(text.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.0.read_text(Cow::Owned(text.to_owned()));
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
-        T::from_list(list)
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        self.0.read_list(list)
     }
 
     // A number that is not a plain integer comes as an object, too, because serde_json keeps its digits.
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
-        T::from_object(object)
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        self.0.read_object(object)
     }
 }
 
@@ -108,14 +123,14 @@ impl Deref for Text<'_> {
 }
 
 impl<'de: 'a, 'a> Lenient<'de> for Text<'a> {
-    fn from_text(text: Cow<'de, str>) -> Text<'a> {
-        Text(text)
+    fn read_text(&mut self, text: Cow<'de, str>) {
+        self.0 = text;
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Text<'a>, D::Error> {
-        value.deserialize_any(AnyValue(PhantomData))
+        read_any(value)
     }
 }
 
@@ -149,30 +164,28 @@ struct ContentPart<'a> {
 }
 
 impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
-    fn from_text(text: Cow<'de, str>) -> Content<'a> {
-        Content { text, rest: None }
+    fn read_text(&mut self, text: Cow<'de, str>) {
+        self.text = text;
     }
 
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Content<'a>, A::Error> {
-        let mut whole = Content::default();
+    fn read_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(part) = list.next_element::<Content>()? {
-            whole.text.to_mut().push_str(&part.text);
+            self.text.to_mut().push_str(&part.text);
             if let Some(part) = part.rest {
-                let rest = whole.rest.get_or_insert_default();
+                let rest = self.rest.get_or_insert_default();
                 rest.thinking.push_str(&part.thinking);
                 rest.refusal.push_str(&part.refusal);
                 rest.annotations.extend(part.annotations);
-                check_count(&rest.annotations)?;
+                check_count(rest.annotations.len())?;
             }
         }
-        Ok(whole)
+        Ok(())
     }
 
-    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Content<'a>, A::Error> {
+    fn read_object<A: MapAccess<'de>>(&mut self, object: A) -> Result<(), A::Error> {
         let part = ContentPart::deserialize(MapAccessDeserializer::new(object))?;
-        let mut text = part.text.text;
-        if !is_text_type(&part.kind) {
-            text = Cow::default();
+        if is_text_type(&part.kind) {
+            self.text = part.text.text;
         }
         let mut rest = OfParts {
             thinking: part.thinking.text.into_owned(),
@@ -184,14 +197,16 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
         }
         let is_empty =
             rest.thinking.is_empty() && rest.refusal.is_empty() && rest.annotations.is_empty();
-        let rest = if is_empty { None } else { Some(Box::new(rest)) };
-        Ok(Content { text, rest })
+        if !is_empty {
+            self.rest = Some(Box::new(rest));
+        }
+        Ok(())
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Content<'a>, D::Error> {
-        value.deserialize_any(AnyValue(PhantomData))
+        read_any(value)
     }
 }
 
@@ -206,15 +221,15 @@ impl<T> Default for Object<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Lenient<'de> for Object<T> {
-    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Object<T>, A::Error> {
-        let fields = T::deserialize(MapAccessDeserializer::new(object))?;
-        Ok(Object(Some(fields)))
+    fn read_object<A: MapAccess<'de>>(&mut self, object: A) -> Result<(), A::Error> {
+        self.0 = Some(T::deserialize(MapAccessDeserializer::new(object))?);
+        Ok(())
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Object<T>, D::Error> {
-        value.deserialize_any(AnyValue(PhantomData))
+        read_any(value)
     }
 }
 
@@ -229,19 +244,18 @@ impl<T> Default for List<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Lenient<'de> for List<T> {
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<List<T>, A::Error> {
-        let mut elements = Vec::new();
+    fn read_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(element) = list.next_element()? {
-            elements.push(element);
-            check_count(&elements)?;
+            self.0.push(element);
+            check_count(self.0.len())?;
         }
-        Ok(List(elements))
+        Ok(())
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<List<T>, D::Error> {
-        value.deserialize_any(AnyValue(PhantomData))
+        read_any(value)
     }
 }
 
@@ -251,7 +265,9 @@ pub const NO_ENTRIES: &str = "a text or a list stands in place of an object";
 /// A list of objects in one of which the answer is. One object may be in its place.
 #[derive(Debug)]
 pub struct Entries<T> {
-    list: Vec<T>,
+    /// Most lists have one object.
+    first: Option<Box<T>>,
+    others: Vec<T>,
     /// Whether something other than objects is there, so that a part of the answer may be lost.
     lacks_some: bool,
 }
@@ -259,119 +275,108 @@ pub struct Entries<T> {
 impl<T> Default for Entries<T> {
     fn default() -> Entries<T> {
         Entries {
-            list: Vec::new(),
+            first: None,
+            others: Vec::new(),
             lacks_some: false,
         }
     }
 }
 
 impl<T> Entries<T> {
-    /// Returns the objects. What is null, empty or a number is left out.
+    /// Leaves only those of the objects that belong to the first choice, of several answers that a server may make at once. An
+    /// event may have several of them. Where one says its index, a missing index is 0, which some servers leave out; where none
+    /// does, they are in order. What is null, empty or a number is left out.
     ///
     /// # Errors
     ///
     /// A text or a list is in place of an object.
-    pub fn read(self) -> serde_json::Result<Vec<T>> {
+    pub fn of_first_choice(mut self, index: fn(&T) -> Index) -> serde_json::Result<Entries<T>> {
         if self.lacks_some {
             return Err(Error::custom(NO_ENTRIES));
         }
-        Ok(self.list)
+        if self.iter().all(|entry| index(entry).0.is_none()) {
+            self.others.clear();
+        }
+        let is_of_first = |entry: &T| index(entry).0.unwrap_or(0) == 0;
+        self.first.take_if(|entry| !is_of_first(entry));
+        self.others.retain(is_of_first);
+        Ok(self)
     }
 
-    /// Returns those of the objects that belong to the first choice, of several answers that a server may make at once. An event
-    /// may have several of them. Where one says its index, a missing index is 0, which some servers leave out; where none does,
-    /// they are in order.
-    ///
-    /// # Errors
-    ///
-    /// See [`Entries::read`].
-    pub fn of_first_choice(self, index: fn(&T) -> Index) -> serde_json::Result<Vec<T>> {
-        let mut list = self.read()?;
-        if list.iter().all(|entry| index(entry).0.is_none()) {
-            list.truncate(1);
+    /// Returns the objects in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.as_deref().into_iter().chain(&self.others)
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    fn count(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn push(&mut self, entry: T) {
+        if self.first.is_none() {
+            self.first = Some(Box::new(entry));
+        } else {
+            self.others.push(entry);
         }
-        list.retain(|entry| index(entry).0.unwrap_or(0) == 0);
-        Ok(list)
     }
 }
 
 impl<'de, T: Deserialize<'de>> Lenient<'de> for Entries<T> {
-    fn from_text(text: Cow<'de, str>) -> Entries<T> {
-        Entries {
-            list: Vec::new(),
-            lacks_some: !text.is_empty(),
-        }
+    fn read_text(&mut self, text: Cow<'de, str>) {
+        self.lacks_some = !text.is_empty();
     }
 
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Entries<T>, A::Error> {
-        let mut entries = Entries::default();
-        while let Some(entry) = list.next_element()? {
-            match entry {
-                ListEntry::Object(fields) => entries.list.push(fields),
-                ListEntry::Nothing => {}
-                ListEntry::Other => entries.lacks_some = true,
-            }
-            check_count(&entries.list)?;
+    fn read_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        while list
+            .next_element_seed(AnyValue(&mut ListEntry(self)))?
+            .is_some()
+        {
+            check_count(self.count())?;
         }
-        Ok(entries)
+        Ok(())
     }
 
-    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Entries<T>, A::Error> {
-        let fields = T::deserialize(MapAccessDeserializer::new(object))?;
-        Ok(Entries {
-            list: vec![fields],
-            lacks_some: false,
-        })
+    fn read_object<A: MapAccess<'de>>(&mut self, object: A) -> Result<(), A::Error> {
+        self.push(T::deserialize(MapAccessDeserializer::new(object))?);
+        Ok(())
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Entries<T>, D::Error> {
-        value.deserialize_any(AnyValue(PhantomData))
+        read_any(value)
     }
 }
 
-/// An element of a list of [`Entries`].
-#[derive(Default)]
-enum ListEntry<T> {
-    Object(T),
-    /// Null, a number, or what is empty.
-    #[default]
-    Nothing,
-    /// A text or a list.
-    Other,
-}
+/// The next element of a list of entries, which gets it if it is an object. Null, a number and what is empty are nothing.
+struct ListEntry<'e, T>(&'e mut Entries<T>);
 
-impl<'de, T: Deserialize<'de>> Lenient<'de> for ListEntry<T> {
-    fn from_text(text: Cow<'de, str>) -> ListEntry<T> {
-        if text.is_empty() {
-            ListEntry::Nothing
-        } else {
-            ListEntry::Other
-        }
+impl<'de, T: Deserialize<'de>> Lenient<'de> for ListEntry<'_, T> {
+    fn read_text(&mut self, text: Cow<'de, str>) {
+        self.0.lacks_some |= !text.is_empty();
     }
 
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<ListEntry<T>, A::Error> {
-        let mut entry = ListEntry::Nothing;
+    fn read_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {
-            entry = ListEntry::Other;
+            self.0.lacks_some = true;
         }
-        Ok(entry)
+        Ok(())
     }
 
-    fn from_object<A: MapAccess<'de>>(object: A) -> Result<ListEntry<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(object)).map(ListEntry::Object)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for ListEntry<T> {
-    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<ListEntry<T>, D::Error> {
-        value.deserialize_any(AnyValue(PhantomData))
+    fn read_object<A: MapAccess<'de>>(&mut self, object: A) -> Result<(), A::Error> {
+        self.0
+            .push(T::deserialize(MapAccessDeserializer::new(object))?);
+        Ok(())
     }
 }
 
-fn check_count<T, E: Error>(elements: &[T]) -> Result<(), E> {
-    if elements.len() > MAX_ELEMENTS {
+fn check_count<E: Error>(count: usize) -> Result<(), E> {
+    if count > MAX_ELEMENTS {
         let reason = format!("a list has more than {MAX_ELEMENTS} elements");
         return Err(E::custom(reason));
     }

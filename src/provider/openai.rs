@@ -26,8 +26,8 @@ pub static DIALECT: Dialect = Dialect {
     key_header: ("authorization", "Bearer "),
     takes_bearer: false,
     chat: |prompt, quirks| ("/chat/completions".to_owned(), body(prompt, quirks)),
-    event: |data, reply| read_chunk(data, false, reply),
-    whole: |body, reply| read_chunk(body, true, reply),
+    event: |data, reply| read_chunk(data, PartForm::Increment, reply),
+    whole: |body, reply| read_chunk(body, PartForm::WholeAnswer, reply),
     ends_with_done: true,
     optional_fields: &[
         (OptionalField::Effort, "/reasoning_effort"),
@@ -390,7 +390,8 @@ fn usage_of(counts: &Counts) -> Usage {
     usage
 }
 
-fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
+/// Reads an event, whose parts have this form unless they say otherwise, or a complete answer.
+fn read_chunk(data: &str, usual_form: PartForm, reply: &mut Reply) -> ReplyResult {
     let chunk: Chunk = serde_json::from_str(data)?;
     let choices = chunk.choices.of_first_choice(|choice| choice.index)?;
     // vLLM and Mistral report errors in fields of their own.
@@ -400,11 +401,11 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let mut error = chunk.x_groq.0.unwrap_or_default().error;
     // Options may ask for several choices; q prints the first, of which an event may have several entries, as Dynamo sends
     // them.
-    for choice in choices {
+    for choice in choices.iter() {
         if error.is_null() {
             error = choice.error;
         }
-        read_choice(choice, is_whole, reply)?;
+        read_choice(choice, usual_form, reply)?;
     }
     // The sources of the text come first, as they do in a stream. These are Perplexity's.
     for pages in [chunk.citations, chunk.search_results] {
@@ -420,13 +421,22 @@ fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let (part, form) = match choice.delta.0 {
+fn read_choice(choice: &ChunkChoice, usual_form: PartForm, reply: &mut Reply) -> ReplyResult {
+    let is_whole = usual_form == PartForm::WholeAnswer;
+    let message: Delta;
+    let (part, form) = match &choice.delta.0 {
         Some(delta) if !choice.message.is_object() || (!is_whole && delta.says_something()) => {
             (delta, PartForm::Increment)
         }
-        _ if is_whole => (choice.message.object()?, PartForm::WholeAnswer),
-        _ => (choice.message.object()?, PartForm::Message),
+        _ => {
+            message = choice.message.object()?;
+            let form = if is_whole {
+                usual_form
+            } else {
+                PartForm::Message
+            };
+            (&message, form)
+        }
     };
     add_calls(part.tool_calls, form, reply)?;
     let text = &*part.content.text;
@@ -434,7 +444,7 @@ fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyR
         // At the end of a stream, some servers send all of the answer once more.
         reply.finish_text(PLACE, text);
     } else {
-        add_reasoning(&part, form, reply)?;
+        add_reasoning(part, form, reply)?;
         match form {
             PartForm::Increment => reply.add_increment(PLACE, text),
             PartForm::Message => reply.add_message(PLACE, text),
