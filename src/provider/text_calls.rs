@@ -90,6 +90,8 @@ pub fn call_in<'t>(text: &str, tools: impl Iterator<Item = &'t str> + Clone) -> 
             follows_text: false,
         });
     }
+    // Reading the code of a long text takes its time.
+    tools.clone().next()?;
     let places = marks_in_prose(text);
     let last = &places[places.len().saturating_sub(MAX_MARKS)..];
     let tool = last

@@ -165,8 +165,11 @@ impl SseParser {
         } else {
             event(first);
         }
-        for line in glued.lines().filter(|line| !line.is_empty()) {
-            event(line);
+        // Looking for lines takes its time even in nothing.
+        if !glued.is_empty() {
+            for line in glued.lines().filter(|line| !line.is_empty()) {
+                event(line);
+            }
         }
         self.data = emptied(mem::take(&mut self.data));
         Ok(())

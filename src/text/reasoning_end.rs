@@ -86,9 +86,8 @@ pub fn may_follow_code(text: &str) -> bool {
 
 /// Calls `is_enough` for each closing tag until it says so, or until reasoning is opened by a tag in prose.
 fn find_tags<'a>(text: &'a str, extent: Extent, mut is_enough: impl FnMut(EndTag<'a>) -> bool) {
-    let has_close = |&(_, close): &(&str, &str)| text.contains(close);
     // Most answers end here.
-    if !OPENED_BY_TEMPLATES.iter().any(has_close) {
+    if !has_closing_tag(text) {
         return;
     }
     let (code_end, blocks) = match extent {
@@ -158,6 +157,17 @@ fn find_tags<'a>(text: &'a str, extent: Extent, mut is_enough: impl FnMut(EndTag
             return;
         }
     }
+}
+
+/// Whether a text has some closing tag. Each of them has a slash, so a long text is searched once, and not for each tag.
+fn has_closing_tag(text: &str) -> bool {
+    text.match_indices('/').any(|(slash, _)| {
+        let (before, after) = text.split_at(slash);
+        OPENED_BY_TEMPLATES.iter().any(|(_, close)| {
+            let (begin, end) = close.split_at(close.find('/').unwrap_or_default());
+            before.ends_with(begin) && after.starts_with(end)
+        })
+    })
 }
 
 /// Returns how the last fenced code of a text ends, and how many blocks of it there are.
@@ -254,6 +264,14 @@ fn is_mention(before: &str, after: &str, in_quotes: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_closing_tag_is_found_by_its_slash() {
+        for (_, close) in OPENED_BY_TEMPLATES {
+            assert!(has_closing_tag(&format!("a/b {close}c")), "{close}");
+            assert!(!has_closing_tag(&close.replace('/', "")), "{close}");
+        }
+    }
     use crate::text::table::rows;
 
     fn line_ends(text: &str) -> String {

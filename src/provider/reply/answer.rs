@@ -121,7 +121,9 @@ impl AnswerPart {
         let added = &self.text[at..];
         let length = added.len();
         let last = added.chars().next_back();
-        if !added.trim().is_empty() {
+        // Otherwise it does not matter whether there is more than whitespace.
+        let may_begin = self.tail.ends_paragraph || !self.says_something;
+        if may_begin && !added.trim().is_empty() {
             self.says_something = true;
             if std::mem::take(&mut self.tail.ends_paragraph) {
                 let runs_on = self.tail.last.is_some_and(|end| !end.is_whitespace());
