@@ -147,14 +147,16 @@ impl Reply {
 
     /// Does the same, and holds the text back if it has had no increments: a message that comes has it, too.
     pub(super) fn finish_or_hold_text(&mut self, place: TextPlace, finished: &str) {
-        if self.arrived.has_increments_of(place, finished) {
+        if !self.arrived.is_unstreamed(place, finished) {
             self.finish_text(place, finished);
-        } else if !finished.is_empty() && self.turn.budget.spend(ITEM + finished.len()) {
+        } else if self.turn.budget.spend(ITEM + finished.len()) {
             self.arrived.hold(UnstreamedText {
                 text: finished.to_owned(),
                 place,
                 is_commentary: self.answer.is_in_commentary(),
             });
+        } else {
+            self.end.lacks_text = true;
         }
     }
 
@@ -419,6 +421,17 @@ mod tests {
             "{}",
             reply.end.reason.len()
         );
+        let mut unstreamed = Reply::default();
+        for index in 0..9 {
+            unstreamed.finish_or_hold_text((Some(index), None), &long);
+        }
+        unstreamed.add_unstreamed(None);
+        unstreamed.end.read("completed");
+        unstreamed.close();
+        let text = unstreamed.take_piece(true).text;
+        assert_eq!(text.len(), 7 * long.len() + 6 * "\n\n".len());
+        let incomplete = unstreamed.end.incomplete_reason();
+        assert_eq!(incomplete, Some("completed"), "the rest is missing");
         reply.end.read("pause_turn");
         assert!(
             !reply.is_paused(),

@@ -61,16 +61,20 @@ impl ArrivedText {
         self.open.is_some() || has_own
     }
 
-    /// Whether some increment of a finished text has come, or may have come, because the server does not say what it belongs to.
-    pub fn has_increments_of(&mut self, place: TextPlace, finished: &str) -> bool {
+    /// Whether a finished text has to wait for the message that has it: no message comes in one piece so far, and no increment of
+    /// the text has come, or may have come, because the server does not say what it belongs to.
+    pub fn is_unstreamed(&mut self, place: TextPlace, finished: &str) -> bool {
         let (index, _) = place;
         let is_unknown = match self.open {
             Some(open) => index.is_none() || open.index.is_none(),
             None => false,
         };
         let has_own = index.is_some_and(|index| self.messages.contains(&index));
+        if finished.is_empty() || is_unknown || has_own || self.unstreamed.are_in_messages() {
+            return false;
+        }
         // Not all servers count alike.
-        is_unknown || has_own || self.streamed.may_have(finished)
+        !self.streamed.may_have(finished)
     }
 
     /// Holds back a finished text that has had no increments.

@@ -27,6 +27,11 @@ impl Default for UnstreamedTexts {
 }
 
 impl UnstreamedTexts {
+    /// Whether messages have them.
+    pub fn are_in_messages(&self) -> bool {
+        matches!(self, UnstreamedTexts::InMessages)
+    }
+
     /// Holds a text back, unless a message has it.
     pub fn hold(&mut self, text: UnstreamedText) {
         if let UnstreamedTexts::Held(texts) = self {
