@@ -142,6 +142,7 @@ mod tests {
 
     use super::*;
     use crate::output::formatter::{DisplayOptions, Formatter};
+    use crate::text::reasoning_end::{Extent, split_at_end};
     use crate::text::table::rows;
 
     /// An answer of a table: some of its characters mean blanks and newlines.
@@ -362,7 +363,77 @@ mod tests {
         code
     }
 
+    /// What reasoning may hold, also code that is never closed and tags that are only mentioned.
+    const DRAFT: [&str; 28] = [
+        "draft",
+        "draft",
+        "",
+        "```",
+        "```sh",
+        "```",
+        "~~~",
+        "~~~sh",
+        "````",
+        "- ```",
+        "- ```sh",
+        "> ```",
+        "  ```",
+        "   draft",
+        "    draft",
+        "1. ```sh",
+        "\tdraft",
+        "`draft",
+        "say \"draft",
+        "`</think>`",
+        "\"</think>\"",
+        "(</think>)",
+        "a </think> b",
+        "<think>",
+        "a <think> b",
+        "</thinking>",
+        "x = '<think>draft</think>'",
+        "```</think>",
+    ];
+
+    /// The answers behind it.
+    const ANSWERS: [&str; 12] = [
+        "42",
+        "ls:\n```\nls\n```\n",
+        "```sh\nls\n```",
+        "```sh\nls\n```\nor\n```bash\nls\n```\n",
+        "~~~\nls\n~~~\n",
+        "~~~sh\nls\n~~~\nis it.",
+        "````\nls\n````\n",
+        "1. So:\n   ```sh\n   ls\n   ```\n2. Done.",
+        "- ```\n  ls\n  ```\n",
+        "> ```\n> ls\n> ```\n",
+        "```\nls",
+        "* ~~~\n  ls\n  ~~~\n```\nls\n```",
+    ];
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2048))]
+        /// Whatever stands in reasoning that no tag opens, no program gets it as the code of the answer.
+        #[test]
+        fn a_program_gets_no_code_of_reasoning_before_a_closing_tag(
+            draft in prop::collection::vec(prop::sample::select(&DRAFT[..]), 0..7),
+            end in prop::sample::select(vec!["\n</think>\n\n", "\n</think>", "</think>\n", " </think>\n", "\n</think> \n", "\n</thinking>\n\n", "\n</think>\n\n</think>\n"]),
+            answer in prop::sample::select(&ANSWERS[..]),
+            is_crlf in any::<bool>(),
+        ) {
+            // Nobody can tell this from an answer whose code has both tags.
+            let is_like_code = draft.contains(&"<think>") && answer == "```\nls";
+            prop_assume!(!is_like_code);
+            let mut text = draft.join("\n") + end + answer;
+            if is_crlf {
+                text = text.replace('\n', "\r\n");
+            }
+            let rest = split_at_end(&text, Extent::Whole).map_or(&*text, |(_, rest)| rest);
+            if let Ok(code) = extract(rest, Audience::Program) {
+                prop_assert!(!code.contains("draft"), "{:?} gave {:?}", text, code);
+            }
+        }
+
         #[test]
         fn the_lines_that_are_coloured_as_code_are_those_that_are_extracted(
             lines in proptest::collection::vec(

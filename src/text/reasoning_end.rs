@@ -1,5 +1,8 @@
 //! Finds where reasoning ends in a text if no tag opens it, or the tag was opened again within it (pure).
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use super::markdown::{BlockContext, LineKind, OpenFence};
 
 /// The tags that the templates of some servers open themselves, so that only the closing one arrives: those of DeepSeek and
@@ -29,7 +32,7 @@ pub enum Extent {
     Whole,
 }
 
-/// A closing tag that is not only mentioned.
+/// A closing tag that may end reasoning.
 struct EndTag<'a> {
     /// What stands before it, and what follows it.
     before: &'a str,
@@ -43,10 +46,94 @@ struct EndTag<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Certainty {
     Ends,
-    /// It may also be a line of code that the answer has.
+    /// It may also be a part of the answer: a word, a line of code, or the end of what an opening tag in the answer began.
     MayEnd,
     /// It is a line of code.
     Quoted,
+}
+
+/// Returns the reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that
+/// only mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag. Reasoning may
+/// end within code that it has left open, which only the whole text shows.
+pub fn split_at_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
+    let mut tags = end_tags(text, extent).into_iter();
+    let end = tags.find(|tag| tag.certainty == Certainty::Ends)?;
+    Some((end.before, end.after))
+}
+
+/// Whether some code of a text may belong to reasoning, because a closing tag follows it.
+pub fn may_follow_code(text: &str) -> bool {
+    let mut tags = end_tags(text, Extent::Whole).into_iter();
+    tags.any(|tag| tag.follows_code && tag.certainty != Certainty::Quoted)
+}
+
+/// Finds the closing tags that may end reasoning.
+fn end_tags(text: &str, extent: Extent) -> Vec<EndTag<'_>> {
+    let mut found = Vec::new();
+    // Most answers end here.
+    if !has_closing_tag(text) {
+        return found;
+    }
+    let mut judge = CodeJudge::new(text, extent);
+    let mut context = BlockContext::default();
+    let mut begin = 0;
+    let mut blocks_before = 0;
+    // Whether a tag has opened reasoning before, in the text or in the block of code.
+    let mut is_opened = false;
+    let mut is_opened_in_code = false;
+    for line in text.split_inclusive('\n') {
+        let fence = context.fence();
+        let read = context.read(line.trim_end_matches(['\r', '\n']));
+        context = read.context;
+        for tag in tags_of(line) {
+            let is_in_code = matches!(read.kind, LineKind::Code(_));
+            if !tag.closes {
+                is_opened |= !is_in_code;
+                is_opened_in_code |= is_in_code;
+                continue;
+            }
+            let (before, rest) = text.split_at(begin + tag.at);
+            let after = &rest[tag.length..];
+            let in_text = match read.kind {
+                // What the answer shows as code, or calls it.
+                LineKind::Indented | LineKind::Opening(_) => Certainty::MayEnd,
+                _ => Certainty::Ends,
+            };
+            let certainty = match fence {
+                Some(fence) if is_in_code => {
+                    let is_opened = std::mem::take(&mut is_opened_in_code);
+                    judge.certainty(after, fence, blocks_before, is_opened)
+                }
+                _ => in_text,
+            };
+            let is_doubtful = is_opened || tag.is_word;
+            found.push(EndTag {
+                before,
+                after,
+                certainty: match certainty {
+                    Certainty::Ends if is_doubtful => Certainty::MayEnd,
+                    certainty => certainty,
+                },
+                follows_code: blocks_before > 0,
+            });
+        }
+        if let LineKind::Opening(_) = read.kind {
+            blocks_before += 1;
+            is_opened_in_code = false;
+        }
+        begin += line.len();
+    }
+    found
+}
+
+/// What decides whether a closing tag within code ends reasoning: how the code of the text goes on with and without the tag.
+struct CodeJudge {
+    extent: Extent,
+    /// How the last code of the text ends, and how many blocks there are.
+    end: CodeEnd,
+    blocks: usize,
+    /// How many tags it has been asked about.
+    tags: usize,
 }
 
 /// How the last fenced code of a text ends.
@@ -60,101 +147,53 @@ enum CodeEnd {
     Open,
 }
 
-/// Returns the reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that
-/// only mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag. Reasoning may
-/// end within code that it has left open, which only the whole text shows.
-pub fn split_at_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
-    let mut found = None;
-    find_tags(text, extent, |tag| {
-        if tag.certainty == Certainty::Ends {
-            found = Some((tag.before, tag.after));
+impl CodeJudge {
+    fn new(text: &str, extent: Extent) -> CodeJudge {
+        let (end, blocks) = match extent {
+            Extent::Beginning => (CodeEnd::Closed, 0),
+            Extent::Whole => read_code(text),
+        };
+        CodeJudge {
+            extent,
+            end,
+            blocks,
+            tags: 0,
         }
-        found.is_some()
-    });
-    found
-}
-
-/// Whether some code of a text may belong to reasoning, because a closing tag follows it.
-pub fn may_follow_code(text: &str) -> bool {
-    let mut follows = false;
-    find_tags(text, Extent::Whole, |tag| {
-        follows = tag.follows_code && tag.certainty != Certainty::Quoted;
-        follows
-    });
-    follows
-}
-
-/// Calls `is_enough` for each closing tag until it says so, or until reasoning is opened by a tag in prose.
-fn find_tags<'a>(text: &'a str, extent: Extent, mut is_enough: impl FnMut(EndTag<'a>) -> bool) {
-    // Most answers end here.
-    if !has_closing_tag(text) {
-        return;
     }
-    let (code_end, blocks) = match extent {
-        Extent::Beginning => (CodeEnd::Closed, 0),
-        Extent::Whole => read_code(text),
-    };
-    let mut context = BlockContext::default();
-    let mut begin = 0;
-    let mut blocks_before = 0;
-    let mut tags_in_code = 0;
-    // Whether code has opened the tag, so that the next closing one belongs to it.
-    let mut is_opened_in_code = false;
-    for line in text.split_inclusive('\n') {
-        let at_line = begin;
-        begin += line.len();
-        let fence = context.fence();
-        let read = context.read(line.trim_end_matches(['\r', '\n']));
-        context = read.context;
-        let is_code = match read.kind {
-            LineKind::Opening(_) => {
-                blocks_before += 1;
-                is_opened_in_code = false;
-                continue;
-            }
-            LineKind::Closing => continue,
-            LineKind::Code(_) => true,
-            _ => false,
-        };
-        let Some((at, tag, close)) = first_tag(line) else {
-            continue;
-        };
-        let (before, rest) = text.split_at(at_line + at);
-        let after = &rest[tag.len()..];
-        let mut certainty = Certainty::Ends;
-        if let (true, Some(fence)) = (is_code, fence) {
-            if tag != close {
-                is_opened_in_code = !line[at..].contains(close);
-                continue;
-            }
-            if std::mem::take(&mut is_opened_in_code) || extent == Extent::Beginning {
-                continue;
-            }
-            tags_in_code += 1;
-            let stays_open = code_end != CodeEnd::Closed && blocks_before == blocks;
-            let end_after = (tags_in_code <= MAX_TAGS_IN_CODE).then(|| read_code(after).0);
-            certainty = match end_after {
-                None => Certainty::MayEnd,
-                // The fence that closes the code would be left over.
-                Some(CodeEnd::Empty) => Certainty::Quoted,
-                _ if stays_open => Certainty::Ends,
-                Some(CodeEnd::Closed) if code_end != CodeEnd::Closed => Certainty::Ends,
-                Some(CodeEnd::Closed) if opens_another(after, fence) => Certainty::Ends,
-                Some(CodeEnd::Closed) => Certainty::Quoted,
-                Some(CodeEnd::Open) => Certainty::MayEnd,
-            };
-        } else if tag != close {
-            // What follows is no answer.
-            return;
+
+    /// Returns whether a tag ends reasoning, from what follows it, the fence of its code, which block that is, and whether a tag
+    /// opened reasoning in it.
+    fn certainty(
+        &mut self,
+        after: &str,
+        fence: OpenFence,
+        block: usize,
+        is_opened: bool,
+    ) -> Certainty {
+        // The end of the code may still follow.
+        if self.extent == Extent::Beginning {
+            return Certainty::MayEnd;
         }
-        let follows_code = blocks_before > 0;
-        if is_enough(EndTag {
-            before,
-            after,
-            certainty,
-            follows_code,
-        }) {
-            return;
+        self.tags += 1;
+        if self.tags > MAX_TAGS_IN_CODE {
+            return Certainty::MayEnd;
+        }
+        let is_whole = self.end == CodeEnd::Closed;
+        let is_another_open = opens_another(after, fence);
+        if is_opened && is_whole && !is_another_open {
+            return Certainty::Quoted;
+        }
+        if is_opened {
+            return Certainty::MayEnd;
+        }
+        let stays_open = !is_whole && block == self.blocks;
+        match read_code(after).0 {
+            // The fence that closes the code would be left over.
+            CodeEnd::Empty => Certainty::Quoted,
+            _ if stays_open => Certainty::Ends,
+            CodeEnd::Closed if !is_whole || is_another_open => Certainty::Ends,
+            CodeEnd::Closed => Certainty::Quoted,
+            CodeEnd::Open => Certainty::MayEnd,
         }
     }
 }
@@ -190,74 +229,157 @@ fn read_code(text: &str) -> (CodeEnd, usize) {
     (end, blocks)
 }
 
-/// Whether a line opens code with a name before this fence is closed. Such a line is no code, unless the code is about fences.
-fn opens_another(text: &str, fence: OpenFence) -> bool {
+/// Whether something after a tag opens code before this fence, in whose code the tag is, is closed: a fence on the line of the tag,
+/// one with a name, or one in a list or quote. None of these is a line of code, unless the code is about fences.
+fn opens_another(after: &str, fence: OpenFence) -> bool {
     let mut context = BlockContext::within(fence);
-    for line in text.lines() {
-        let read = context.read(line);
-        if !matches!(read.kind, LineKind::Code(_)) {
-            return false;
+    for (index, line) in after.lines().enumerate() {
+        let opening = match BlockContext::default().read(line).kind {
+            LineKind::Opening(inner) => Some(inner),
+            _ => None,
+        };
+        // It continues the line of the tag, and so closes nothing.
+        let is_rest = index == 0;
+        if !is_rest {
+            let read = context.read(line);
+            if !matches!(read.kind, LineKind::Code(_)) {
+                return false;
+            }
+            context = read.context;
         }
-        context = read.context;
-        if let LineKind::Opening(inner) = BlockContext::default().read(line).kind
-            && !inner.info_of(line).is_empty()
-        {
-            return true;
+        if let Some(inner) = opening {
+            let is_marked = !line.trim_start().starts_with(['`', '~']);
+            if is_rest || is_marked || !inner.info_of(line).is_empty() {
+                return true;
+            }
         }
     }
     false
 }
 
-/// Returns the first tag in a line that is not only mentioned: its place, the tag, and the tag that closes its reasoning.
-fn first_tag(line: &str) -> Option<(usize, &'static str, &'static str)> {
-    let has_tag = |&(open, close): &(&str, &str)| line.contains(close) || line.contains(open);
-    if !OPENED_BY_TEMPLATES.iter().any(has_tag) {
-        return None;
-    }
-    // Whether a backtick and a quotation mark are open.
-    let (mut in_code, mut in_quotes) = (false, false);
-    let last_backtick = line.rfind('`').unwrap_or_default();
-    for (at, char) in line.char_indices() {
-        in_code ^= char == '`';
-        in_quotes ^= char == '"';
-        for &(open, close) in OPENED_BY_TEMPLATES {
-            let rest = &line[at..];
-            let found = [
-                (open, after_opening(rest, open)),
-                (close, rest.strip_prefix(close)),
-            ];
-            for (tag, after) in found {
-                if let Some(after) = after {
-                    let is_code = in_code && at < last_backtick;
-                    if !is_code && !is_mention(&line[..at], after, in_quotes) {
-                        return Some((at, tag, close));
-                    }
-                }
-            }
-        }
-    }
-    None
+/// A tag in a line that is not only mentioned.
+#[derive(Debug, PartialEq, Eq)]
+struct Tag {
+    at: usize,
+    length: usize,
+    /// Whether it closes reasoning, and does not open it.
+    closes: bool,
+    /// Whether it stands between blanks, like a word of a sentence.
+    is_word: bool,
 }
 
-/// Returns what follows an opening tag that the text begins with. As in XML, it may have attributes.
+/// How a tag stands in its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Where it is a tag.
+    Bare,
+    /// Between blanks or before punctuation, like a word of a sentence.
+    Word,
+    /// In quotation marks or parentheses.
+    Mention,
+}
+
+/// Finds the tags in a line that are neither in inline code nor in quotation marks. An opening one that is a word is only mentioned.
+fn tags_of(line: &str) -> Vec<Tag> {
+    let mut found = Vec::new();
+    let has_tag = |&(open, close): &(&str, &str)| {
+        line.contains(close) || line.contains(open.trim_end_matches('>'))
+    };
+    if !OPENED_BY_TEMPLATES.iter().any(has_tag) {
+        return found;
+    }
+    let mut codes = inline_codes(line).into_iter().peekable();
+    let mut in_quotes = false;
+    for (at, char) in line.char_indices() {
+        in_quotes ^= char == '"';
+        while codes.next_if(|code| code.end <= at).is_some() {}
+        let is_code = codes.peek().is_some_and(|code| code.contains(&at));
+        let Some((length, closes)) = tag_at(&line[at..]) else {
+            continue;
+        };
+        let place = place_of(&line[..at], &line[at + length..], in_quotes);
+        let is_word = place == Place::Word;
+        let is_mention = is_code || place == Place::Mention || (is_word && !closes);
+        if !is_mention {
+            found.push(Tag {
+                at,
+                length,
+                closes,
+                is_word,
+            });
+        }
+    }
+    found
+}
+
+/// Returns the length of the tag that the text begins with, and whether it closes reasoning.
+fn tag_at(text: &str) -> Option<(usize, bool)> {
+    OPENED_BY_TEMPLATES.iter().find_map(|&(open, close)| {
+        if text.starts_with(close) {
+            return Some((close.len(), true));
+        }
+        after_opening(text, open).map(|after| (text.len() - after.len(), false))
+    })
+}
+
+/// Returns what follows an opening tag that the text begins with. As in XML, it may have attributes, also on the lines after it.
 fn after_opening<'a>(text: &'a str, open: &str) -> Option<&'a str> {
     if let Some(after) = text.strip_prefix(open) {
         return Some(after);
     }
-    let after = text.strip_prefix(open.strip_suffix('>')?)?;
-    after.starts_with([' ', '\t', '\n']).then_some(after)
+    let attributes = text.strip_prefix(open.strip_suffix('>')?)?;
+    if !attributes.starts_with([' ', '\t', '\r', '\n']) {
+        return None;
+    }
+    // Another tag ends one that is never closed.
+    let end = attributes.find(['<', '>']).unwrap_or(attributes.len());
+    let after = &attributes[end..];
+    Some(after.strip_prefix('>').unwrap_or(after))
 }
 
-/// Whether prose only mentions the tag between these parts of a line.
-fn is_mention(before: &str, after: &str, in_quotes: bool) -> bool {
+/// Returns the places of code within a line: from backticks to the next ones that are as many.
+fn inline_codes(line: &str) -> Vec<Range<usize>> {
+    let mut ticks: Vec<Range<usize>> = Vec::new();
+    for (at, _) in line.match_indices('`') {
+        match ticks.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            _ => ticks.push(at..at + 1),
+        }
+    }
+    // Where the last ones of each length are, so that none are looked for in vain.
+    let mut last = HashMap::new();
+    for run in &ticks {
+        last.insert(run.len(), run.start);
+    }
+    let mut codes = Vec::new();
+    let mut runs = ticks.into_iter();
+    while let Some(opening) = runs.next() {
+        if last.get(&opening.len()) == Some(&opening.start) {
+            continue;
+        }
+        if let Some(closing) = runs.find(|run| run.len() == opening.len()) {
+            codes.push(opening.start..closing.end);
+        }
+    }
+    codes
+}
+
+/// Returns how the tag between these parts of a line stands there.
+fn place_of(before: &str, after: &str, in_quotes: bool) -> Place {
     let left = before.chars().next_back().unwrap_or('\n');
     let right = after.chars().next().unwrap_or('\n');
-    match left {
+    let is_mention = match left {
         '"' => in_quotes && matches!(right, '"' | '\\'),
         '\'' => matches!(right, '\'' | '\\'),
         '“' | '„' | '«' | '»' | '‘' | '(' => "”“»«’)".contains(right),
-        ' ' => " .,;:!?".contains(right),
         _ => false,
+    };
+    if is_mention {
+        Place::Mention
+    } else if left == ' ' && " .,;:!?".contains(right) {
+        Place::Word
+    } else {
+        Place::Bare
     }
 }
 
@@ -275,7 +397,8 @@ mod tests {
     use crate::text::table::rows;
 
     fn line_ends(text: &str) -> String {
-        text.replace('␊', "\n").replace('␍', "\r")
+        let text = text.replace('␊', "\n").replace('␍', "\r");
+        text.replace('␉', "\t").replace('·', " ")
     }
 
     #[test]
@@ -299,6 +422,14 @@ mod tests {
             so</reasoning>42 | so | 42
             so␊[/THINK]␊42 | so␊ | ␊42
             so</think_faster>42 | so | 42
+            ends with ``</think>``, I say␊</think>␊42 | ends with ``</think>``, I say␊ | ␊42
+            a ` b</think>42 | a ` b | 42
+            a `` b</think>`42` | a `` b | `42`
+            first </think> is said, then␊</think>␊42 | first </think> is said, then␊ | ␊42
+            1. so␊   </think>␊42 | 1. so␊    | ␊42
+            > so␊> </think>␊42 | > so␊>  | ␊42
+            so␊␉</think>␊42 | so␊␉ | ␊42
+            ```␍␊a␍␊```␍␊</think>␍␊42 | ```␍␊a␍␊```␍␊ | ␍␊42
             so◁/think▷42 | so | 42
             so</think> | so | -
             </think>42 | - | 42
@@ -329,6 +460,13 @@ mod tests {
             ~~~ xml␊so</think>42␊~~~
             <think>so</think>42 is one
             first ␊<think>␊so␊</think>␊42
+            first <think>so</think>42
+            the tag ``</think>`` ends it
+            ```` ` </think> ``` ```` ends it
+            Write:␊␊    so␊    </think>␊␊at the end
+            Write:␊␊␉</think>␊␊at the end
+            ```</think>␊42␊```
+            I am done. </think> 42
             ```xml␊<thinking>␊so␊</thinking>␊```
             </thinker>
             I think so
@@ -340,8 +478,8 @@ mod tests {
             }
         }
         // The work grows with the length of a line, and not with its square.
-        for mention in ["`</think>` ", "\"</think>\" "] {
-            let has_none = split_at_end(&mention.repeat(200_000), Extent::Whole).is_none();
+        for mention in ["`</think>` ", "\"</think>\" ", "(</think>) <reasoning "] {
+            let has_none = split_at_end(&mention.repeat(100_000), Extent::Whole).is_none();
             assert!(has_none, "{mention}");
         }
     }
@@ -355,6 +493,10 @@ mod tests {
             ```sh␊rm␊</think>␊```sh␊ls␊```␊or␊```sh␊df␊``` | ␊```sh␊ls␊```␊or␊```sh␊df␊```
             ```sh␊rm␊</think>␊```␊ls␊```␊or␊```␊df␊``` | ␊```␊ls␊```␊or␊```␊df␊```
             ~~~␊rm␊</think>␊```␊ls␊``` | ␊```␊ls␊```
+            ```sh␊rm␊</think>␊- ```␊  ls␊  ``` | ␊- ```␊  ls␊  ```
+            ```sh␊rm␊</think>````␊ls␊```` | ````␊ls␊````
+            ```sh␊rm␊```</think>␊```sh␊ls␊``` | ␊```sh␊ls␊```
+            ```sh␍␊rm␍␊</think>␍␊```sh␍␊ls␍␊```␍␊ | ␍␊```sh␍␊ls␍␊```␍␊
             ````␊rm␊</think>␊```␊ls␊``` | ␊```␊ls␊```
             1. So:␊   ```sh␊   rm␊</think>␊Use:␊```␊ls␊``` | ␊Use:␊```␊ls␊```
             ```sh␊rm␊</think>␊No code. | ␊No code.
@@ -384,6 +526,14 @@ mod tests {
             ````md␊</think>␊```sh␊ls␊```␊```` | no
             ```␊<think>␊so␊</think>␊``` | no
             ```␊x.split("</think>")␊```␊a␊```␊b␊``` | no
+            ```␊x </think> y␊``` | no
+            ```xml␊<think>so</think>␊```␊is one | no
+            ```xml␊<think>␊so␊</think>␊```␊is one | no
+            ```xml␊<think>␊so␊</think>␊```␊```xml␊<a/>␊``` | no
+            ```sh␊rm␊<think>␊so␊</think>␊Use:␊```␊ls␊``` | yes
+            ```sh␊rm␊<think>␊so␊</think>␊Use:␊```sh␊ls␊``` | yes
+            ```sh␊rm no </think> Use:␊```␊ls␊``` | yes
+            ```sh␊rm no </think> Use:␊```sh␊ls␊``` | yes
             ```␊so␊</think>␊42␊```␊is one | yes
             ```sh␊rm␊</think>␊Use:␊```␊ls | yes
             ```␊a␊</think>␊```␊then␊```sh␊ls | yes
@@ -400,21 +550,66 @@ mod tests {
 
     #[test]
     fn code_before_a_tag_in_prose_may_be_reasoning() {
+        // What follows code, and whether that may be reasoning.
         let table = r##"
-            ```␊ls␊```␊</think>␊No. | yes
-            so␊</think>␊```␊ls␊``` | no
-            ```␊ls␊```␊ends with `</think>` | no
-            ```␊ls␊``` | no
+            </think>␊No. | yes
+            No, wrong. </think> Use: | yes
+            It ends with </think>. | yes
+            <think>␊no␊</think>␊Use: | yes
+            <think>no</think>Use: | yes
+            <think> no</think></think> | yes
+            ␊    no␊    </think>␊Use: | yes
+            ```</think>␊ls␊``` | yes
+            It ends with `</think>` | no
+            It ends with ``</think>`` | no
+            It ends with "</think>". | no
+            It ends with (</think>). | no
+            It begins with <think> | no
+            - | no
         "##;
-        for [text, is_doubtful] in rows(table) {
-            let text = line_ends(text);
+        for [rest, is_doubtful] in rows(table) {
+            let [rest, code] = [rest, "```␊rm␊```␊"].map(line_ends);
+            let text = format!("{code}{rest}");
             assert_eq!(may_follow_code(&text), is_doubtful == "yes", "{text}");
+            let without_code = format!("{rest}\n```\nls\n```");
+            assert!(!may_follow_code(&without_code), "{without_code}");
+        }
+    }
+
+    #[test]
+    fn all_tags_of_a_line_are_found_but_those_that_it_only_mentions() {
+        // The line, and what it has: `<` opens, `>` closes, `w` is a closing tag that is a word.
+        let table = r##"
+            <think>a</think></think> | < > >
+            [THINK]a[/THINK] | < >
+            <think_fast>a</think_faster> | < >
+            a </think> b </think>. </think> | w w >
+            a <think> b <reasoning x="1">c | <
+            a <reasoning | -
+            a <reasoning␊ | <
+            `<think>` ``</think>`` </think>`a` | >
+            `a </think> b | w
+            ` </think> ``` </think> ` </think> | >
+            "</think>" "a</think>" '</think>' (</think>) “</think>” | >
+            x("</think>\n") y('</think>\n') | -
+            ä</think>ö | >
+            <thinker></thinks></think | -
+        "##;
+        for [line, expected] in rows(table) {
+            let mut found = Vec::new();
+            for tag in tags_of(&line_ends(line)) {
+                let name = if tag.is_word { "w" } else { ">" };
+                found.push(if tag.closes { name } else { "<" });
+            }
+            assert_eq!(found.join(" "), expected, "{line}");
         }
     }
 
     #[test]
     fn an_opening_tag_may_have_attributes() {
         for (text, is_split) in [
+            ("see <reasoning lang=\"en\">why</reasoning><b>42</b>", false),
+            ("see <reasoning\r\n  a=\"b\">why</reasoning>42", false),
             (
                 "<a><reasoning lang=\"en\">why</reasoning><b>42</b></a>",
                 false,
