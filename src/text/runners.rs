@@ -1,490 +1,69 @@
-//! Which commands run code that somebody gives them (pure).
+//! Decides which commands run code that somebody gives them (pure).
 
+mod programs;
+
+use self::programs::{
+    MANY_IN_ONE, PATTERN_AFTER_E, PROGRAM_OPTIONS, READERS, RUNNERS, RUNNERS_BY_OPTION,
+    SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, name_of,
+};
 use super::argv::Argv;
-
-/// Shells.
-const SHELLS: &[&str] = &[
-    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "lksh", "loksh", "mksh",
-    "murex", "nu", "oksh", "osh", "pwsh", "rbash", "rksh", "rzsh", "sash", "sh", "tcsh", "toybox",
-    "xonsh", "yash", "ysh", "zsh",
-];
-
-/// Interpreters and compilers, which run the program that they are given.
-const INTERPRETERS: &[&str] = &[
-    "asy",
-    "awk",
-    "babashka",
-    "bb",
-    "bpftrace",
-    "bun",
-    "clisp",
-    "clj",
-    "clojure",
-    "crystal",
-    "csi",
-    "d8",
-    "dart",
-    "dc",
-    "deno",
-    "ecl",
-    "elixir",
-    "erl",
-    "escript",
-    "expect",
-    "gawk",
-    "gdb",
-    "gforth",
-    "ghc",
-    "ghci",
-    "gnuplot",
-    "goawk",
-    "gprolog",
-    "groovy",
-    "gs",
-    "gsed",
-    "guile",
-    "iex",
-    "ipython",
-    "irb",
-    "java",
-    "jjs",
-    "jruby",
-    "jshell",
-    "julia",
-    "jython",
-    "kotlin",
-    "latex",
-    "lldb",
-    "lua",
-    "luajit",
-    "lualatex",
-    "luatex",
-    "m4",
-    "matlab",
-    "mawk",
-    "maxima",
-    "micropython",
-    "mongo",
-    "mongosh",
-    "mono",
-    "mysqlsh",
-    "nawk",
-    "nim",
-    "node",
-    "nodejs",
-    "ocaml",
-    "octave",
-    "octave-cli",
-    "original-awk",
-    "osascript",
-    "pdb",
-    "pdflatex",
-    "pdftex",
-    "perl",
-    "php",
-    "pry",
-    "psysh",
-    "pypy",
-    "python",
-    "qjs",
-    "R",
-    "racket",
-    "raku",
-    "Rscript",
-    "ruby",
-    "runghc",
-    "runhaskell",
-    "sage",
-    "sbcl",
-    "scala",
-    "scheme",
-    "scilab",
-    "sed",
-    "stap",
-    "swift",
-    "swipl",
-    "tclsh",
-    "tex",
-    "ts-node",
-    "tsx",
-    "utop",
-    "wish",
-    "xelatex",
-    "xetex",
-    "zig",
-];
-
-/// Editors and pagers, which have commands that run programs.
-const EDITORS: &[&str] = &[
-    "ed",
-    "emacs",
-    "emacsclient",
-    "ex",
-    "gvim",
-    "helix",
-    "hx",
-    "jed",
-    "joe",
-    "kak",
-    "less",
-    "micro",
-    "more",
-    "nano",
-    "neovim",
-    "nvim",
-    "pico",
-    "rnano",
-    "rvim",
-    "vi",
-    "vim",
-    "vimdiff",
-    "vimx",
-];
-
-/// Programs whose arguments are, or name, another program.
-const WRAPPERS: &[&str] = &[
-    "at",
-    "batch",
-    "bsdtar",
-    "bwrap",
-    "capsh",
-    "cgexec",
-    "choom",
-    "chpst",
-    "chroot",
-    "chrt",
-    "cpulimit",
-    "crontab",
-    "dbus-run-session",
-    "direnv",
-    "doas",
-    "dumb-init",
-    "entr",
-    "env",
-    "fakechroot",
-    "fakeroot",
-    "faketime",
-    "fd",
-    "fdfind",
-    "find",
-    "firejail",
-    "flatpak",
-    "flock",
-    "fzf",
-    "gosu",
-    "gtar",
-    "gxargs",
-    "hyperfine",
-    "ionice",
-    "ltrace",
-    "mpiexec",
-    "mpirun",
-    "multitime",
-    "nice",
-    "nohup",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "perf",
-    "pexec",
-    "pkexec",
-    "prlimit",
-    "proot",
-    "proxychains",
-    "rlwrap",
-    "rr",
-    "run-parts",
-    "runcon",
-    "runuser",
-    "sbatch",
-    "schroot",
-    "screen",
-    "script",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "setuidgid",
-    "sg",
-    "srun",
-    "ssh-agent",
-    "start-stop-daemon",
-    "stdbuf",
-    "strace",
-    "su",
-    "su-exec",
-    "sudo",
-    "sudo-rs",
-    "systemd-inhibit",
-    "systemd-run",
-    "tar",
-    "taskset",
-    "tcpdump",
-    "time",
-    "timeout",
-    "tini",
-    "tmux",
-    "torify",
-    "torsocks",
-    "trickle",
-    "tsocks",
-    "uftrace",
-    "unbuffer",
-    "unshare",
-    "valgrind",
-    "viddy",
-    "watch",
-    "watchexec",
-    "wine",
-    "xargs",
-    "xterm",
-    "xvfb-run",
-    "zellij",
-];
-
-/// Builders and package managers, whose files and packages are programs that they run.
-const BUILDERS: &[&str] = &[
-    "ant",
-    "asdf",
-    "bazel",
-    "brew",
-    "bundle",
-    "bunx",
-    "cabal",
-    "cargo",
-    "cmake",
-    "composer",
-    "conda",
-    "corepack",
-    "dotnet",
-    "gem",
-    "gmake",
-    "go",
-    "gradle",
-    "gradlew",
-    "guix",
-    "hatch",
-    "just",
-    "lein",
-    "make",
-    "mamba",
-    "maven",
-    "meson",
-    "micromamba",
-    "mise",
-    "mix",
-    "msbuild",
-    "mvn",
-    "ninja",
-    "nix",
-    "nix-build",
-    "nix-shell",
-    "nox",
-    "npm",
-    "npx",
-    "pdm",
-    "pip",
-    "pipx",
-    "pixi",
-    "pnpm",
-    "pnpx",
-    "poetry",
-    "pyenv",
-    "rake",
-    "rbenv",
-    "rustup",
-    "rye",
-    "sbt",
-    "scons",
-    "stack",
-    "tox",
-    "uv",
-    "uvx",
-    "volta",
-    "yarn",
-    "yarnpkg",
-];
-
-/// Programs that run others in containers, clusters and machines.
-const CONTAINERS: &[&str] = &[
-    "ansible",
-    "ansible-playbook",
-    "apptainer",
-    "buildah",
-    "chef-client",
-    "crictl",
-    "crun",
-    "ctr",
-    "distrobox",
-    "docker",
-    "docker-compose",
-    "incus",
-    "k3s",
-    "kubectl",
-    "lxc",
-    "lxc-attach",
-    "lxc-execute",
-    "machinectl",
-    "microk8s",
-    "minikube",
-    "multipass",
-    "nerdctl",
-    "oc",
-    "podman",
-    "podman-compose",
-    "puppet",
-    "runc",
-    "salt",
-    "singularity",
-    "systemd-nspawn",
-    "terraform",
-    "tofu",
-    "toolbox",
-    "vagrant",
-    "wsl",
-];
-
-/// Programs that reach a shell on another machine, or through a connection.
-const REMOTE: &[&str] = &[
-    "adb",
-    "autossh",
-    "clush",
-    "dbclient",
-    "ftp",
-    "lftp",
-    "mosh",
-    "nc",
-    "ncat",
-    "netcat",
-    "parallel-ssh",
-    "pdsh",
-    "pssh",
-    "rexec",
-    "rlogin",
-    "rsh",
-    "rsync",
-    "scp",
-    "sftp",
-    "socat",
-    "ssh",
-    "sshpass",
-    "telnet",
-];
-
-/// All of them, by the reason why they run what somebody gives them.
-const RUNNERS: &[&[&str]] = &[
-    SHELLS,
-    INTERPRETERS,
-    EDITORS,
-    WRAPPERS,
-    BUILDERS,
-    CONTAINERS,
-    REMOTE,
-];
 
 /// Returns the element of a command that names a program which runs code that somebody gives it: the first element, or a later
 /// one that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's file
 /// behind all links: that of the first element, or of a path.
 pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str> {
-    let run = &argv.run;
-    for (index, element) in run.iter().enumerate() {
-        let is_path = element.contains('/');
-        let found = if index == 0 || is_path {
-            file(element)
+    let takes_words = takes_words(argv);
+    for (index, element) in argv.run.iter().enumerate() {
+        let is_runner = if index == 0 {
+            is_runner(element, argv, index) || is_linked_runner(file(element), argv, index)
+        } else if element.contains('/') {
+            let found = file(element);
+            found.is_some() && is_runner(element, argv, index)
+                || is_linked_runner(found, argv, index)
+        } else if takes_words {
+            is_sure_runner(element, argv, index)
         } else {
-            None
+            is_runner(element, argv, index)
         };
-        let may_be_program = index == 0 || !is_path || found.is_some();
-        let arguments = &run[index + 1..];
-        let is_runner = |program: &str| {
-            runs_code(program, arguments) || runs_code_of_model(program, argv, index)
-        };
-        if may_be_program && is_runner(element) {
-            return Some(element);
-        }
-        if let Some(found) = found
-            && !MANY_IN_ONE.contains(&name_of(&found))
-            && is_runner(&found)
-        {
+        if is_runner {
             return Some(element);
         }
     }
     None
 }
 
-/// Programs that act by the name that they are called by: what is a link to one is not called that.
-const MANY_IN_ONE: &[&str] = &["busybox", "toybox"];
+/// Whether the words of a command are no programs, because its own program runs none: `go` in `rg -t go {x}`.
+fn takes_words(argv: &Argv) -> bool {
+    let names_program = |element: &String| PROGRAM_OPTIONS.contains(&element.as_str());
+    let program = argv.run.first();
+    program.is_some_and(|program| READERS.contains(program)) && !argv.run.iter().any(names_program)
+}
 
-/// Whether a program runs code that somebody gives it, with these arguments.
-fn runs_code(program: &str, arguments: &[String]) -> bool {
-    let name = name_of(program);
-    // The configuration of git can name programs, and so can its directory of programs.
-    let is_configured = |argument: &String| {
+/// Whether a program, the element at `index`, runs code that somebody gives it.
+fn is_runner(program: &str, argv: &Argv, index: usize) -> bool {
+    RUNNERS.iter().any(|group| group.contains(program))
+        || is_configured_git(program, argv, index)
+        || runs_code_of_model(program, argv, index)
+}
+
+/// Whether the file behind the links of the element at `index` does.
+fn is_linked_runner(file: Option<String>, argv: &Argv, index: usize) -> bool {
+    file.is_some_and(|file| !MANY_IN_ONE.contains(&file) && is_runner(&file, argv, index))
+}
+
+/// Whether a word, the element at `index`, is the name of a program that runs code, and hardly ever anything else.
+fn is_sure_runner(word: &str, argv: &Argv, index: usize) -> bool {
+    SURE_RUNNERS.iter().any(|group| group.contains(word)) || is_configured_git(word, argv, index)
+}
+
+/// Whether a program is git with an option that may name programs: by its configuration, or by its directory of programs.
+fn is_configured_git(program: &str, argv: &Argv, index: usize) -> bool {
+    let is_option = |argument: &String| {
         let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
         options.any(|option| argument.starts_with(option))
     };
-    // A digit at the end of a name may be a version, or belong to the name: m4.
-    let full = file_name(program);
-    let mut runners = RUNNERS.iter();
-    runners.any(|group| group.contains(&name) || group.contains(&full))
-        || (name == "git" && arguments.iter().any(is_configured))
+    name_of(program) == "git" && argv.run[index + 1..].iter().any(is_option)
 }
-
-/// Programs that run others if an option says so: git and its brothers, those that search, sort, pack, show and load, and
-/// compilers with plugins.
-const RUNNERS_BY_OPTION: &[&str] = &[
-    "ack",
-    "ag",
-    "apt",
-    "apt-get",
-    "aptitude",
-    "aria2c",
-    "bat",
-    "batcat",
-    "c++",
-    "cc",
-    "clang",
-    "clang++",
-    "cpio",
-    "delta",
-    "diff3",
-    "dpkg",
-    "exiftool",
-    "g++",
-    "gcc",
-    "gh",
-    "git",
-    "gpg",
-    "gsort",
-    "hg",
-    "ld",
-    "logrotate",
-    "man",
-    "mpv",
-    "mutt",
-    "nmap",
-    "openssl",
-    "pandoc",
-    "psql",
-    "rg",
-    "rpm",
-    "sdiff",
-    "sort",
-    "split",
-    "ssh-keygen",
-    "svn",
-    "tshark",
-    "wget",
-    "yt-dlp",
-    "zip",
-];
-
-/// Clients of databases that have commands of their own, which run programs, among the SQL that they are given; and those of
-/// them that have none with the option -safe.
-const SQL_CLIENTS: &[&str] = &["duckdb", "mariadb", "mysql", "sqlite", "sqlite3"];
-const SAFE_SQL_CLIENTS: &[&str] = &["duckdb", "sqlite", "sqlite3"];
-
-/// Programs whose option -e is followed by a pattern.
-const PATTERN_AFTER_E: &[&str] = &["git", "rg"];
 
 /// Options of git itself whose value is the next argument.
 const OPTIONS_WITH_VALUE: &[&str] = &[
@@ -500,41 +79,39 @@ const OPTIONS_WITH_VALUE: &[&str] = &[
 
 /// Whether a program, the element at `index`, runs code because of what the model may write in this command.
 fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
-    let name = name_of(program);
-    let places = index + 1..argv.run.len();
-    let takes_patterns = PATTERN_AFTER_E.contains(&name);
+    let mut places = index + 1..argv.run.len();
+    let takes_patterns = PATTERN_AFTER_E.contains(program);
     let writes_options = places
         .clone()
         .any(|at| argv.may_be_option(at, index, takes_patterns));
-    let is_safe = || {
-        let mut words = argv.run[index + 1..].iter();
-        words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
-    };
-    let full = file_name(program);
-    let has = |programs: &[&str]| programs.contains(&name) || programs.contains(&full);
-    if has(SQL_CLIENTS) {
-        return writes_options || !has(SAFE_SQL_CLIENTS) || !is_safe();
+    if SQL_CLIENTS.contains(program) {
+        return writes_options || !is_safe_client(program, argv, index);
     }
-    if writes_options && has(RUNNERS_BY_OPTION) {
+    if writes_options && RUNNERS_BY_OPTION.contains(program) {
         return true;
     }
-    match name {
+    match name_of(program) {
         // A setting can be an alias, which is a command.
         "git" => argv.begins_freely(first_word(argv, index)),
         // Its own commands begin with a backslash.
-        "psql" => {
-            let begins = |at: usize| {
-                let sets_variable = argv.run[at].starts_with("--set=");
-                argv.begins_freely(at) || (!sets_variable && argv.value_begins_freely(at))
-            };
-            argv.has_free_stdin() || places.into_iter().any(begins)
-        }
+        "psql" => argv.has_free_stdin() || places.any(|at| begins_psql_command(argv, at)),
         // The value of -e is itself a program, or a setting that names one.
-        "hg" | "wget" => places
-            .into_iter()
-            .any(|at| argv.run[at - 1] == "-e" && argv.begins_freely(at)),
+        "hg" | "wget" => places.any(|at| argv.run[at - 1] == "-e" && argv.begins_freely(at)),
         _ => false,
     }
+}
+
+/// Whether the client of a database, the element at `index`, is told to have no commands that run programs.
+fn is_safe_client(program: &str, argv: &Argv, index: usize) -> bool {
+    let mut words = argv.run[index + 1..].iter();
+    SAFE_SQL_CLIENTS.contains(program)
+        && words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
+}
+
+/// Whether the model may write how an argument of psql begins that psql may read as a command. The value of a variable is none.
+fn begins_psql_command(argv: &Argv, at: usize) -> bool {
+    let sets_variable = argv.run[at].starts_with("--set=");
+    argv.begins_freely(at) || (!sets_variable && argv.value_begins_freely(at))
 }
 
 /// Returns the place of the first argument of git that is no option, which is what git is to do.
@@ -547,15 +124,6 @@ fn first_word(argv: &Argv, index: usize) -> usize {
         at += if has_value { 2 } else { 1 };
     }
     at
-}
-
-/// Returns the name of a program without its directory, and without digits and dots at its end.
-fn name_of(program: &str) -> &str {
-    file_name(program).trim_end_matches(|last: char| last.is_ascii_digit() || last == '.')
-}
-
-fn file_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -631,6 +199,46 @@ mod tests {
                 assert_eq!(found, expected, "{line} {dashes}");
             }
         }
+    }
+
+    #[test]
+    fn a_word_in_the_command_of_a_program_that_runs_no_other_is_no_program_unless_it_is_hardly_anything_else()
+     {
+        for [line, expected] in rows(
+            "
+            rg -t go -e {x}              | -
+            rg -t julia {x} notes        | -
+            rg script {x}                | -
+            /usr/bin/rg go {x}           | -
+            rg git {x}                   | -
+            rg -t sh {x}                 | sh
+            rg --file python3 {x}        | python3
+            rg zsh {x}                   | zsh
+            rg git -c {x}                | git
+            rg go /bin/go1 {x}           | /bin/go1
+            rg go /bin/x {x}             | -
+            rg --pre go {x}              | go
+            rg --hostname-bin less {x}   | less
+            ls --sort time {x}           | -
+            grep -r more {x}             | -
+            cat /bin/git {x}             | /bin/git
+            git grep go {x}              | go
+            wrap go {x}                  | go
+            chronic script -c {x}        | script
+            go {x}                       | go
+            time rg {x}                  | time",
+        ) {
+            let file = |path: &str| path.starts_with("/bin/").then(|| path.to_owned());
+            let argv = command(line, false);
+            assert_eq!(runner(&argv, file).unwrap_or_default(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_only_looks_like_a_reader_is_one_by_its_file() {
+        let argv = command("rg {x}", false);
+        let file = |_: &str| Some("/usr/bin/bash".to_owned());
+        assert_eq!(runner(&argv, file), Some("rg"));
     }
 
     #[test]
