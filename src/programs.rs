@@ -32,3 +32,59 @@ fn is_program(file: &Path) -> bool {
     };
     metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_an_executable_file_in_an_absolute_directory_of_path() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path().to_str().expect("UTF-8");
+        for directory in ["one", "two", "two/directory"] {
+            fs::create_dir(format!("{root}/{directory}")).expect("a directory");
+        }
+        for (file, mode) in [
+            ("one/plain", 0o644),
+            ("two/plain", 0o700),
+            ("one/both", 0o700),
+            ("two/both", 0o700),
+            ("two/others", 0o001),
+        ] {
+            let path = format!("{root}/{file}");
+            fs::write(&path, "").expect("a file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        symlink("../two/both", format!("{root}/one/link")).expect("a link");
+        symlink("nowhere", format!("{root}/one/dangling")).expect("a link");
+        let both = format!("{root}/one:{root}/two");
+        for (name, path, found) in [
+            ("both", &*both, Some("one/both")),
+            ("both", &*format!("{root}/two:{root}/one"), Some("two/both")),
+            ("plain", &both, Some("two/plain")),
+            ("others", &both, Some("two/others")),
+            ("link", &both, Some("one/link")),
+            ("dangling", &both, None),
+            ("directory", &both, None),
+            ("gone", &both, None),
+            ("both", "", None),
+            ("both", "one:./two:.", None),
+            (
+                "both",
+                &*format!(":{root}/gone:{root}/one"),
+                Some("one/both"),
+            ),
+            (&format!("{root}/two/both"), "", Some("two/both")),
+            (&format!("{root}/one/plain"), &both, None),
+            ("./both", &both, None),
+            ("two/both", root, None),
+        ] {
+            let found = found.map(|found| PathBuf::from(format!("{root}/{found}")));
+            let path = Some(OsStr::new(path));
+            assert_eq!(find_program(name, path), found, "{name} {path:?}");
+        }
+        let shell = find_program("sh", None).expect("the system's shell");
+        assert!(shell.is_absolute() && shell.ends_with("sh"), "{shell:?}");
+    }
+}

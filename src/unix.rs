@@ -344,3 +344,155 @@ impl Drop for StopRequests {
 pub fn discard_input(terminal: &File) {
     let _ = termios::tcflush(terminal, termios::QueueSelector::IFlush);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Write, pipe};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::process::{Child, Stdio};
+    use std::time::SystemTime;
+
+    use crate::wait::GrowingPauses;
+
+    const MINUTES: Duration = Duration::from_secs(120);
+
+    fn becomes(mut is_true: impl FnMut() -> bool) -> bool {
+        let pauses = GrowingPauses::begin(Some(MINUTES));
+        while !pauses.are_over() {
+            if is_true() {
+                return true;
+            }
+            std::thread::sleep(pauses.next());
+        }
+        false
+    }
+
+    /// A program that waits, in a session of its own.
+    fn sleeper() -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null());
+        in_own_session(&mut command).spawn().expect("sleep")
+    }
+
+    #[test]
+    fn input_is_there_if_bytes_have_come_or_none_can_come() {
+        let (reader, mut writer) = pipe().expect("a pipe");
+        let reader = File::from(OwnedFd::from(reader));
+        assert!(!wait_for_input(&reader, Duration::ZERO));
+        assert!(!wait_for_input(&reader, Duration::from_millis(5)));
+        writer.write_all(b"a").expect("a byte");
+        assert!(wait_for_input(&reader, MINUTES));
+        let (reader, writer) = pipe().expect("a pipe");
+        drop(writer);
+        assert!(wait_for_input(&File::from(OwnedFd::from(reader)), MINUTES));
+    }
+
+    #[test]
+    fn a_program_in_its_own_session_leads_a_group_that_signals_reach() {
+        let mut child = sleeper();
+        let id = child.id();
+        let pid = group_of(id).expect("an id");
+        assert_eq!(process::getsid(Some(pid)), Ok(pid));
+        assert_eq!(process::getpgid(Some(pid)), Ok(pid));
+        assert!(!has_ended(id) && is_group_left(id));
+        reap_group(id);
+        assert!(!has_ended(id), "it has not ended");
+        signal_group(id, Signal::TERM);
+        assert!(becomes(|| has_ended(id)));
+        // It still can be waited for.
+        let status = child.try_wait().expect("a child").expect("it has ended");
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(libc::SIGTERM)
+        );
+        assert!(!is_group_left(id) && has_ended(id));
+    }
+
+    #[test]
+    fn the_ended_processes_of_a_group_are_reaped() {
+        let child = sleeper();
+        let id = child.id();
+        signal_group(id, Signal::KILL);
+        assert!(becomes(|| {
+            reap_group(id);
+            !is_group_left(id)
+        }));
+    }
+
+    #[test]
+    fn what_cannot_be_the_id_of_a_child_is_no_group() {
+        // A signal to these would reach this process's own group, or every process.
+        for id in [0, 1, u32::MAX, 1 << 31] {
+            assert!(group_of(id).is_none(), "{id}");
+            assert!(!is_group_left(id) && has_ended(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_rename_replaces_nothing() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [from, to] = ["from", "to"].map(|name| root.path().join(name));
+        std::fs::write(&from, "new").expect("a file");
+        std::fs::write(&to, "old").expect("a file");
+        match rename_new(&from, &to) {
+            // The file system may be unable to do it.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return,
+            result => assert!(result.is_err()),
+        }
+        assert_eq!(std::fs::read(&to).expect("a file"), b"old");
+        std::fs::remove_file(&to).expect("a file");
+        rename_new(&from, &to).expect("a new name");
+        assert_eq!(std::fs::read(&to).expect("a file"), b"new");
+        assert!(!from.exists());
+    }
+
+    #[test]
+    fn touching_a_path_sets_its_own_time_and_not_that_of_what_it_links_to() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [file, link] = ["file", "link"].map(|name| root.path().join(name));
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let made = File::create(&file).expect("a file");
+        made.set_modified(long_ago).expect("a time");
+        symlink("file", &link).expect("a link");
+        let time = |path: &Path| {
+            path.metadata()
+                .and_then(|found| found.modified())
+                .expect("a time")
+        };
+        touch(&link);
+        assert_eq!(time(&file), long_ago);
+        touch(&file);
+        assert!(time(&file) > long_ago + Duration::from_secs(86_400 * 365));
+        touch(&root.path().join("gone"));
+        assert!(!root.path().join("gone").exists());
+    }
+
+    #[test]
+    fn what_is_no_terminal_has_the_usual_size_and_controls_nothing() {
+        let file = tempfile::tempfile().expect("a file");
+        assert_eq!(
+            terminal_size(&file),
+            TerminalSize {
+                columns: 80,
+                rows: 24
+            }
+        );
+        assert_eq!(terminal_path(&file), None);
+        assert!(!is_in_foreground(&file) && !is_in_background(&file));
+        assert!(!controls_this_process(&file));
+        discard_input(&file);
+    }
+
+    #[test]
+    fn this_process_owns_its_files_and_ignores_only_what_it_is_told_to() {
+        let file = tempfile::tempfile().expect("a file");
+        assert_eq!(
+            effective_user(),
+            file.metadata().expect("it is there").uid()
+        );
+        // The standard library ignores the first.
+        assert!(is_ignored(libc::SIGPIPE) && !is_ignored(libc::SIGCHLD));
+    }
+}

@@ -462,4 +462,110 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_link(&new).expect("a target"), Path::new("nowhere"));
     }
+    #[test]
+    fn a_file_is_read_up_to_its_limit_and_only_if_it_is_a_regular_one() {
+        let root = tempfile::tempdir().expect("a directory");
+        let file = root.path().join("file");
+        fs::write(&file, "12345").expect("a file");
+        let text = |found: Result<Vec<u8>, ReadFailure>| match found {
+            Ok(bytes) => String::from_utf8(bytes).expect("text"),
+            Err(failure) => failure.to_string(),
+        };
+        assert_eq!(text(read(&file, 5)), "12345");
+        assert!(text(read(&file, 4)).starts_with("it has more than 4"));
+        for path in [root.path(), Path::new("/dev/null")] {
+            assert_eq!(text(read(path, 5)), "it is not a regular file", "{path:?}");
+            let beginning = read_beginning(path, 5);
+            assert!(
+                matches!(beginning, Err(ReadFailure::Unusable(_))),
+                "{path:?}"
+            );
+            assert!(!has(path, b""), "{path:?}");
+        }
+        let gone = read(&root.path().join("gone"), 5);
+        let is_gone = matches!(gone, Err(ReadFailure::System(error)) if is_missing(&error));
+        assert!(is_gone);
+        for (count, beginning) in [(0, ""), (4, "1234"), (5, "12345"), (9, "12345")] {
+            let (bytes, size) = read_beginning(&file, count).expect("a file");
+            assert_eq!((&*bytes, size), (beginning.as_bytes(), 5));
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_with_the_rights_of_its_directory_and_nothing_else_is_left() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("a/b/file");
+        assert_eq!(directory_of(&path), root.path().join("a/b"));
+        assert_eq!(directory_of(Path::new("/")), Path::new("/"));
+        for text in ["old", "new"] {
+            replace(&path, text.as_bytes(), PRIVATE).expect("a file");
+            assert_eq!(fs::read_to_string(&path).expect("a file"), text);
+        }
+        let mode = |path: &Path| path.metadata().expect("it is there").mode() & ALL_RIGHTS;
+        assert_eq!(mode(&path), 0o600);
+        for directory in ["a", "a/b"] {
+            assert_eq!(mode(&root.path().join(directory)), 0o700, "{directory}");
+        }
+        let names = names_in(directory_of(&path), 10).expect("names");
+        assert_eq!(names, ["file"]);
+        // A write that fails leaves the old file, and no other.
+        let failed = Temporary::stream_beside(&path, |_| Err(io::Error::other("no")), PRIVATE);
+        let error = failed.expect_err("it failed").to_string();
+        assert_eq!(
+            error,
+            format!("cannot write in {}: no", directory_of(&path).display())
+        );
+        Temporary::write_beside(&path, b"dropped", PRIVATE).expect("a file");
+        assert_eq!(names_in(directory_of(&path), 10).expect("names"), ["file"]);
+        assert!(has(&path, b"new"));
+    }
+
+    #[test]
+    fn a_file_takes_the_rights_of_another_and_a_link_the_place_of_another() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [file, link] = ["file", "link"].map(|name| root.path().join(name));
+        fs::write(&file, "old").expect("a file");
+        for mode in [0o640, 0o666, 0o400] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a mode");
+            let metadata = file.metadata().expect("it is there");
+            let temporary = Temporary::write_beside(&file, b"new", PRIVATE).expect("a file");
+            temporary.take_rights(&file, &metadata).expect("rights");
+            temporary.replace(&file).expect("a new file");
+            let found = file.metadata().expect("it is there");
+            assert_eq!(found.mode() & ALL_RIGHTS, mode);
+            assert_ne!(identity_of(&found), identity_of(&metadata));
+        }
+        for target in ["file", "other"] {
+            let temporary = Temporary::link(&link, &root.path().join(target)).expect("a link");
+            temporary.replace(&link).expect("another link");
+            assert_eq!(fs::read_link(&link).expect("a link"), Path::new(target));
+        }
+        let temporary = Temporary::link(&link, &file).expect("a link");
+        assert!(temporary.discard() && !temporary.discard());
+    }
+
+    #[test]
+    fn the_names_in_a_directory_are_counted_without_itself_and_its_parent() {
+        let root = tempfile::tempdir().expect("a directory");
+        for name in ["a", ".b", "c"] {
+            fs::write(root.path().join(name), "").expect("a file");
+        }
+        for (limit, count) in [(1, 1), (2, 2), (3, 3), (9, 3)] {
+            let names = names_in(root.path(), limit).expect("names");
+            assert_eq!(names.len(), count, "{limit}");
+            assert!(!names.iter().any(|name| name == "." || name == ".."));
+        }
+        let error = names_in(&root.path().join("a"), 9).expect_err("a file");
+        assert_eq!(error.kind(), ErrorKind::NotADirectory);
+        assert!(is_missing(
+            &names_in(&root.path().join("gone"), 9).expect_err("nothing")
+        ));
+        assert!(!is_missing(&error));
+    }
+
+    #[test]
+    fn the_name_for_a_text_is_its_digest() {
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(name_of("abc"), digest);
+    }
 }

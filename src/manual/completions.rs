@@ -139,3 +139,111 @@ fn fish_action(completion: Completion) -> String {
         Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_value_is_completed_in_each_shell() {
+        let words = &["a", "b"][..];
+        for (completion, bash, zsh, fish) in [
+            (Completion::Nothing, NO_FILES.to_owned(), "", " -x"),
+            (Completion::Files, ":".to_owned(), "_files", " -r -F"),
+            (
+                Completion::Conversations,
+                "_@NAME@_conversations".to_owned(),
+                "_@NAME@_conversations",
+                " -r -F -a '(__@NAME@_conversations)'",
+            ),
+            (
+                Completion::NamesOf("roles"),
+                format!("_@NAME@_names roles; {NO_FILES}"),
+                "_@NAME@_names roles",
+                " -x -a '(__@NAME@_names roles)'",
+            ),
+            (
+                Completion::Words(words),
+                format!("names=(a b); {NO_FILES}"),
+                "(a b)",
+                " -x -a 'a b'",
+            ),
+        ] {
+            assert_eq!(bash_action(completion), bash);
+            assert_eq!(zsh_action(completion), zsh);
+            assert_eq!(fish_action(completion), fish);
+        }
+    }
+
+    #[test]
+    fn each_option_is_in_each_completion_once_as_its_shell_writes_it() {
+        let (bash, zsh, fish) = (bash(), zsh(), fish());
+        let offered = bash
+            .split_once("names=(-")
+            .and_then(|(_, rest)| rest.split_once(')'));
+        let offered = format!("-{}", offered.expect("a list of options").0);
+        let offered = Vec::from_iter(offered.split(' '));
+        for flag in FLAGS {
+            let has_value = flag.value().is_some();
+            for spelling in flag.spellings() {
+                let is_long = spelling.starts_with("--");
+                assert!(offered.contains(&spelling), "bash: {spelling}");
+                let glue = match (has_value, is_long) {
+                    (false, _) => "[",
+                    (true, true) => "=[",
+                    (true, false) => "+[",
+                };
+                // Its group comes before it, or `*`.
+                let found = [')', '*'].map(|mark| format!("{mark}{spelling}{glue}"));
+                let count: usize = found.iter().map(|option| zsh.matches(option).count()).sum();
+                assert_eq!(count, 1, "zsh: {spelling}");
+                let name = without_hyphens(spelling);
+                let option = if is_long {
+                    format!(" -l {name} ")
+                } else {
+                    format!(" -s {name} ")
+                };
+                assert_eq!(fish.matches(&option).count(), 1, "fish: {spelling}");
+            }
+        }
+        // No quotation mark or colon of a help ends its text early.
+        for line in zsh
+            .lines()
+            .filter(|line| line.starts_with("    '") && line.contains('['))
+        {
+            assert!(
+                line.ends_with("' \\") && line.replace("'\\''", "").matches('\'').count() == 2,
+                "{line}"
+            );
+        }
+        for line in fish.lines().filter(|line| line.starts_with("complete -c ")) {
+            assert_eq!(
+                line.replace("\\'", "").matches('\'').count() % 2,
+                0,
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_that_take_a_value_are_told_from_those_that_do_not() {
+        let script = script("@SHORT@ @LONG@ @X@", &[("X", "own")]);
+        let (common, own) = script.rsplit_once(' ').expect("parts");
+        let (short, long) = common.split_once(' ').expect("parts");
+        assert_eq!(own, "own");
+        let (switches, values) = short.split_once("]*([").expect("two sets");
+        for flag in FLAGS {
+            for spelling in flag.spellings() {
+                let name = without_hyphens(spelling);
+                let has_value = flag.value().is_some();
+                if spelling.starts_with("--") {
+                    let names = Vec::from_iter(long.trim_matches(['-', '(', ')']).split('|'));
+                    assert_eq!(names.contains(&name), has_value, "{spelling}");
+                } else {
+                    assert_eq!(switches.contains(name), !has_value, "{spelling}");
+                    assert_eq!(values.contains(name), has_value, "{spelling}");
+                }
+            }
+        }
+    }
+}

@@ -51,3 +51,54 @@ pub fn names(flag: &Flag) -> String {
     }
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn an_option_is_shown_with_its_names_and_value_in_columns() {
+        let table = "
+            --follow | -f, --follow
+            --model | -m, --model ID
+            --dry-run |     --dry-run
+        ";
+        for [name, expected] in rows(table) {
+            let flag = FLAGS.iter().find(|flag| flag.name() == name).expect(name);
+            assert_eq!(names(flag).trim_start(), expected, "{name}");
+            let is_long = flag.names.starts_with("--");
+            assert_eq!(names(flag).starts_with("    --"), is_long, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_option_is_in_the_short_help_once_and_all_texts_begin_in_one_column() {
+        let text = short();
+        let begin = text.lines().find_map(|line| line.find(FLAGS[0].help));
+        for flag in FLAGS {
+            let end = format!("  {}", flag.help);
+            let of_flag = |line: &&str| line.trim_start().starts_with(names(flag).trim_start());
+            let lines = Vec::from_iter(
+                text.lines()
+                    .filter(of_flag)
+                    .filter(|line| line.ends_with(&end)),
+            );
+            assert_eq!(lines.len(), 1, "{}", flag.names);
+            assert_eq!(
+                lines[0].find(&end).map(|at| at + 2),
+                begin,
+                "{}",
+                flag.names
+            );
+            let has_group = GROUPS.iter().any(|(group, _)| *group == flag.group);
+            assert!(has_group, "{}", flag.names);
+        }
+        for (_, heading) in GROUPS {
+            assert!(text.contains(&format!("\n\n{heading}:\n  ")), "{heading}");
+        }
+        assert!(text.starts_with("Usage: q [OPTIONS] QUESTION...") && text.ends_with('\n'));
+        let forms = text.lines().take_while(|line| !line.is_empty());
+        assert!(forms.skip(1).all(|line| line.starts_with("       ")));
+    }
+}

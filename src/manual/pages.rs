@@ -369,4 +369,59 @@ mod tests {
             assert!(is_right, "{line}");
         }
     }
+    #[test]
+    fn a_block_of_the_source_is_what_its_beginning_says() {
+        for (block, expected) in [
+            ("# NAME", "heading NAME"),
+            ("## Part", "subheading Part"),
+            ("    ls\n    df", "sample     ls\n    df"),
+            ("`-x`\n: one\ntwo", "entry `-x`: one two"),
+            ("one\ntwo: three", "text one two: three"),
+            ("#none", "text #none"),
+        ] {
+            let found = match ManualBlock::parse(block) {
+                ManualBlock::Heading(name) => format!("heading {name}"),
+                ManualBlock::Subheading(name) => format!("subheading {name}"),
+                ManualBlock::Sample(lines) => format!("sample {lines}"),
+                ManualBlock::Entry(head, text) => format!("entry {head}: {text}"),
+                ManualBlock::Text(text) => format!("text {text}"),
+            };
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn text_of_the_man_page_is_printed_as_it_is_written() {
+        for (text, printed_as) in [
+            ("a-b", "a\\-b\n"),
+            ("it's", "it\\(aqs\n"),
+            ("~/x^y", "\\(ti/x\\(hay\n"),
+            ("a\\n", "a\\en\n"),
+            ("wait…", "wait...\n"),
+            (".bashrc", "\\&.bashrc\n"),
+            ("'a", "\\(aqa\n"),
+            ("…", "\\&...\n"),
+        ] {
+            assert_eq!(printed(&escaped(text)), printed_as, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_is_bold_and_its_placeholders_are_italic() {
+        for (text, expected) in [
+            ("no code", "no code"),
+            ("a `b` c", "a \\fBb\\fP c"),
+            ("`-m ID`", "\\fB-m \\fIID\\fB\\fP"),
+            ("`URL/x MODEL`", "\\fB\\fIURL\\fB/x \\fIMODEL\\fB\\fP"),
+            ("ID `IDS Q_ID ID_`", "ID \\fBIDS Q_ID ID_\\fP"),
+            ("`(ID)`", "\\fB(\\fIID\\fB)\\fP"),
+        ] {
+            assert_eq!(styled(text), expected, "{text}");
+        }
+        for (head, code) in [("--x", "`--x`"), ("a `b`", "a `b`")] {
+            assert_eq!(head_in_code(head), code);
+        }
+        assert_eq!(wrapped("a `b` c", 2), "  a b c\n");
+        assert_eq!(wrapped(&"word ".repeat(17), 6).lines().count(), 2);
+    }
 }

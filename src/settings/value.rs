@@ -246,3 +246,182 @@ pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
     }
     Err("is not a valid name or value of a header".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toml::de::DeTable;
+
+    use crate::text::table::rows;
+
+    /// Hands the value `v` of a file to `check`.
+    fn with_value<T>(text: &str, check: impl FnOnce(&DeValue) -> T) -> T {
+        let file = format!("v = {text}");
+        let table = DeTable::parse(&file).expect(text);
+        check(table.get_ref()["v"].get_ref())
+    }
+
+    fn shown<T: fmt::Debug>(found: Result<T, impl Display>) -> String {
+        found.map_or_else(|error| format!("error: {error}"), |it| format!("{it:?}"))
+    }
+
+    #[test]
+    fn a_value_is_read_as_its_type_or_refused_without_showing_it() {
+        let table = r#"
+            string | "a" | "a"
+            string | 1 | error: must be a string in quotes
+            switch | true | true
+            switch | "true" | error: must be true or false
+            strings | ["a", ""] | ["a", ""]
+            strings | [] | []
+            strings | "secret" | error: must be a list of strings, such as ["a", "b"]
+            strings | ["a", 1] | error: must be a list of strings, such as ["a", "b"]
+            command | ["ls", ""] | ["ls", ""]
+            command | [] | error: must name a program
+            command | [""] | error: must name a program
+            command | "ls" | error: must be a list of strings, such as ["a", "b"]
+            tool | ["ls"] | ["ls"]
+            tool | ["/bin/ls"] | ["/bin/ls"]
+            tool | ["./ls"] | error
+            tool | [] | error: must name a program
+            variable | "A_1b" | "A_1b"
+            variable | "" | error: must be the name of an environment variable, not the key itself
+            variable | "sk-secret" | error: must be the name of an environment variable, not the key itself
+            variable | "größe" | error: must be the name of an environment variable, not the key itself
+            variable | 1 | error: must be a string in quotes
+        "#;
+        for [kind, value, expected] in rows(table) {
+            let found = with_value(value, |value| match kind {
+                "string" => shown(string(value)),
+                "switch" => shown(switch(value)),
+                "strings" => shown(strings(value)),
+                "command" => shown(command(value)),
+                "tool" => shown(tool_command(value)),
+                "variable" => shown(variable(value)),
+                _ => unreachable!("{kind}"),
+            });
+            let is_right = if expected == "error" {
+                found.starts_with("error: ")
+            } else {
+                found == expected
+            };
+            assert!(
+                is_right && !found.contains("secret"),
+                "{kind} {value}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_value_is_json_unless_it_is_a_date_or_endless_and_a_scalar_unless_it_has_parts() {
+        // A value, whether JSON has it, and its text.
+        let table = r#"
+            "a b" | yes | a b
+            0x10 | yes | 16
+            -1_000 | yes | -1000
+            1_000.5 | yes | 1000.5
+            1e3 | yes | 1e3
+            true | yes | true
+            inf | no | inf
+            -nan | no | -nan
+            2026-11-29 | no | none
+            [1, "a"] | yes | none
+            [1, [inf]] | no | none
+            { a = 1 } | yes | none
+            { a = { b = 12:00:00 } } | no | none
+            [] | yes | none
+        "#;
+        for [value, has_json, text] in rows(table) {
+            with_value(value, |read| {
+                assert_eq!(is_json(read), has_json == "yes", "{value}");
+                assert_eq!(scalar(read).as_deref().unwrap_or("none"), text, "{value}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_header_is_checked_and_its_value_never_shown() {
+        for (name, value, is_right) in [
+            ("X-Team", "a b", true),
+            ("x-team", "", true),
+            ("Authorization", "Bearer x", true),
+            ("X Team", "a", false),
+            ("", "a", false),
+            ("X-Team", "a\nb", false),
+            ("X-Team", "a\rb", false),
+            ("X-Team", "a\0", false),
+            ("Content-Length", "5", false),
+            ("content-length", "5", false),
+            ("Transfer-Encoding", "chunked", false),
+        ] {
+            let found = check_header(name, &Secret::new(value));
+            assert_eq!(found.is_ok(), is_right, "{name} {value:?}");
+        }
+        let text = r#"{ B = "1", "bad name" = "secret", A = "2" }"#;
+        let error = with_value(text, headers).expect_err("a wrong name");
+        assert_eq!(
+            error.to_string(),
+            "bad name: is not a valid name or value of a header"
+        );
+        let found = with_value(r#"{ B = "1", A = "2" }"#, headers).expect("headers");
+        let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["B", "A"]);
+    }
+
+    #[test]
+    fn pairs_are_read_in_the_order_of_the_file() {
+        let found = with_value(r#"{ b = "1", a = "2" }"#, pairs).expect("pairs");
+        let found: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(name, text)| (&**name, text.expose()))
+            .collect();
+        assert_eq!(found, [("b", "1"), ("a", "2")]);
+        for (value, error) in [
+            ("1", "must be a table"),
+            ("{ a = 1 }", "a: must be a string in quotes"),
+        ] {
+            let found = with_value(value, pairs).expect_err(value);
+            assert_eq!(found.to_string(), error);
+        }
+    }
+
+    #[test]
+    fn the_entries_of_a_table_are_all_read_and_the_first_fault_is_told_with_its_keys() {
+        let text = r#"{ c = 1, a = "x", b = 2 }"#;
+        with_value(text, |value| {
+            let mut table = Table::of(value).expect("a table");
+            let mut seen = Vec::new();
+            let result = table.read(|entry| {
+                seen.push(entry.key.to_owned());
+                entry.read(string).map(|_| ())
+            });
+            assert_eq!(seen, ["c", "a", "b"]);
+            let error = result.expect_err("two are wrong");
+            assert_eq!(error.to_string(), "c.c: must be a string in quotes");
+            assert_eq!(error.at, Some("v = { ".len()));
+
+            let error = table.error("b", "is wrong");
+            assert_eq!(
+                (error.to_string(), error.at),
+                (
+                    "b: is wrong".to_owned(),
+                    Some(text.find("b =").expect("b") + 4)
+                )
+            );
+            let error = table.error("gone", "is wrong");
+            assert_eq!((error.to_string(), error.at), ("is wrong".to_owned(), None));
+
+            assert_eq!(table.take("a").expect("it is there").key, "a");
+            assert!(table.take("a").is_none());
+            let (first, second) = table.split(|entry| entry.key == "b");
+            let keys = |table: &Table| {
+                Vec::from_iter(table.entries().iter().map(|entry| entry.key.to_owned()))
+            };
+            assert_eq!(
+                (keys(&first), keys(&second)),
+                (vec!["b".to_owned()], vec!["c".to_owned()])
+            );
+        });
+        with_value("1", |value| assert!(Table::of(value).is_none()));
+    }
+}

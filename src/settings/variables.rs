@@ -50,3 +50,74 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     filled.text.push_str(rest);
     Ok(filled)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn variables_are_filled_in_and_others_stay_or_are_refused() {
+        let environment = Environment::new(&[("A", "1"), ("B", "${A}"), ("HOME", "/h"), ("E", "")]);
+        // A text, what comes of it, and the variables that are named.
+        let table = r"
+            plain | plain | -
+            ${A} | 1 | A
+            <${A}${env:A}> | <11> | A A
+            ${B} | ${A} | B
+            ${userHome}/x | /h/x | HOME
+            ${env:userHome} | /h | HOME
+            ${A:-other} | 1 | A
+            ${X:-other} | other | -
+            ${X:-} | - | -
+            ${E:-other} | other | -
+            ${env:X:-a:-b} | a:-b | -
+            ${X:-a}b} | ab} | -
+            $A {A} $ {A} ${A | $A {A} $ {A} ${A | -
+            a$${A} | a$1 | A
+            ${X} | error: the variable X is not set | -
+            ${E} | error: the variable E is not set | -
+            ${a} | error: the variable a is not set | -
+            ${input:token} | error: only the program that the file is for can fill in ${input:token}; | -
+            ${env:input:x} | error: only the program that the file is for can fill in ${input:x}; | -
+            ${A} ${X} | error: the variable X is not set | -
+        ";
+        for [text, expected, names] in rows(table) {
+            match fill(text, &environment) {
+                Ok(filled) => {
+                    let found: Vec<&str> = filled.values.iter().map(|(name, _)| &**name).collect();
+                    assert_eq!(
+                        (&*filled.text, found.join(" ")),
+                        (expected, names.to_owned())
+                    );
+                    for (name, value) in &filled.values {
+                        assert_eq!(environment.get(name), Some(value.expose()), "{text}");
+                    }
+                }
+                Err(reason) => {
+                    let found = format!("error: {reason}");
+                    assert!(
+                        !expected.is_empty() && found.starts_with(expected),
+                        "{text}: {found}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_text_is_refused_also_with_a_default() {
+        use std::ffi::OsString;
+        use std::os::unix::ffi::OsStringExt;
+        let variable = (OsString::from("A"), OsString::from_vec(vec![b'x', 0xff]));
+        let environment = Environment::from_iter([variable]);
+        for text in ["${A}", "${A:-other}"] {
+            let reason = fill(text, &environment).err();
+            assert_eq!(
+                reason.as_deref(),
+                Some("the variable A is not UTF-8"),
+                "{text}"
+            );
+        }
+    }
+}

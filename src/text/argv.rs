@@ -83,6 +83,12 @@ impl Argv {
         places
     }
 
+    /// Returns the input that an element is, without any other text.
+    fn whole_input(&self, element: &str) -> Option<&ShortField> {
+        let mut inputs = self.inputs.iter();
+        inputs.find(|field| element == whole(&field.name))
+    }
+
     fn has_input(&self, name: &str) -> bool {
         self.inputs.iter().any(|field| field.name == name)
     }
@@ -143,8 +149,7 @@ impl Argv {
             if !option.starts_with('-') || option == "--" {
                 continue;
             }
-            let mut inputs = self.inputs.iter();
-            let Some(field) = inputs.find(|field| *value == whole(&field.name)) else {
+            let Some(field) = self.whole_input(value) else {
                 continue;
             };
             if field.is_optional {
@@ -250,15 +255,7 @@ impl Argv {
             let Some(filled) = self.fill_element(text, &texts) else {
                 continue;
             };
-            let is_option = filled.iter().any(|element| element.starts_with('-'));
-            // The user wrote the defaults.
-            let is_given =
-                |(_, name): &(usize, &str)| arguments.get(*name).is_some_and(|it| !it.is_null());
-            if is_option
-                && !self.dashes
-                && !text.starts_with('-')
-                && self.placeholders(text).iter().any(is_given)
-            {
+            if !self.dashes && self.gives_option(text, &filled, arguments) {
                 return Err(format!(
                     "The command would see an option, because {text} would begin with “-”."
                 ));
@@ -270,6 +267,20 @@ impl Argv {
             stdin = self.fill_element(text, &texts).map(|parts| parts.concat());
         }
         Ok(Invocation { argv, stdin })
+    }
+
+    /// Whether the model's arguments make an element an option that is none as the user wrote it.
+    fn gives_option(
+        &self,
+        element: &str,
+        filled: &[String],
+        arguments: &Map<String, Value>,
+    ) -> bool {
+        // The user wrote the defaults.
+        let is_given =
+            |(_, name): &(usize, &str)| arguments.get(*name).is_some_and(|it| !it.is_null());
+        let is_option = filled.iter().any(|text| text.starts_with('-'));
+        is_option && !element.starts_with('-') && self.placeholders(element).iter().any(is_given)
     }
 
     /// Returns the texts of each argument that is given or has a default.
