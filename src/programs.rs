@@ -15,9 +15,7 @@ pub fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let directories = if name.contains('/') {
         vec![PathBuf::new()]
     } else {
-        env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH)))
-            .filter(|directory| directory.is_absolute())
-            .collect()
+        env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))).collect()
     };
     let mut files = directories
         .into_iter()

@@ -265,4 +265,31 @@ mod tests {
             );
         }
     }
+    #[test]
+    fn the_sweep_removes_what_no_running_q_has_and_nothing_else() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        let used = Scratch::create(root).expect("a directory");
+        let used_name = used.path.file_name().expect("a name").to_owned();
+        for directory in ["1-0", "1-1/deep/er", "other", "1-a", "elsewhere"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
+            fs::write(root.join(directory).join("file"), "").expect("a file");
+        }
+        fs::write(root.join("1-2"), "").expect("a file");
+        std::os::unix::fs::symlink("elsewhere", root.join("1-3")).expect("a link");
+        sweep(root);
+        let names = fs::read_dir(root).expect("a directory");
+        let mut names = Vec::from_iter(names.flatten().map(|entry| entry.file_name()));
+        names.sort();
+        let mut expected = ["1-2", "1-3", "1-a", "elsewhere", "other"]
+            .map(Into::into)
+            .to_vec();
+        expected.push(used_name.clone());
+        expected.sort();
+        assert_eq!(names, expected);
+        assert!(root.join("elsewhere/file").is_file());
+        drop(used);
+        assert!(!root.join(used_name).exists());
+        sweep(&root.join("gone"));
+    }
 }

@@ -568,4 +568,17 @@ mod tests {
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(name_of("abc"), digest);
     }
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_of_proc_without_a_size_is_read_up_to_its_limit() {
+        let path = Path::new("/proc/self/status");
+        assert_eq!(path.metadata().expect("it is there").len(), 0);
+        let failure = read(path, 10).expect_err("it has more");
+        assert!(
+            failure.to_string().starts_with("it has more than 10"),
+            "{failure}"
+        );
+        let whole = read(path, MAX_FILE).expect("a file");
+        assert!(whole.starts_with(b"Name:") && whole.len() > 10);
+    }
 }

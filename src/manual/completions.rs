@@ -77,7 +77,7 @@ pub fn zsh() -> String {
                 group = "*".to_owned();
             }
         }
-        let help = flag.help.replace('\'', "'\\''").replace(':', "\\:");
+        let help = zsh_text(flag.help);
         for spelling in flag.spellings() {
             // A value may be glued to a short option, or follow a long one's equals sign.
             let glue = if value.is_empty() {
@@ -95,6 +95,11 @@ pub fn zsh() -> String {
     }
     let own = [("SPECIFICATIONS", &*specifications)];
     script(include_str!("q.zsh.in"), &own)
+}
+
+/// Returns a text for a specification of zsh, which is in single quotes and has colons between its parts.
+fn zsh_text(text: &str) -> String {
+    text.replace('\'', "'\\''").replace(':', "\\:")
 }
 
 fn zsh_action(completion: Completion) -> String {
@@ -173,6 +178,11 @@ mod tests {
             assert_eq!(zsh_action(completion), zsh);
             assert_eq!(fish_action(completion), fish);
         }
+    }
+
+    #[test]
+    fn a_quotation_mark_or_colon_of_a_help_ends_no_specification_of_zsh() {
+        assert_eq!(zsh_text("it's: a"), "it'\\''s\\: a");
     }
 
     #[test]

@@ -150,4 +150,20 @@ mod tests {
             assert_eq!(guess(text, "s"), None, "{text}");
         }
     }
+    #[test]
+    fn a_timeout_is_a_duration_but_not_zero() {
+        for (text, found) in [
+            ("1s", Some(Some(1))),
+            ("2m", Some(Some(120))),
+            ("never", Some(None)),
+            ("0s", None),
+            ("0d", None),
+            ("1", None),
+        ] {
+            let seconds = parse_timeout(text)
+                .ok()
+                .map(|time| time.map(|time| time.as_secs()));
+            assert_eq!(seconds, found, "{text}");
+        }
+    }
 }

@@ -159,4 +159,117 @@ mod tests {
             assert_eq!(not_set(&names), expected);
         }
     }
+    fn variables(names: &[&str]) -> Key {
+        Key::Variables(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_key_is_the_first_variable_that_has_more_than_whitespace_around_it() {
+        let environment = Environment::new(&[
+            ("A", " \r\n"),
+            ("B", "\tkey\n"),
+            ("C", "other"),
+            ("D", "a b"),
+        ]);
+        for (names, found) in [
+            (&["B", "C"][..], Some(("B", "key"))),
+            (&["C", "B"], Some(("C", "other"))),
+            (&["A", "B"], Some(("B", "key"))),
+            (&["gone", "D"], Some(("D", "a b"))),
+            (&["A", "gone"], None),
+        ] {
+            let found = found.map(|(name, value)| (name.to_owned(), Secret::new(value)));
+            let key = variables(names);
+            assert_eq!(key.find(&environment), found, "{names:?}");
+            let Key::Variables(names) = key else {
+                unreachable!()
+            };
+            assert_eq!(Key::Optional(names).find(&environment), found);
+        }
+        for key in [Key::None, Key::Command(vec!["pass".to_owned()])] {
+            assert_eq!(key.find(&environment), None);
+            assert!(matches!(key.read("x", &environment), Ok(None)));
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_missing_or_cannot_be_sent_is_an_error_that_does_not_show_it() {
+        let environment = Environment::new(&[
+            ("GOOD", "sk-1_~!"),
+            ("BLANK", "sk 1"),
+            ("LINE", "sk\nx"),
+            ("WIDE", "sk-é"),
+        ]);
+        let read = |key: &Key| match key.read("x", &environment) {
+            Ok(key) => key.map_or("none".to_owned(), |key| key.expose().to_owned()),
+            Err(error) => error.message,
+        };
+        for (names, expected) in [
+            (&["GOOD"][..], "sk-1_~!"),
+            (&["gone"], "there is no key for x: gone is not set"),
+            (&["BLANK"], "the key in BLANK contains whitespace"),
+            (&["LINE"], "the key in LINE contains whitespace"),
+            (&["WIDE"], "the key in WIDE contains whitespace"),
+        ] {
+            let found = read(&variables(names));
+            assert!(found.starts_with(expected), "{names:?}: {found}");
+            assert!(names == ["GOOD"] || !found.contains("sk"), "{found}");
+        }
+        assert_eq!(read(&Key::Optional(vec!["gone".to_owned()])), "none");
+    }
+
+    #[test]
+    fn the_keys_among_headers_are_known_by_their_names() {
+        for (name, is_key) in [
+            ("X-Api-Key", true),
+            ("authorization", true),
+            ("Proxy-AUTH", true),
+            ("Cookie", true),
+            ("X-Secret-Id", true),
+            ("X-Cookie-Policy", false),
+            ("X-Team", false),
+            ("Accept", false),
+        ] {
+            let headers = [(name.to_owned(), Secret::new("Bearer value"))];
+            let keys = keys_in_headers(&headers);
+            assert_eq!(keys.contains(&Secret::new("value")), is_key, "{name}");
+            assert_eq!(keys.is_empty(), !is_key, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_advice_about_a_rejected_key_says_where_it_is() {
+        let environment = Environment::new(&[("SET", "key")]);
+        let command = Key::Command(vec!["pass".to_owned(), "secret".to_owned()]);
+        let optional = |name: &str| Key::Optional(vec![name.to_owned()]);
+        for (key, value, expected) in [
+            (
+                Key::None,
+                "",
+                "key_env = \"NAME\" below [providers.x] names the variable that has its key",
+            ),
+            (optional("gone"), "", "x wants a key: export gone=your-key"),
+            (optional("SET"), "key", "check the key in SET"),
+            (variables(&["gone", "SET"]), "key", "check the key in SET"),
+            (
+                variables(&["gone", "other"]),
+                "key",
+                "check the key in gone or other",
+            ),
+            (command.clone(), "key", "check the key that pass prints"),
+            (
+                command,
+                "\"key\"",
+                "the key that pass prints begins or ends with a quote, which is sent with it: remove it",
+            ),
+            (
+                optional("SET"),
+                "key'",
+                "the key in SET begins or ends with a quote, which is sent with it: remove it",
+            ),
+        ] {
+            let found = key.advice("x", Some(&Secret::new(value)), &environment);
+            assert_eq!(found, expected);
+        }
+    }
 }

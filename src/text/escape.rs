@@ -237,4 +237,26 @@ mod tests {
             prop_assert!(encoded.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~')));
         }
     }
+    #[test]
+    fn what_controls_a_terminal_or_is_not_seen_is_hidden() {
+        for (characters, expected) in [
+            ("\u{1b}\n\u{7f}\u{9b}\u{202e}\u{2066}", true),
+            (
+                "\u{a0}\u{ad}\u{200b}\u{feff}\u{e000}\u{e0041}\u{fe0f}",
+                true,
+            ),
+            // No characters, of several planes.
+            (
+                "\u{fffe}\u{ffff}\u{1fffe}\u{1ffff}\u{dfffe}\u{10ffff}",
+                true,
+            ),
+            (" a~üß日👍\u{301}\u{fffd}\u{1fffd}", false),
+        ] {
+            for character in characters.chars() {
+                assert_eq!(is_hidden(character), expected, "{character:?}");
+            }
+        }
+        let breaks = "\n\r\u{b}\u{c}\u{85}\u{2028}\u{2029}";
+        assert!(breaks.chars().all(is_line_break) && !"\t a\u{8}".chars().any(is_line_break));
+    }
 }
