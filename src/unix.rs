@@ -411,6 +411,22 @@ mod tests {
     }
 
     #[test]
+    fn sigint_ends_a_program_though_the_one_that_started_it_ignores_it() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -INT $$"]).stdin(Stdio::null());
+        // SAFETY: before the program is executed, this makes a system call and allocates nothing.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_IGN);
+                Ok(())
+            });
+        }
+        let status = in_own_session(&mut command).status().expect("sh");
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert_eq!(signal, Some(libc::SIGINT));
+    }
+
+    #[test]
     fn the_ended_processes_of_a_group_are_reaped() {
         let child = sleeper();
         let id = child.id();

@@ -267,12 +267,9 @@ impl Temporary {
     /// Gives it the group and the mode of a file of the same user, whatever the umask is. A group that this user cannot give it
     /// gets no rights, and no other group gets them instead.
     pub fn take_rights(&self, path: &Path, metadata: &Metadata) -> io::Result<()> {
-        let mut mode = metadata.mode() & ALL_RIGHTS;
         // This may change the mode, too.
-        if lchown(&self.path, None, Some(metadata.gid())).is_err() {
-            mode &= !OF_GROUP;
-        }
-        let permissions = fs::Permissions::from_mode(mode);
+        let has_group = lchown(&self.path, None, Some(metadata.gid())).is_ok();
+        let permissions = fs::Permissions::from_mode(rights_in(metadata.mode(), has_group));
         fs::set_permissions(&self.path, permissions).or_cannot("keep the mode of", path)
     }
 
@@ -300,6 +297,16 @@ impl Temporary {
     /// Whether it certainly was not put anywhere; it is removed then.
     pub fn discard(&self) -> bool {
         fs::remove_file(&self.path).is_ok()
+    }
+}
+
+/// Returns the rights that a mode has, also those of the group if that is the same.
+fn rights_in(mode: u32, has_group: bool) -> u32 {
+    let rights = mode & ALL_RIGHTS;
+    if has_group {
+        rights
+    } else {
+        rights & !OF_GROUP
     }
 }
 
@@ -580,5 +587,17 @@ mod tests {
         );
         let whole = read(path, MAX_FILE).expect("a file");
         assert!(whole.starts_with(b"Name:") && whole.len() > 10);
+    }
+    #[test]
+    fn another_group_does_not_get_the_rights_of_the_group() {
+        for (mode, with_group, without) in [
+            (0o100_640, 0o640, 0o600),
+            (0o100_664, 0o664, 0o604),
+            (0o102_770, 0o2770, 0o700),
+            (0o104_755, 0o4755, 0o4705),
+        ] {
+            assert_eq!(rights_in(mode, true), with_group, "{mode:o}");
+            assert_eq!(rights_in(mode, false), without, "{mode:o}");
+        }
     }
 }

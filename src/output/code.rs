@@ -236,7 +236,16 @@ mod tests {
         languages.extend(others.split('␊').map(|word| vec![word]));
         for (at, one) in languages.iter().enumerate() {
             for (other_at, other) in languages.iter().enumerate() {
-                for (one, other) in one.iter().zip(other.iter().cycle()) {
+                // All names of one language are the same to each other, and one of each of two languages differs.
+                let pairs = if at == other_at {
+                    let all = one
+                        .iter()
+                        .flat_map(|one| other.iter().map(move |other| (one, other)));
+                    Vec::from_iter(all)
+                } else {
+                    Vec::from_iter(one.iter().zip(other.iter().cycle()))
+                };
+                for (one, other) in pairs {
                     for between in ["", "text␊", "```␊␊```␊", "~~~ru␊~~~␊"] {
                         let answer = format!("```{one}␊a␊```␊{between}~~~{other}␊b␊~~~␊");
                         let code = extract(&text(&answer), Audience::Program);

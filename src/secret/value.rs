@@ -251,4 +251,23 @@ mod tests {
         let as_header = Secret::new("bWU6cEBzcw==");
         assert!(of_urls("http://me:p%40ss@h", |_| true).contains(&as_header));
     }
+    #[test]
+    fn the_values_of_a_query_are_found_by_their_names() {
+        for (query, expected) in [
+            ("key=a&b=c", "a"),
+            ("b=c&key=a&key=d", "a d"),
+            ("b=c;key=a", "a"),
+            ("key=a=b", "a=b"),
+            ("key=", ""),
+            ("b=c", ""),
+            // Without a name it is all there is.
+            ("token", "token"),
+            ("", ""),
+        ] {
+            let is_secret = |name: &str| matches!(name, "key" | "");
+            let found = of_query(query, is_secret);
+            let found: Vec<&str> = found.iter().map(Secret::expose).collect();
+            assert_eq!(found.join(" "), expected, "{query}");
+        }
+    }
 }

@@ -270,4 +270,21 @@ mod tests {
             assert_eq!(compact(json), expected);
         }
     }
+    #[test]
+    fn each_value_list_and_object_of_a_text_has_its_weight() {
+        for (json, expected) in [
+            ("1", VALUE),
+            ("[]", VALUE + ARRAY),
+            ("[1,2]", 2 * VALUE + ARRAY),
+            ("{}", VALUE + OBJECT),
+            (r#"{"a":1}"#, 2 * VALUE + OBJECT),
+            (r#"[{"a":[]},0]"#, 3 * VALUE + 2 * ARRAY + OBJECT),
+            (r#""[,:{""#, VALUE),
+            (r#"["\"[",1]"#, 2 * VALUE + ARRAY),
+        ] {
+            assert_eq!(weight(json), expected, "{json}");
+            assert_eq!(weight_of_value(json), expected, "{json}");
+        }
+        assert_eq!(weight_of_value(r#""a",1"#), VALUE);
+    }
 }

@@ -87,4 +87,28 @@ mod tests {
         assert_eq!(nearest("", names.split(' ')), None);
         assert_eq!(nearest("\u{fffd}", ["c"]), None);
     }
+    #[test]
+    fn a_name_is_misspelt_by_a_letter_and_not_by_being_shorter() {
+        for (given, meant) in [
+            ("timout", Some("timeout")),
+            ("Timeout", Some("timeout")),
+            ("time", None),
+            ("modle", Some("model")),
+            ("mod", None),
+            ("nope", None),
+        ] {
+            assert_eq!(misspelt(given, ["timeout", "model"]), meant, "{given}");
+        }
+        assert_eq!(nearest("time", ["timeout"]), Some("timeout"));
+    }
+
+    #[test]
+    fn the_choices_begin_with_the_one_that_was_meant() {
+        for (given, expected) in [
+            ("modle", "did you mean model? there are timeout, model"),
+            ("nope", "there are timeout, model"),
+        ] {
+            assert_eq!(choices(given, &["timeout", "model"], "there are"), expected);
+        }
+    }
 }
