@@ -428,13 +428,14 @@ mod tests {
 
     #[test]
     fn the_ended_processes_of_a_group_are_reaped() {
-        let child = sleeper();
+        let mut child = sleeper();
         let id = child.id();
         signal_group(id, Signal::KILL);
         assert!(becomes(|| {
             reap_group(id);
             !is_group_left(id)
         }));
+        child.wait().expect_err("it has been waited for");
     }
 
     #[test]

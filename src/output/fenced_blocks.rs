@@ -41,11 +41,10 @@ impl FencedBlock {
     /// Whether a line of it opens another block: it has a fence that is as long as its own, and a word after that.
     pub fn is_nested(&self) -> bool {
         let mut lines = self.code.lines();
-        lines.any(|line| match BlockContext::default().read(line).kind {
-            LineKind::Opening(inner) => {
+        lines.any(|line| {
+            OpenFence::opened_by(line).is_some_and(|inner| {
                 inner.length >= self.fence.length && !inner.info_of(line).is_empty()
-            }
-            _ => false,
+            })
         })
     }
 }

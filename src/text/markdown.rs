@@ -363,6 +363,14 @@ impl MarkdownReader {
 }
 
 impl OpenFence {
+    /// Returns the fence that a line opens, if nothing is before the line.
+    pub fn opened_by(line: &str) -> Option<OpenFence> {
+        match BlockContext::default().read(line).kind {
+            LineKind::Opening(fence) => Some(fence),
+            _ => None,
+        }
+    }
+
     pub fn has_backticks(self) -> bool {
         self.character == '`'
     }

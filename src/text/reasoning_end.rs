@@ -78,7 +78,7 @@ fn end_tags(text: &str, extent: Extent) -> Vec<EndTag<'_>> {
     let mut context = BlockContext::default();
     let mut begin = 0;
     let mut blocks_before = 0;
-    // Whether a tag has opened reasoning before, in the text or in the block of code.
+    // Whether a tag has opened reasoning before, in prose or in the current block of code.
     let mut is_opened = false;
     let mut is_opened_in_code = false;
     for line in text.split_inclusive('\n') {
@@ -86,34 +86,31 @@ fn end_tags(text: &str, extent: Extent) -> Vec<EndTag<'_>> {
         let read = context.read(line.trim_end_matches(['\r', '\n']));
         context = read.context;
         for tag in tags_of(line) {
-            let is_in_code = matches!(read.kind, LineKind::Code(_));
             if !tag.closes {
+                let is_in_code = matches!(read.kind, LineKind::Code(_));
                 is_opened |= !is_in_code;
                 is_opened_in_code |= is_in_code;
                 continue;
             }
             let (before, rest) = text.split_at(begin + tag.at);
             let after = &rest[tag.length..];
-            let in_text = match read.kind {
+            let mut certainty = match (read.kind, fence) {
+                (LineKind::Code(_), Some(fence)) => {
+                    let is_closing = std::mem::take(&mut is_opened_in_code);
+                    judge.certainty(after, fence, blocks_before, is_closing)
+                }
                 // What the answer shows as code, or calls it.
-                LineKind::Indented | LineKind::Opening(_) => Certainty::MayEnd,
+                (LineKind::Indented | LineKind::Opening(_), _) => Certainty::MayEnd,
                 _ => Certainty::Ends,
             };
-            let certainty = match fence {
-                Some(fence) if is_in_code => {
-                    let is_opened = std::mem::take(&mut is_opened_in_code);
-                    judge.certainty(after, fence, blocks_before, is_opened)
-                }
-                _ => in_text,
-            };
             let is_doubtful = is_opened || tag.is_word;
+            if certainty == Certainty::Ends && is_doubtful {
+                certainty = Certainty::MayEnd;
+            }
             found.push(EndTag {
                 before,
                 after,
-                certainty: match certainty {
-                    Certainty::Ends if is_doubtful => Certainty::MayEnd,
-                    certainty => certainty,
-                },
+                certainty,
                 follows_code: blocks_before > 0,
             });
         }
@@ -161,14 +158,14 @@ impl CodeJudge {
         }
     }
 
-    /// Returns whether a tag ends reasoning, from what follows it, the fence of its code, which block that is, and whether a tag
-    /// opened reasoning in it.
+    /// Returns whether a tag ends reasoning, from what follows it, the fence of its code, which block that is, and whether the tag
+    /// closes one in the same block.
     fn certainty(
         &mut self,
         after: &str,
         fence: OpenFence,
         block: usize,
-        is_opened: bool,
+        closes_one: bool,
     ) -> Certainty {
         // The end of the code may still follow.
         if self.extent == Extent::Beginning {
@@ -178,20 +175,21 @@ impl CodeJudge {
         if self.tags > MAX_TAGS_IN_CODE {
             return Certainty::MayEnd;
         }
-        let is_whole = self.end == CodeEnd::Closed;
-        let is_another_open = opens_another(after, fence);
-        if is_opened && is_whole && !is_another_open {
-            return Certainty::Quoted;
+        let is_closed = self.end == CodeEnd::Closed;
+        let is_another_opened = opens_another(after, fence);
+        if closes_one {
+            return if is_closed && !is_another_opened {
+                Certainty::Quoted
+            } else {
+                Certainty::MayEnd
+            };
         }
-        if is_opened {
-            return Certainty::MayEnd;
-        }
-        let stays_open = !is_whole && block == self.blocks;
+        let stays_open = !is_closed && block == self.blocks;
         match read_code(after).0 {
             // The fence that closes the code would be left over.
             CodeEnd::Empty => Certainty::Quoted,
             _ if stays_open => Certainty::Ends,
-            CodeEnd::Closed if !is_whole || is_another_open => Certainty::Ends,
+            CodeEnd::Closed if !is_closed || is_another_opened => Certainty::Ends,
             CodeEnd::Closed => Certainty::Quoted,
             CodeEnd::Open => Certainty::MayEnd,
         }
@@ -234,10 +232,7 @@ fn read_code(text: &str) -> (CodeEnd, usize) {
 fn opens_another(after: &str, fence: OpenFence) -> bool {
     let mut context = BlockContext::within(fence);
     for (index, line) in after.lines().enumerate() {
-        let opening = match BlockContext::default().read(line).kind {
-            LineKind::Opening(inner) => Some(inner),
-            _ => None,
-        };
+        let opening = OpenFence::opened_by(line);
         // It continues the line of the tag, and so closes nothing.
         let is_rest = index == 0;
         if !is_rest {
@@ -270,7 +265,7 @@ struct Tag {
 
 /// How a tag stands in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TagPlace {
     /// Where it is a tag.
     Bare,
     /// Between blanks or before punctuation, like a word of a sentence.
@@ -298,8 +293,8 @@ fn tags_of(line: &str) -> Vec<Tag> {
             continue;
         };
         let place = place_of(&line[..at], &line[at + length..], in_quotes);
-        let is_word = place == Place::Word;
-        let is_mention = is_code || place == Place::Mention || (is_word && !closes);
+        let is_word = place == TagPlace::Word;
+        let is_mention = is_code || place == TagPlace::Mention || (is_word && !closes);
         if !is_mention {
             found.push(Tag {
                 at,
@@ -365,7 +360,7 @@ fn inline_codes(line: &str) -> Vec<Range<usize>> {
 }
 
 /// Returns how the tag between these parts of a line stands there.
-fn place_of(before: &str, after: &str, in_quotes: bool) -> Place {
+fn place_of(before: &str, after: &str, in_quotes: bool) -> TagPlace {
     let left = before.chars().next_back().unwrap_or('\n');
     let right = after.chars().next().unwrap_or('\n');
     let is_mention = match left {
@@ -375,11 +370,11 @@ fn place_of(before: &str, after: &str, in_quotes: bool) -> Place {
         _ => false,
     };
     if is_mention {
-        Place::Mention
+        TagPlace::Mention
     } else if left == ' ' && " .,;:!?".contains(right) {
-        Place::Word
+        TagPlace::Word
     } else {
-        Place::Bare
+        TagPlace::Bare
     }
 }
 
