@@ -94,17 +94,33 @@ impl From<ReadFailure> for io::Error {
 
 /// Opens a regular file for reading. A pipe or a device in its place is unusable, and never waited for.
 fn open_regular(path: &Path) -> Result<(File, Metadata), ReadFailure> {
-    let not_regular = || ReadFailure::Unusable("it is not a regular file".to_owned());
     // To open some devices has an effect.
     if !fs::metadata(path)?.is_file() {
         return Err(not_regular());
     }
-    // A pipe that has taken its place meanwhile would wait for a writer.
+    open_file(path, 0)
+}
+
+/// Opens a regular file that is no link and belongs to the user. Whose it is, is asked of the open file: another one may take its
+/// place at any moment.
+fn open_own(path: &Path) -> Result<(File, Metadata), ReadFailure> {
+    if !path.symlink_metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    let (file, metadata) = open_file(path, libc::O_NOFOLLOW)?;
+    if metadata.uid() != unix::effective_user() {
+        let reason = "it belongs to another user".to_owned();
+        return Err(ReadFailure::Unusable(reason));
+    }
+    Ok((file, metadata))
+}
+
+/// Opens what should be a regular file.
+fn open_file(path: &Path, flags: i32) -> Result<(File, Metadata), ReadFailure> {
     let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
+    // A pipe that has taken its place meanwhile would wait for a writer.
+    options.read(true).custom_flags(flags | libc::O_NONBLOCK);
+    let file = options.open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
         Ok((file, metadata))
@@ -113,10 +129,22 @@ fn open_regular(path: &Path) -> Result<(File, Metadata), ReadFailure> {
     }
 }
 
-/// Reads a regular file of at most `limit` bytes. The size that the system reports proves nothing: some files of `/proc`
-/// have none and no end.
+fn not_regular() -> ReadFailure {
+    ReadFailure::Unusable("it is not a regular file".to_owned())
+}
+
+/// Reads a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
-    let (file, metadata) = open_regular(path)?;
+    read_open(open_regular(path)?, limit)
+}
+
+/// Reads a file of at most `limit` bytes that the user has written. A link to one is none: somebody else may have made it.
+pub fn read_own(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
+    read_open(open_own(path)?, limit)
+}
+
+/// Reads an open file to its end. The size that the system reports proves nothing: some files of `/proc` have none and no end.
+fn read_open((file, metadata): (File, Metadata), limit: u64) -> Result<Vec<u8>, ReadFailure> {
     let too_long =
         || ReadFailure::Unusable(format!("it has more than {size}", size = in_units(limit)));
     let size = metadata.len();
@@ -433,6 +461,50 @@ mod tests {
                 assert!(!has(&path, &[before, &[!last]].concat()), "{size}");
             }
         }
+    }
+
+    #[test]
+    fn only_a_file_of_the_user_itself_is_read_as_one_of_the_user() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [own, link, other] = ["own", "link", "other"].map(|name| directory.path().join(name));
+        fs::write(&own, "own").expect("a file");
+        symlink(&own, &link).expect("a link");
+        let found = |path: &Path| read_own(path, 3).ok();
+        assert_eq!(found(&own), Some(b"own".to_vec()));
+        fs::write(&other, "four").expect("a file");
+        for path in [&other, &link, directory.path(), &directory.path().join("no")] {
+            assert_eq!(found(path), None, "{}", path.display());
+        }
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&own, Some(12345), None).is_ok() {
+            assert_eq!(found(&own), None);
+        }
+    }
+
+    #[test]
+    fn a_link_that_takes_the_place_of_a_file_just_now_is_not_followed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [own, planted, place] =
+            ["own", "planted", "place"].map(|name| directory.path().join(name));
+        fs::write(&planted, "planted").expect("a file");
+        let is_over = std::sync::atomic::AtomicBool::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let next = directory.path().join("next");
+                while !is_over.load(Ordering::Relaxed) {
+                    fs::write(&own, "own").expect("a file");
+                    fs::rename(&own, &place).expect("a file");
+                    symlink(&planted, &next).expect("a link");
+                    fs::rename(&next, &place).expect("a link");
+                }
+            });
+            let read = (0..5_000).find_map(|_| {
+                let read = read_own(&place, 100).ok();
+                read.filter(|bytes| !b"own".starts_with(bytes))
+            });
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(read, None);
+        });
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! A cached answer and its file, which is read and replaced whole.
 
-use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +9,6 @@ use serde_json::Value;
 use super::request_parts::{self, RequestParts};
 use crate::session::timestamp::Timestamp;
 use crate::text::json;
-use crate::unix;
 use crate::whole_file::{self, MAX_FILE, PRIVATE, ReadFailure, SHARED};
 
 /// The version of the files.
@@ -38,10 +35,12 @@ impl Sharing {
         }
     }
 
-    /// Whether another user has written a file, where only the user should.
-    fn keeps_out(self, path: &Path) -> bool {
-        let is_own = |file: Metadata| file.uid() == unix::effective_user();
-        self == Sharing::Private && !fs::metadata(path).is_ok_and(is_own)
+    /// Reads a file. One of another user cannot be used where only the user's count.
+    fn read(self, path: &Path) -> Result<Vec<u8>, ReadFailure> {
+        match self {
+            Sharing::Private => whole_file::read_own(path, MAX_FILE),
+            Sharing::Shared => whole_file::read(path, MAX_FILE),
+        }
     }
 }
 
@@ -93,11 +92,7 @@ pub struct CachedAnswer {
 impl CachedAnswer {
     /// Reads a file. A torn one or another program's, or one of another user where only the user's count, cannot be used.
     pub(super) fn read(path: &Path, sharing: Sharing) -> Result<CachedAnswer, ReadFailure> {
-        let bytes = whole_file::read(path, MAX_FILE)?;
-        if sharing.keeps_out(path) {
-            let reason = "it belongs to another user".to_owned();
-            return Err(ReadFailure::Unusable(reason));
-        }
+        let bytes = sharing.read(path)?;
         json::parse_bytes(&bytes)
             .map_err(|error| ReadFailure::Unusable(format!("it cannot be parsed ({error})")))
     }
