@@ -368,6 +368,7 @@ fn by_number() -> BpfProgram {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::table::rows;
 
     // The architectures of linux/audit.h.
     #[cfg(target_arch = "x86_64")]
@@ -500,12 +501,22 @@ mod tests {
             (libc::SYS_ioprio_set, &[2, 0, 0], "EPERM"),
             (libc::SYS_sched_setaffinity, &[0, 8], "allowed"),
             (libc::SYS_sched_setaffinity, &[OTHER, 8], "EPERM"),
+            (libc::SYS_sched_setscheduler, &[0, 3], "allowed"),
+            (libc::SYS_sched_setscheduler, &[OTHER, 3], "EPERM"),
+            (libc::SYS_sched_setparam, &[0, 0x1000], "allowed"),
+            (libc::SYS_sched_setparam, &[OTHER, 0x1000], "EPERM"),
+            (libc::SYS_sched_setattr, &[0, 0x1000], "allowed"),
+            (libc::SYS_sched_setattr, &[OTHER, 0x1000], "EPERM"),
             // Signals: to others, as far as Landlock allows that, and to the thread that starts the program.
             (libc::SYS_kill, &[OTHER, 15], "allowed"),
             (libc::SYS_kill, &[STARTER, 15], "EPERM"),
             (libc::SYS_tkill, &[STARTER, 15], "EPERM"),
             (libc::SYS_tgkill, &[OTHER, STARTER, 15], "EPERM"),
             (libc::SYS_tgkill, &[OTHER, OTHER, 15], "allowed"),
+            (libc::SYS_rt_sigqueueinfo, &[OTHER, 15], "allowed"),
+            (libc::SYS_rt_sigqueueinfo, &[STARTER, 15], "EPERM"),
+            (libc::SYS_rt_tgsigqueueinfo, &[OTHER, OTHER, 15], "allowed"),
+            (libc::SYS_rt_tgsigqueueinfo, &[OTHER, STARTER, 15], "EPERM"),
             (libc::SYS_pidfd_open, &[STARTER], "EPERM"),
             (libc::SYS_pidfd_open, &[OTHER], "allowed"),
             (libc::SYS_pidfd_send_signal, &[3, 15], "EPERM"),
@@ -519,105 +530,127 @@ mod tests {
         ] {
             assert_eq!(here(number, arguments), expected, "{number} {arguments:x?}");
         }
-        for number in REFUSED.iter().chain(REFUSED_HERE) {
-            assert_eq!(here(*number, &[]), "EPERM", "{number}");
+    }
+
+    /// The numbers of system calls by their names.
+    macro_rules! system_calls {
+        ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
+    }
+
+    #[test]
+    fn a_system_call_of_which_nothing_is_right_is_refused_whatever_its_arguments_are() {
+        let refused: &[(&str, c_long)] = system_calls! {
+            SYS_fchmodat SYS_fchownat SYS_setxattr SYS_lsetxattr SYS_removexattr SYS_lremovexattr
+            SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register SYS_ptrace
+            SYS_process_vm_readv SYS_process_vm_writev SYS_pidfd_getfd SYS_pidfd_send_signal
+            SYS_process_madvise SYS_process_mrelease SYS_migrate_pages SYS_move_pages SYS_kcmp
+            SYS_inotify_add_watch SYS_keyctl SYS_add_key SYS_request_key SYS_shmget SYS_shmat
+            SYS_shmctl SYS_semget SYS_semop SYS_semtimedop SYS_semctl SYS_msgget SYS_msgsnd
+            SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink SYS_mount SYS_umount2 SYS_pivot_root
+            SYS_chroot SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick SYS_open_tree SYS_move_mount
+            SYS_mount_setattr SYS_unshare SYS_setns SYS_quotactl SYS_open_by_handle_at SYS_bpf
+            SYS_perf_event_open SYS_userfaultfd SYS_init_module SYS_finit_module SYS_delete_module
+            SYS_kexec_load SYS_reboot SYS_swapon SYS_swapoff SYS_acct SYS_sethostname
+            SYS_setdomainname SYS_settimeofday SYS_clock_settime SYS_clock_adjtime SYS_adjtimex
+            SYS_syslog SYS_vhangup SYS_fanotify_init
+        };
+        #[cfg(target_arch = "x86_64")]
+        let only_here: &[(&str, c_long)] = system_calls! {
+            SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes SYS_futimesat SYS_iopl SYS_ioperm
+            SYS_modify_ldt
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let only_here: &[(&str, c_long)] = &[];
+        // Those that not every C library names.
+        let unnamed = [
+            ("SYS_FCHMODAT2", SYS_FCHMODAT2),
+            ("SYS_SETXATTRAT", SYS_SETXATTRAT),
+            ("SYS_REMOVEXATTRAT", SYS_REMOVEXATTRAT),
+            ("SYS_FILE_SETATTR", SYS_FILE_SETATTR),
+            ("SYS_OPEN_TREE_ATTR", SYS_OPEN_TREE_ATTR),
+            ("SYS_QUOTACTL_FD", SYS_QUOTACTL_FD),
+            ("SYS_KEXEC_FILE_LOAD", SYS_KEXEC_FILE_LOAD),
+        ];
+        for (name, number) in refused.iter().chain(only_here).chain(&unnamed) {
+            for arguments in [&[][..], &[u64::MAX; 6]] {
+                let found = verdict(true, OWN_ARCHITECTURE, *number, arguments);
+                assert_eq!(found, "EPERM", "{name}");
+            }
+        }
+        let count = refused.len() + only_here.len() + unnamed.len();
+        assert_eq!(count, REFUSED.len() + REFUSED_HERE.len(), "one is in no test");
+    }
+
+    #[test]
+    fn a_system_call_that_programs_need_is_allowed_whatever_its_arguments_are() {
+        let allowed: &[(&str, c_long)] = system_calls! {
+            SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_lseek SYS_close
+            SYS_close_range SYS_dup SYS_dup3 SYS_pipe2 SYS_openat SYS_openat2 SYS_statx
+            SYS_newfstatat SYS_fstat SYS_faccessat SYS_faccessat2 SYS_readlinkat SYS_getdents64
+            SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_linkat SYS_symlinkat SYS_ftruncate
+            SYS_fallocate SYS_fsync SYS_flock SYS_fchmod SYS_fchown SYS_fsetxattr SYS_fgetxattr
+            SYS_copy_file_range SYS_sendfile SYS_getcwd SYS_chdir SYS_fchdir SYS_umask SYS_mmap
+            SYS_munmap SYS_mprotect SYS_mremap SYS_madvise SYS_brk SYS_execve SYS_execveat SYS_wait4
+            SYS_waitid SYS_exit_group SYS_getpid SYS_getppid SYS_gettid SYS_getuid SYS_setsid
+            SYS_setpgid SYS_rt_sigaction SYS_rt_sigprocmask SYS_sigaltstack SYS_futex SYS_nanosleep
+            SYS_clock_gettime SYS_getrandom SYS_memfd_create SYS_eventfd2 SYS_epoll_create1
+            SYS_epoll_ctl SYS_epoll_pwait SYS_ppoll SYS_pselect6 SYS_timerfd_create
+            SYS_inotify_init1 SYS_sched_yield SYS_sched_getaffinity SYS_getrlimit SYS_getrusage
+            SYS_uname SYS_sysinfo SYS_prctl SYS_seccomp SYS_landlock_create_ruleset
+            SYS_landlock_add_rule SYS_landlock_restrict_self
+        };
+        for (name, number) in allowed {
+            for arguments in [&[][..], &[u64::MAX; 6]] {
+                let found = verdict(false, OWN_ARCHITECTURE, *number, arguments);
+                assert_eq!(found, "allowed", "{name}");
+            }
         }
     }
 
     #[test]
     fn sockets_are_refused_by_their_family_and_kind() {
-        // The domain and the type of a socket, and the verdicts without and with the network.
-        for (number, domain, kind, without, with) in [
-            (
-                libc::SYS_socket,
-                libc::AF_INET,
-                libc::SOCK_STREAM,
-                "EPERM",
-                "allowed",
-            ),
-            (
-                libc::SYS_socket,
-                libc::AF_INET,
-                libc::SOCK_DGRAM,
-                "EPERM",
-                "allowed",
-            ),
-            (
-                libc::SYS_socket,
-                libc::AF_INET6,
-                libc::SOCK_STREAM,
-                "EPERM",
-                "allowed",
-            ),
-            (
-                libc::SYS_socket,
-                libc::AF_NETLINK,
-                libc::SOCK_RAW,
-                "EPERM",
-                "allowed",
-            ),
-            (
-                libc::SYS_socket,
-                libc::AF_UNIX,
-                libc::SOCK_STREAM,
-                "EPERM",
-                "EPERM",
-            ),
-            (
-                libc::SYS_socket,
-                libc::AF_PACKET,
-                libc::SOCK_RAW,
-                "EPERM",
-                "EPERM",
-            ),
-            (
-                libc::SYS_socket,
-                libc::AF_VSOCK,
-                libc::SOCK_STREAM,
-                "EPERM",
-                "EPERM",
-            ),
-            (
-                libc::SYS_socketpair,
-                libc::AF_UNIX,
-                libc::SOCK_STREAM,
-                "allowed",
-                "allowed",
-            ),
-            (
-                libc::SYS_socketpair,
-                libc::AF_UNIX,
-                libc::SOCK_SEQPACKET,
-                "allowed",
-                "allowed",
-            ),
-            (
-                libc::SYS_socketpair,
-                libc::AF_UNIX,
-                libc::SOCK_DGRAM,
-                "EPERM",
-                "EPERM",
-            ),
-            (
-                libc::SYS_socketpair,
-                libc::AF_UNIX,
-                libc::SOCK_RAW,
-                "EPERM",
-                "EPERM",
-            ),
-            (
-                libc::SYS_socketpair,
-                libc::AF_TIPC,
-                libc::SOCK_STREAM,
-                "EPERM",
-                "EPERM",
-            ),
-        ] {
+        // The call, the domain and the type of a socket, and the verdicts without and with the network.
+        let table = "
+            socket | inet | stream | EPERM | allowed
+            socket | inet | datagram | EPERM | allowed
+            socket | inet6 | stream | EPERM | allowed
+            socket | netlink | raw | EPERM | allowed
+            socket | unix | stream | EPERM | EPERM
+            socket | packet | raw | EPERM | EPERM
+            socket | vsock | stream | EPERM | EPERM
+            pair | unix | stream | allowed | allowed
+            pair | unix | packets | allowed | allowed
+            pair | unix | datagram | EPERM | EPERM
+            pair | unix | raw | EPERM | EPERM
+            pair | tipc | stream | EPERM | EPERM
+        ";
+        for [call, domain, kind, without, with] in rows(table) {
+            let number = match call {
+                "socket" => libc::SYS_socket,
+                _ => libc::SYS_socketpair,
+            };
+            let domain = match domain {
+                "inet" => libc::AF_INET,
+                "inet6" => libc::AF_INET6,
+                "netlink" => libc::AF_NETLINK,
+                "unix" => libc::AF_UNIX,
+                "packet" => libc::AF_PACKET,
+                "vsock" => libc::AF_VSOCK,
+                "tipc" => libc::AF_TIPC,
+                other => panic!("the domain {other}"),
+            };
+            let kind = match kind {
+                "stream" => libc::SOCK_STREAM,
+                "datagram" => libc::SOCK_DGRAM,
+                "packets" => libc::SOCK_SEQPACKET,
+                "raw" => libc::SOCK_RAW,
+                other => panic!("the type {other}"),
+            };
             for flags in [0, libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK] {
                 let arguments = [domain as u64, (kind | flags) as u64];
                 let found = [false, true]
                     .map(|network| verdict(network, OWN_ARCHITECTURE, number, &arguments));
-                assert_eq!(found, [without, with], "{number} {arguments:x?}");
+                assert_eq!(found, [without, with], "{call} {arguments:x?}");
             }
         }
     }
