@@ -145,7 +145,7 @@ fn output_of(
         let all = outcome.all();
         let reason = all.lines().last().unwrap_or_default();
         let what = format!("about_run failed: {reason}");
-        return Err(Failure::new(FailureCause::Way(what)));
+        return Err(Failure::new(FailureCause::Happened(what)));
     }
     Ok(outcome.text)
 }

@@ -14,7 +14,7 @@ use crate::threads;
 
 /// The variables that lead a program to its own files, and where they lead below its temporary directory. It gets no others of
 /// XDG.
-const OWN_FOLDERS: &[(&str, &str)] = &[
+const OWN_DIRECTORIES: &[(&str, &str)] = &[
     ("HOME", ""),
     ("TMPDIR", ""),
     ("XDG_CACHE_HOME", ".cache"),
@@ -32,7 +32,7 @@ pub struct Confined {
 }
 
 /// Removes the variables that lead elsewhere, unless the section sets them itself.
-pub fn keep_variables(variables: &mut Vec<(String, OsString)>, set: &[(String, Secret)]) {
+pub fn remove_home_variables(variables: &mut Vec<(String, OsString)>, set: &[(String, Secret)]) {
     variables.retain(|(name, _)| {
         let leads_elsewhere = name.starts_with("XDG_") || matches!(&**name, "HOME" | "TMPDIR");
         !leads_elsewhere || set.iter().any(|(own, _)| own == name)
@@ -49,7 +49,7 @@ impl Confined {
         variables: &[(String, OsString)],
     ) -> io::Result<(Child, Scratch)> {
         let scratch = Scratch::create(&self.scratch_directory)?;
-        for (name, below) in OWN_FOLDERS {
+        for (name, below) in OWN_DIRECTORIES {
             if !variables.iter().any(|(set, _)| set == name) {
                 // Without a slash at its end.
                 let mut directory = scratch.path.clone();

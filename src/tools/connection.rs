@@ -120,7 +120,7 @@ impl Connection {
                 }
                 // The refusal says more than how the server failed after it.
                 discovered.map_err(|failure| Failure {
-                    cause: FailureCause::Server(refusal),
+                    cause: FailureCause::ServerDid(refusal),
                     advice: None,
                     ..failure
                 })?
@@ -236,7 +236,7 @@ impl Connection {
                     let mut command = vec![program.name.as_str()];
                     command.extend(program.arguments.iter().map(String::as_str));
                     let what = format!("cannot run {}: {error}", command.join(" "));
-                    Failure::new(FailureCause::Way(what))
+                    Failure::new(FailureCause::Happened(what))
                 })?)
             }
             Callee::Remote(site) => {
@@ -486,7 +486,7 @@ impl Connection {
 
     /// Returns the failure of the server by what it does or did, to follow its name, with its last lines or its address.
     fn failure(&self, what: impl Into<String>) -> Failure {
-        let cause = FailureCause::Server(what.into());
+        let cause = FailureCause::ServerDid(what.into());
         let process = match &self.transport {
             Transport::Remote(http) => return http.failure(cause),
             Transport::Local(process) => process,
@@ -547,7 +547,7 @@ impl LineReader {
     fn receive(&mut self, input: &Input, line: &WrittenLine) -> Result<(), Failure> {
         if line.is_endless {
             let most = in_units(MAX_LINE);
-            return Err(Failure::at_the_end(format!(
+            return Err(Failure::ending_server(format!(
                 "writes a line of more than {most}, so it was ended"
             )));
         }

@@ -6,9 +6,9 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureCause {
     /// What the server does or did, to follow its name: “closed its output”.
-    Server(String),
-    /// What happened on the way to it, in a sentence or a phrase of its own: “the connection was refused”.
-    Way(String),
+    ServerDid(String),
+    /// What happened to it, or on the way to it, in a sentence or a phrase of its own: “the connection was refused”.
+    Happened(String),
 }
 
 /// A failure of a call or of a start.
@@ -37,11 +37,11 @@ impl Failure {
 
     /// Returns the failure of a server by what it does or did, to follow its name.
     pub fn of_server(what: impl Into<String>) -> Failure {
-        Failure::new(FailureCause::Server(what.into()))
+        Failure::new(FailureCause::ServerDid(what.into()))
     }
 
     /// Returns the failure of a server that cannot continue.
-    pub fn at_the_end(what: impl Into<String>) -> Failure {
+    pub fn ending_server(what: impl Into<String>) -> Failure {
         Failure {
             has_ended_server: true,
             ..Failure::of_server(what)
@@ -50,19 +50,19 @@ impl Failure {
 
     /// Returns the failure of a server that writes without an end, and answers nothing.
     pub fn noise() -> Failure {
-        Failure::at_the_end("keeps writing what answers nothing, so it was ended")
+        Failure::ending_server("keeps writing what answers nothing, so it was ended")
     }
 
     /// Returns the failure of a server that sends more requests than q answers.
     pub fn flood() -> Failure {
-        Failure::at_the_end(
+        Failure::ending_server(
             "sends too many requests, or does not read the answers to them, so it was ended",
         )
     }
 
     /// Returns the error for the user.
     pub fn into_error(self, server: &str) -> Error {
-        let (FailureCause::Server(what) | FailureCause::Way(what)) = self.cause;
+        let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = self.cause;
         let message = format!("{server}: {what}{}", self.more);
         Error {
             quote: self.quote,
@@ -74,8 +74,8 @@ impl Failure {
     /// Returns what the model learns. It does not get the program's own lines, which may contain anything.
     pub fn for_model(&self, server: &str) -> String {
         match &self.cause {
-            FailureCause::Server(what) => format!("the tool server {server} {what}"),
-            FailureCause::Way(what) => format!("the tool server {server} failed: {what}"),
+            FailureCause::ServerDid(what) => format!("the tool server {server} {what}"),
+            FailureCause::Happened(what) => format!("the tool server {server} failed: {what}"),
         }
     }
 }
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn the_user_and_the_model_read_a_whole_sentence_whatever_has_failed() {
-        let way = |what: &str| Failure::new(FailureCause::Way(what.to_owned()));
+        let happened = |what: &str| Failure::new(FailureCause::Happened(what.to_owned()));
         let with_line = Failure {
             more: ": no module".to_owned(),
-            ..Failure::at_the_end("ended by itself (exit status: 1)")
+            ..Failure::ending_server("ended by itself (exit status: 1)")
         };
         for (failure, user, model) in [
             (
@@ -108,12 +108,12 @@ mod tests {
                 "the tool server db sends too many requests, or does not read the answers to them, so it was ended",
             ),
             (
-                way("the connection was refused"),
+                happened("the connection was refused"),
                 "db: the connection was refused",
                 "the tool server db failed: the connection was refused",
             ),
             (
-                way("404 Not Found: no such page"),
+                happened("404 Not Found: no such page"),
                 "db: 404 Not Found: no such page",
                 "the tool server db failed: 404 Not Found: no such page",
             ),

@@ -64,7 +64,7 @@ const MAX_EXCHANGES: usize = 8;
 /// wait for its answer. One thread reads what the server asks, and one sends the answers.
 #[derive(Clone)]
 pub struct Http {
-    line: Line,
+    sender: MessageSender,
     events: EventSender,
     report: ReportLine,
     /// The way to the thread that sends the answers, once there are any; `None` if it could not be started.
@@ -75,7 +75,7 @@ pub struct Http {
 
 /// The way to send a message to the server.
 #[derive(Clone)]
-struct Line {
+struct MessageSender {
     site: Arc<Site>,
     protocol: Arc<Mutex<Protocol>>,
     /// The server's name for the session, if it has sessions.
@@ -84,7 +84,7 @@ struct Line {
     is_session_lost: Arc<AtomicBool>,
 }
 
-impl Line {
+impl MessageSender {
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
         let _ = self.post(message, within(NOTICE_TIMEOUT));
@@ -132,7 +132,7 @@ impl Http {
         report: &ReportLine,
     ) -> Http {
         Http {
-            line: Line {
+            sender: MessageSender {
                 site: Arc::clone(site),
                 protocol: Arc::clone(protocol),
                 session: Arc::default(),
@@ -147,18 +147,18 @@ impl Http {
 
     /// Returns a client of the same server that has no session yet.
     pub fn without_session(&self, protocol: &Arc<Mutex<Protocol>>, events: EventSender) -> Http {
-        Http::new(&self.line.site, protocol, events, &self.report)
+        Http::new(&self.sender.site, protocol, events, &self.report)
     }
 
     /// Whether the server no longer knows the session, so that another has to be begun before the next request.
     pub fn has_lost_session(&self) -> bool {
-        self.line.is_session_lost.load(Ordering::SeqCst)
+        self.sender.is_session_lost.load(Ordering::SeqCst)
     }
 
     /// Sends a message. The answer to a request is not waited for; it may take as long as `timeout`.
     pub fn send(&self, message: Value, timeout: Option<Duration>) -> Result<(), Failure> {
         let Some(id) = message["id"].as_u64() else {
-            self.line.notify(&message);
+            self.sender.notify(&message);
             return Ok(());
         };
         let Some(exchange) = OpenExchange::begin(&self.exchanges) else {
@@ -174,20 +174,20 @@ impl Http {
                 this.events.fail_request(id, failure);
             }
         });
-        started.map_err(|error| self.failure(FailureCause::Way(error.to_string())))
+        started.map_err(|error| self.failure(FailureCause::Happened(error.to_string())))
     }
 
     /// Reads what the server of a session asks outside of its answers, so that it is refused at once. Many servers have no
     /// such stream.
     pub fn listen(&self) {
-        if self.line.session.get().is_none() {
+        if self.sender.session.get().is_none() {
             return;
         }
         let this = self.clone();
         // Without a thread, such a question takes as long as the server waits for its answer.
         let _ = threads::start(move || {
             let response = this
-                .line
+                .sender
                 .request(Method::Get, &Value::Null, Timeouts::default());
             if let Ok(response) = response
                 && is_stream(&response)
@@ -199,10 +199,10 @@ impl Http {
 
     /// Ends the session, unless the server has. It may reject that.
     pub fn end(&self) {
-        lock(&self.line.protocol).close();
-        if self.line.session.get().is_some() && !self.has_lost_session() {
+        lock(&self.sender.protocol).close();
+        if self.sender.session.get().is_some() && !self.has_lost_session() {
             let limits = within(SESSION_END_TIMEOUT);
-            let _ = self.line.request(Method::Delete, &Value::Null, limits);
+            let _ = self.sender.request(Method::Delete, &Value::Null, limits);
         }
     }
 
@@ -215,21 +215,21 @@ impl Http {
     }
 
     fn failure_of_server(&self, what: impl Into<String>) -> Failure {
-        self.failure(FailureCause::Server(what.into()))
+        self.failure(FailureCause::ServerDid(what.into()))
     }
 
     fn place(&self) -> String {
-        format!(" ({})", self.line.site.url)
+        format!(" ({})", self.sender.site.url)
     }
 
     fn awaits(&self, id: Id) -> bool {
-        lock(&self.line.protocol).awaits(id)
+        lock(&self.sender.protocol).awaits(id)
     }
 
     /// Takes a message that came in the response to this request, or without one in a stream. A request of the server is
     /// answered on a thread, because the answer to q's own may have arrived already.
     fn receive(&self, message: &[u8], request: Option<Id>) {
-        let event = reporting_strays(&self.line.protocol, &self.report, |protocol| {
+        let event = reporting_strays(&self.sender.protocol, &self.report, |protocol| {
             protocol.receive_over_http(message, request)
         });
         let is_flood = match event {
@@ -242,7 +242,7 @@ impl Http {
             None => false,
         };
         if is_flood {
-            lock(&self.line.protocol).close();
+            lock(&self.sender.protocol).close();
             self.events.fail(Failure {
                 more: self.place(),
                 ..Failure::flood()
@@ -255,13 +255,13 @@ impl Http {
     fn answer(&self, answer: Value) -> bool {
         let start = || {
             let (queue, waiting) = mpsc::sync_channel(MAX_ANSWERS);
-            let line = self.line.clone();
+            let sender = self.sender.clone();
             let started = threads::start(move || {
                 for next in waiting {
-                    if lock(&line.protocol).is_closed() {
+                    if lock(&sender.protocol).is_closed() {
                         return;
                     }
-                    line.notify(&next);
+                    sender.notify(&next);
                 }
             });
             started.is_ok().then_some(queue)
@@ -277,12 +277,12 @@ impl Http {
             read: timeout.map(|timeout| timeout.saturating_add(CLOSED_AFTER)),
             ..Timeouts::default()
         };
-        let response = match self.line.post(message, limits) {
+        let response = match self.sender.post(message, limits) {
             Ok(response) => response,
             Err(error) => {
                 if let TransportError::Status(failure) = &error {
-                    if self.line.session.get().is_some() && says_that_session_is_lost(failure) {
-                        self.line.is_session_lost.store(true, Ordering::SeqCst);
+                    if self.sender.session.get().is_some() && says_that_session_is_lost(failure) {
+                        self.sender.is_session_lost.store(true, Ordering::SeqCst);
                     }
                     // It may have the answer. If not, its status says what has failed.
                     if is_answer(failure) {
@@ -294,7 +294,7 @@ impl Http {
         };
         let session = response.header(SESSION);
         if !session.is_empty() {
-            let _ = self.line.session.set(Secret::new(session));
+            let _ = self.sender.session.set(Secret::new(session));
         }
         if is_stream(&response) {
             self.read_stream(response, Some(id))
@@ -317,10 +317,10 @@ impl Http {
         if !self.awaits(id) {
             return Ok(());
         }
-        let mut cause = FailureCause::Server("sent no answer".to_owned());
+        let mut cause = FailureCause::ServerDid("sent no answer".to_owned());
         if !body.is_empty() && !is_json {
             let what = describe_non_api(&String::from_utf8_lossy(&body), &content_type);
-            cause = FailureCause::Way(what);
+            cause = FailureCause::Happened(what);
         }
         Err(self.unanswered(cause, is_json))
     }
@@ -329,7 +329,7 @@ impl Http {
     fn unanswered(&self, cause: FailureCause, shows_strays: bool) -> Failure {
         let mut failure = self.failure(cause);
         if shows_strays {
-            let strays = lock(&self.line.protocol).strays.full_summary(true);
+            let strays = lock(&self.sender.protocol).strays.full_summary(true);
             failure.more.push_str(&strays);
         }
         failure
@@ -339,7 +339,7 @@ impl Http {
     fn read_stream(&self, mut response: Response, id: Option<Id>) -> Result<(), Failure> {
         let is_wanted = || match id {
             Some(id) => self.awaits(id),
-            None => !lock(&self.line.protocol).is_closed(),
+            None => !lock(&self.sender.protocol).is_closed(),
         };
         let mut parser = SseParser::with_limit(MAX_MESSAGE);
         let mut buffer = vec![0; READ_SIZE];
@@ -347,7 +347,7 @@ impl Http {
         while is_wanted() {
             if has_ended {
                 let what = "ended the stream before the answer".to_owned();
-                return Err(self.unanswered(FailureCause::Server(what), true));
+                return Err(self.unanswered(FailureCause::ServerDid(what), true));
             }
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;
@@ -373,7 +373,7 @@ impl Http {
     }
 
     fn read_failure(&self, error: std::io::Error) -> Failure {
-        let failure = self.line.site.client.connection_failure(error);
+        let failure = self.sender.site.client.connection_failure(error);
         self.explain(TransportError::Connection(failure))
     }
 
@@ -391,7 +391,7 @@ impl Http {
         };
         Failure {
             advice,
-            ..self.failure(FailureCause::Way(what))
+            ..self.failure(FailureCause::Happened(what))
         }
     }
 
@@ -399,13 +399,13 @@ impl Http {
     fn advice(&self, error: &StatusFailure) -> Option<String> {
         let bridge = format!(
             "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",
-            self.line.site.url
+            self.sender.site.url
         );
         Some(match error.status {
             401 | 403 => format!(
                 "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
             ),
-            404 | 405 if lock(&self.line.protocol).revision.is_empty() => {
+            404 | 405 if lock(&self.sender.protocol).revision.is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {

@@ -59,7 +59,7 @@ impl OfferedTool {
 }
 
 /// Returns the tools that a source offers within the limits of its section.
-pub fn of_source(
+pub fn offers_of(
     source: usize,
     section: &ToolServer,
     tools: &[ListedTool],
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, tools: &[ListedTool]) -> Vec<OfferedTool> {
-        of_source(0, section, tools).expect("offers")
+        offers_of(0, section, tools).expect("offers")
     }
 
     fn names(offers: &[OfferedTool]) -> Vec<&str> {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_tools_that_a_server_offers_are_limited_by_only_in_its_section() {
-        let of = |only: &str| of_source(0, &section(only), &listed(&["a", "b"], false));
+        let of = |only: &str| offers_of(0, &section(only), &listed(&["a", "b"], false));
         assert_eq!(names(&of("only = [\"b\"]").expect("offers")), ["db__b"]);
         let error = of("only = [\"z\"]").expect_err("none");
         assert!(error.message.contains("matches none"), "{}", error.message);

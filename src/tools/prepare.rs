@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::commands::Commands;
-use super::confined::{Confined, keep_variables};
+use super::confined::{Confined, remove_home_variables};
 use super::connection::Callee;
 use super::faults::{self, fault_at};
 use super::groups::ProcessGroups;
@@ -138,7 +138,7 @@ impl Preparation<'_> {
         let directory = start_directory(local, own).map_err(wrong)?;
         let mut confined = None;
         if let Some(bounds) = bounds {
-            keep_variables(&mut environment, &local.env);
+            remove_home_variables(&mut environment, &local.env);
             let Some(cache) = self.cache else {
                 let error = wrong(format!("{NO_HOME} for its temporary directory"));
                 return Err(error.advise("set HOME or XDG_CACHE_HOME"));

@@ -183,7 +183,7 @@ impl Toolbox {
                 Some(Ok(about)) => {
                     let more = self.instructions_of(section, about);
                     instructions = fence::join([&*instructions, &more]);
-                    offers::of_source(index, section, &about.tools)
+                    offers::offers_of(index, section, &about.tools)
                 }
                 Some(Err(error)) => Err(error.clone()),
                 None => continue,
