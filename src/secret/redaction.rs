@@ -300,6 +300,17 @@ pub fn redact(text: &str, secrets: &Secrets) -> String {
     without_places(text, 0..text.len(), &secrets.places(text.as_bytes(), true))
 }
 
+/// Returns the name of something without the secrets that are in it as a whole. One without a digit stays: it may be a word that
+/// is a password elsewhere, such as the name of a database.
+pub fn redact_name(name: &str, secrets: &Secrets) -> String {
+    let mut places = secrets.places(name.as_bytes(), false);
+    places.retain(|place| {
+        let mut bytes = name.as_bytes()[place.clone()].iter();
+        bytes.any(u8::is_ascii_digit)
+    });
+    without_places(name, 0..name.len(), &places)
+}
+
 /// Returns a part of a text without these places, which are in order, but may overlap, and may begin or end within a character.
 fn without_places(text: &str, part: Range<usize>, places: &[Range<usize>]) -> String {
     let mut redacted = String::new();

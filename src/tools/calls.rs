@@ -12,9 +12,10 @@ use super::connection::Callee;
 use super::consent::ProposedCall;
 use super::offers::OfferedTool;
 use super::outcome::Outcome;
+use super::secrets::ToolSecrets;
 use super::server::Server;
 use super::toolbox::Toolbox;
-use crate::message::{LEFT_OUT, ToolCall, ToolRun};
+use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, ToolCall, ToolRun};
 use crate::output::Notes;
 use crate::text::json;
 use crate::text::one_line::{beginning, on_one_line};
@@ -51,25 +52,11 @@ impl Toolbox {
     /// Refuses a call after too many in one reply.
     pub fn refuse(&self, call: &ToolCall) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
-        self.without_key_in_name(ToolRun {
+        let run = ToolRun {
             no_result: true,
             ..ToolRun::new(call, result, true)
-        })
-    }
-
-    /// Removes keys from the name of a tool that there is not: only a provider that repeats what it was sent has one there. That
-    /// of a tool that there is may have a word of a password, such as the name of a database.
-    fn without_key_in_name(&self, run: ToolRun) -> ToolRun {
-        if self.offers.iter().any(|offer| offer.shown.name == run.name) {
-            return run;
-        }
-        let name = self.secrets.redact_for_model(&run.name);
-        if name == run.name {
-            return run;
-        }
-        // Where it goes back to the API, which takes no brackets in a name.
-        let name = name.replace(['[', ']'], "");
-        ToolRun { name, ..run }
+        };
+        without_key_in_name(run, &self.offers, &self.secrets)
     }
 
     /// Returns how many of these calls, from the first on, run side by side: as long as they only read. At least one.
@@ -138,8 +125,13 @@ impl Toolbox {
         let name = &call.name;
         let line = || format!("{name}: {what} of {size} after {seconds:.3} s");
         notes.detail(|| self.secrets.redact_for_user(&line()));
+        let omitted = self.room.leave_out_images(&mut outcome);
+        if omitted > 0 {
+            let line = format!("{name}: {}", too_large(omitted));
+            notes.note(&self.secrets.redact_for_user(&line));
+        }
         let run = self.room.run_of(call, outcome, &text);
-        self.without_key_in_name(run)
+        without_key_in_name(run, &self.offers, &self.secrets)
     }
 
     /// Returns the tool that a call means, as its server lists it now, and this server. The error is for the model.
@@ -219,6 +211,34 @@ impl Toolbox {
     }
 }
 
+/// Removes keys from the name of a tool that is not offered: only a provider that repeats what it was sent has one there. That of
+/// a tool that is offered has none, but may have a word of a password, such as the name of a database.
+fn without_key_in_name(run: ToolRun, offers: &[OfferedTool], secrets: &ToolSecrets) -> ToolRun {
+    if offers.iter().any(|offer| offer.shown.name == run.name) {
+        return run;
+    }
+    let name = secrets.redact_for_model(&run.name);
+    if name == run.name {
+        return run;
+    }
+    // Where it goes back to the API, which takes no brackets in a name.
+    let name = name.replace(['[', ']'], "");
+    ToolRun { name, ..run }
+}
+
+/// Says that images of a result do not go to the model.
+fn too_large(count: usize) -> String {
+    let images = match count {
+        1 => "an image is".to_owned(),
+        _ => format!("{count} images are"),
+    };
+    format!(
+        "{images} too large and not sent: the limit of images in base64 is {} each, and {} together",
+        in_units(MAX_ATTACHMENT),
+        in_units(MAX_ATTACHMENTS)
+    )
+}
+
 /// Returns the arguments of a call as an object, if they take no more memory than there is `room`. The error is for the model.
 fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>, String> {
     let text = &call.arguments;
@@ -292,4 +312,83 @@ fn outcome_of(call: &Result<ReadyCall, String>) -> Outcome {
     };
     outcome.took = began.elapsed();
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+    use crate::settings::ToolServer;
+    use crate::text::table::rows;
+
+    fn call(name: &str, arguments: &str) -> ToolCall {
+        ToolCall {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            ..ToolCall::default()
+        }
+    }
+
+    #[test]
+    fn a_key_is_removed_from_the_name_of_a_tool_that_is_not_offered() {
+        let section = ToolServer::parse("db", "command = [\"x\"]");
+        let offers =
+            ["query", "postgres"].map(|tool| OfferedTool::listed_by(&section, tool, false));
+        let secrets = ToolSecrets::default();
+        secrets.add_keys(&["sk-test-0123456789", "postgres"].map(Secret::new));
+        // The name that a provider writes, and the name that is kept.
+        let table = "
+            db__query | db__query
+            db__postgres | db__postgres
+            db__unknown | db__unknown
+            sk-test-0123456789 | redacted
+            db__sk-test-0123456789 | db__redacted
+            xSK-TEST-0123456789y | xredactedy
+            db__postgres2 | db__redacted2
+            postgres | redacted
+        ";
+        for [name, kept] in rows(table) {
+            let run = ToolRun::new(&call(name, "{}"), "a result".to_owned(), false);
+            let run = without_key_in_name(run, &offers, &secrets);
+            assert_eq!((&*run.name, &*run.result), (kept, "a result"), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_of_calls_are_an_object_and_have_room_together() {
+        let not_an_object = "The arguments are not a JSON object: ";
+        let left_out = "The arguments of all calls together have more than 4 MB.";
+        for (arguments, expected) in [
+            ("{}", ""),
+            (r#"{"a": [1, {"b": null}]}"#, ""),
+            ("", not_an_object),
+            ("[]", not_an_object),
+            ("null", not_an_object),
+            (r#"{"a": 1"#, not_an_object),
+            (r#"{"a": 1} {}"#, not_an_object),
+            (LEFT_OUT, left_out),
+        ] {
+            let found = arguments_of(&call("a", arguments), &mut MAX_ARGUMENTS_WEIGHT.clone());
+            let reason = found.err().unwrap_or_default();
+            assert!(reason.starts_with(expected), "{arguments}: {reason}");
+            assert_eq!(
+                reason.is_empty(),
+                expected.is_empty(),
+                "{arguments}: {reason}"
+            );
+        }
+        let arguments = r#"{"a": [1, 2, 3]}"#;
+        let mut room = json::weight(arguments) * 2;
+        let mut fits = || arguments_of(&call("a", arguments), &mut room).is_ok();
+        assert_eq!([fits(), fits(), fits()], [true, true, false]);
+    }
+
+    #[test]
+    fn images_that_are_left_out_are_counted_in_words() {
+        let limit = "the limit of images in base64 is 5 MB each, and 7 MB together";
+        for (count, images) in [(1, "an image is"), (2, "2 images are")] {
+            let expected = format!("{images} too large and not sent: {limit}");
+            assert_eq!(too_large(count), expected);
+        }
+    }
 }

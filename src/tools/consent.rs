@@ -107,9 +107,11 @@ impl Consent {
 
     fn refusal(&self, call: &ProposedCall, why: &str) -> String {
         let ProposedCall { offer, section, .. } = call;
-        let (name, tool) = (&offer.shown.name, &offer.tool);
+        let name = &offer.shown.name;
         let mut setting = String::new();
-        if faults::can_be_allowed(section, tool, &self.environment) {
+        if let Some(tool) = offer.own_name()
+            && faults::can_be_allowed(section, tool, &self.environment)
+        {
             setting = format!("allow = [{tool:?}] in {} or ", section.place());
         }
         format!("{name} did not run: {why}; {setting}--yes allows it")

@@ -15,8 +15,10 @@ use crate::text::nearest::choices;
 pub struct OfferedTool {
     /// The index of its source.
     pub(super) source: usize,
-    /// The server's own name for it.
+    /// The server's own name for it. It may have a key.
     pub(super) tool: String,
+    /// Whether it has one, so that it is not shown.
+    has_key: bool,
     /// The server and this name, which another tool may have, too. It may be too long for an API.
     full_name: String,
     /// The tool for the model.
@@ -30,12 +32,19 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// Returns a tool of the source at this index, as it lists it.
-    fn new(source: usize, section: &ToolServer, tool: &ListedTool) -> OfferedTool {
-        let full_name = names::full_name(&section.name, &tool.name);
+    /// Returns a tool of the source at this index, as it lists it. `redact` removes keys from its name.
+    fn new(
+        source: usize,
+        section: &ToolServer,
+        tool: &ListedTool,
+        redact: &dyn Fn(&str) -> String,
+    ) -> OfferedTool {
+        let redacted = redact(&tool.name);
+        let full_name = names::full_name(&section.name, &redacted);
         OfferedTool {
             source,
             tool: tool.name.clone(),
+            has_key: redacted != tool.name,
             full_name: full_name.clone(),
             shown: Tool {
                 name: full_name,
@@ -48,6 +57,11 @@ impl OfferedTool {
         }
     }
 
+    /// Returns the server's own name for it, unless it has a key.
+    pub fn own_name(&self) -> Option<&str> {
+        (!self.has_key).then_some(&self.tool)
+    }
+
     /// Takes what its server lists now for what it has listed before, by which it was offered.
     pub(super) fn update(&mut self, section: &ToolServer, tools: &[ListedTool]) {
         let mut tools = tools.iter();
@@ -58,16 +72,17 @@ impl OfferedTool {
     }
 }
 
-/// Returns the tools that a source offers within the limits of its section.
+/// Returns the tools that a source offers within the limits of its section. `redact` removes keys from their names.
 pub fn offers_of(
     source: usize,
     section: &ToolServer,
     tools: &[ListedTool],
+    redact: &dyn Fn(&str) -> String,
 ) -> Result<Vec<OfferedTool>, Error> {
     let mut offers = Vec::new();
     for tool in tools {
         if section.offers(&tool.name) {
-            offers.push(OfferedTool::new(source, section, tool));
+            offers.push(OfferedTool::new(source, section, tool, redact));
         }
     }
     if offers.is_empty() && !tools.is_empty() {
@@ -143,7 +158,7 @@ mod tests {
     impl OfferedTool {
         /// A tool of a section, for tests of what is decided about it.
         pub fn listed_by(section: &ToolServer, tool: &str, reads: bool) -> OfferedTool {
-            OfferedTool::new(0, section, &listed(&[tool], reads)[0])
+            OfferedTool::new(0, section, &listed(&[tool], reads)[0], &str::to_owned)
         }
     }
 
@@ -153,7 +168,7 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, tools: &[ListedTool]) -> Vec<OfferedTool> {
-        offers_of(0, section, tools).expect("offers")
+        offers_of(0, section, tools, &str::to_owned).expect("offers")
     }
 
     fn names(offers: &[OfferedTool]) -> Vec<&str> {
@@ -219,7 +234,8 @@ mod tests {
 
     #[test]
     fn the_tools_that_a_server_offers_are_limited_by_only_in_its_section() {
-        let of = |only: &str| offers_of(0, &section(only), &listed(&["a", "b"], false));
+        let tools = listed(&["a", "b"], false);
+        let of = |only: &str| offers_of(0, &section(only), &tools, &str::to_owned);
         assert_eq!(names(&of("only = [\"b\"]").expect("offers")), ["db__b"]);
         let error = of("only = [\"z\"]").expect_err("none");
         assert!(error.message.contains("matches none"), "{}", error.message);

@@ -34,6 +34,8 @@ pub struct Outcome {
     pub remarks: String,
     /// The text mentions them, too.
     pub images: Vec<Attachment>,
+    /// How many images are too large. The text mentions them, too.
+    pub large_images: usize,
     pub is_error: bool,
     /// Whether the text is not all that the tool gave, or not as it gave it.
     pub is_changed: bool,
@@ -129,7 +131,7 @@ impl Room {
         let is_whole = complete.strip_prefix(&outcome.text) == Some(&outcome.remarks);
         let changed = outcome.is_changed || !is_whole;
         ToolRun {
-            images: self.fitting(outcome.images),
+            images: outcome.images,
             changed,
             no_result: outcome.no_result,
             complete: Some(complete),
@@ -137,17 +139,19 @@ impl Room {
         }
     }
 
-    /// Returns the images that are small enough, alone and together with the earlier ones.
-    fn fitting(&mut self, mut images: Vec<Attachment>) -> Vec<Attachment> {
-        images.retain(|image| {
+    /// Leaves out the images for which there is no room besides the earlier ones. Returns how many the model does not get, with
+    /// those that are too large in any case.
+    pub fn leave_out_images(&mut self, outcome: &mut Outcome) -> usize {
+        let count = outcome.large_images + outcome.images.len();
+        outcome.images.retain(|image| {
             let size = image.data.len();
-            let fits = size <= MAX_ATTACHMENT.min(self.images);
+            let fits = size <= self.images;
             if fits {
                 self.images -= size;
             }
             fits
         });
-        images
+        count - outcome.images.len()
     }
 }
 
@@ -178,12 +182,17 @@ fn content_of(result: &CallResult) -> Outcome {
     let mut text = String::new();
     let mut has_text = false;
     let mut images = Vec::new();
+    let mut large_images = 0;
     for (place, piece) in pieces.into_iter().enumerate() {
         let mut piece: Value = content(piece);
         if place > 0 {
             text.push('\n');
         }
-        images.extend(image(&piece));
+        match image(&piece) {
+            Some(FoundImage::Fits(image)) => images.push(image),
+            Some(FoundImage::TooLarge) => large_images += 1,
+            None => (),
+        }
         if let Some(plain) = plain(&mut piece) {
             has_text |= !plain.is_empty();
             append(&mut text, plain);
@@ -200,6 +209,7 @@ fn content_of(result: &CallResult) -> Outcome {
     Outcome {
         text,
         images,
+        large_images,
         ..Outcome::default()
     }
 }
@@ -257,23 +267,29 @@ fn binary(content: &Value) -> (Option<&str>, Option<&str>) {
     (content["mimeType"].as_str(), content["data"].as_str())
 }
 
+/// An image in a result.
+enum FoundImage {
+    Fits(Attachment),
+    TooLarge,
+}
+
 /// Returns an image that models can see. Some servers state a wrong type, which no API accepts, so only the data count.
-fn image(content: &Value) -> Option<Attachment> {
+fn image(content: &Value) -> Option<FoundImage> {
     let (_, data) = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
-    if data.len() > MAX_ATTACHMENT {
-        return None;
-    }
     let beginning = data.get(..BEGINNING.min(data.len() / 4 * 4))?;
     let media = media_type(&STANDARD.decode(beginning).ok()?)?;
     if media == PDF {
         return None;
     }
-    Some(Attachment {
+    if data.len() > MAX_ATTACHMENT {
+        return Some(FoundImage::TooLarge);
+    }
+    Some(FoundImage::Fits(Attachment {
         media: media.to_owned(),
         data: data.into(),
         ..Attachment::default()
-    })
+    }))
 }
 
 /// Returns a note that says what a piece of content without a text is.
@@ -408,10 +424,87 @@ mod tests {
             data: "x".repeat(size).into(),
             ..Attachment::default()
         };
-        let mut kept = |size| room.fitting(vec![image(size)]).len();
-        assert_eq!(kept(MAX_ATTACHMENT + 1), 0);
-        assert_eq!(kept(MAX_ATTACHMENT), 1);
         let rest = MAX_ATTACHMENTS - MAX_ATTACHMENT;
-        assert_eq!([kept(rest + 1), kept(rest), kept(1)], [0, 1, 0]);
+        // Images that come together, how many of them are kept, and how many are left out.
+        for (sizes, kept, left_out) in [
+            (&[MAX_ATTACHMENT][..], 1, 0),
+            (&[rest + 1], 0, 1),
+            (&[rest + 1, rest, 1], 1, 2),
+            (&[1, 1], 0, 2),
+            (&[], 0, 0),
+        ] {
+            let mut outcome = Outcome {
+                images: sizes.iter().map(|size| image(*size)).collect(),
+                ..Outcome::default()
+            };
+            assert_eq!(room.leave_out_images(&mut outcome), left_out, "{sizes:?}");
+            assert_eq!(outcome.images.len(), kept, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_too_large_is_counted_and_named_in_the_text() {
+        // Four characters of base64 are three bytes.
+        for (size, images, large_images) in [(MAX_ATTACHMENT, 1, 0), (MAX_ATTACHMENT + 4, 0, 1)] {
+            let data = format!("iVBORw0KGgoA{}", "A".repeat(size - 12));
+            let piece = format!(r#"{{"type":"image","mimeType":"image/png","data":"{data}"}}"#);
+            let read = Outcome::read(Ok(format!(r#"{{"content":[{piece}]}}"#)));
+            assert_eq!(
+                (read.images.len(), read.large_images),
+                (images, large_images)
+            );
+            assert_eq!(
+                read.text,
+                format!("[image image/png, {} bytes]", size / 4 * 3)
+            );
+            let mut room = Room::default();
+            let mut read = read;
+            assert_eq!(room.leave_out_images(&mut read), large_images);
+        }
+    }
+
+    #[test]
+    fn results_have_a_limit_each_and_all_together() {
+        let call = ToolCall {
+            id: "c".to_owned(),
+            name: "db__a".to_owned(),
+            arguments: "{}".to_owned(),
+            ..ToolCall::default()
+        };
+        let mut room = Room::default();
+        // The size of each result, what the model gets of it at most, and what is kept of it at most.
+        for (size, sent, complete) in [
+            (10, 10, 10),
+            (MAX_RESULT + 1, MAX_RESULT, MAX_RESULT + 1),
+            (MAX_COMPLETE + 1, MAX_RESULT, MAX_COMPLETE),
+            (MAX_COMPLETE, MAX_RESULT, MAX_COMPLETE),
+            (MAX_COMPLETE, MAX_RESULT, MAX_COMPLETE),
+            (MAX_COMPLETE, MAX_RESULT, MAX_COMPLETE),
+            (MAX_COMPLETE, MAX_RESULT, 0),
+            (MAX_COMPLETE, MAX_RESULT, 0),
+            (MAX_COMPLETE, MAX_RESULT, 0),
+            (MAX_COMPLETE, 0, 0),
+        ] {
+            let text = "x".repeat(size);
+            let outcome = Outcome {
+                text: text.clone(),
+                ..Outcome::default()
+            };
+            let run = room.run_of(&call, outcome, &text);
+            let kept = run.complete.expect("what is kept");
+            // The mark in the middle may take a few bytes where there is no room at all.
+            assert!(
+                run.result.len() <= sent.max(100),
+                "{size}: {}",
+                run.result.len()
+            );
+            assert!(kept.len() <= complete.max(100), "{size}: {}", kept.len());
+            assert!(
+                run.result.len() + 200 > sent,
+                "{size}: {}",
+                run.result.len()
+            );
+            assert_eq!(run.changed, kept.len() < size, "{size}");
+        }
     }
 }

@@ -54,6 +54,15 @@ impl ToolSecrets {
         secret::redact(text, &lock(&self.0).keys)
     }
 
+    /// Returns the name of a tool as the model and the user get it. An API takes no brackets in it.
+    pub fn redact_tool_name(&self, name: &str) -> String {
+        let redacted = secret::redact_name(name, &lock(&self.0).keys);
+        if redacted == name {
+            return redacted;
+        }
+        redacted.replace(['[', ']'], "")
+    }
+
     /// Removes keys from what a server says of itself, before the model and a file get it.
     pub fn redact_about(&self, about: &mut ServerInfo) {
         about.redact(&lock(&self.0).keys);
@@ -68,5 +77,58 @@ impl ToolSecrets {
     pub fn redact_error(&self, mut error: Error) -> Error {
         error.redact(&lock(&self.0).hidden);
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    fn secrets() -> ToolSecrets {
+        let secrets = ToolSecrets::default();
+        let keys = ["hunter22secret", "database", "is_a_pass_word"].map(Secret::new);
+        secrets.add_keys(&keys);
+        secrets.add_hidden(&[Secret::new("https-of-the-shop")]);
+        secrets
+    }
+
+    #[test]
+    fn the_model_gets_no_keys_and_the_user_sees_no_other_secrets_either() {
+        let secrets = secrets();
+        // Clones share what becomes known later.
+        secrets.clone().add_keys(&[Secret::new("known-later")]);
+        let table = "
+            a hunter22secret | a [redacted] | a [redacted]
+            https-of-the-shop | https-of-the-shop | [redacted]
+            known-later | [redacted] | [redacted]
+            the shop | the shop | the shop
+        ";
+        for [text, model, user] in rows(table) {
+            assert_eq!(secrets.redact_for_model(text), model);
+            assert_eq!(secrets.redact_for_user(text), user);
+            let error = secrets.redact_error(Error::settings(text));
+            assert_eq!(error.message, user);
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_name_of_a_tool_is_removed_unless_it_may_be_a_word() {
+        // A name may end in the beginning of a key, as that of anything may.
+        let table = "
+            query | query
+            drop_hunter22secret | drop_redacted
+            HUNTER22SECRET_x | redacted_x
+            hunter22secrethunter22secret | redacted
+            a_hunter22secre | a_hunter22secre
+            drop_database | drop_database
+            database2 | database2
+            is_a_pass_word | is_a_pass_word
+            database_hunter22secret | database_redacted
+            https-of-the-shop | https-of-the-shop
+        ";
+        for [name, shown] in rows(table) {
+            assert_eq!(secrets().redact_tool_name(name), shown, "{name}");
+        }
     }
 }

@@ -117,7 +117,10 @@ impl ToolSource {
                 if server.is_connected() {
                     notes.detail(|| secrets.redact_for_user(&introduction(&server)));
                 }
+                let mut tools = server.about.tools.iter();
+                let has_key = tools.any(|tool| secrets.redact_tool_name(&tool.name) != tool.name);
                 if let Some(path) = &self.list
+                    && !has_key
                     && self.listed_before.as_ref() != Some(&server.about)
                 {
                     cached_list::write_list(path, &server.about);

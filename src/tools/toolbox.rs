@@ -183,7 +183,8 @@ impl Toolbox {
                 Some(Ok(about)) => {
                     let more = self.instructions_of(section, about);
                     instructions = fence::join([&*instructions, &more]);
-                    offers::offers_of(index, section, &about.tools)
+                    let redact = |name: &str| self.secrets.redact_tool_name(name);
+                    offers::offers_of(index, section, &about.tools, &redact)
                 }
                 Some(Err(error)) => Err(error.clone()),
                 None => continue,
@@ -245,8 +246,9 @@ impl Toolbox {
 
     /// Returns what to do about a tool that an API rejects.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
-        let OfferedTool { tool, source, .. } = self.offers.get(index)?;
-        let place = self.sources.get(*source)?.section.place();
+        let offer = self.offers.get(index)?;
+        let place = self.sources.get(offer.source)?.section.place();
+        let tool = offer.own_name().unwrap_or(&offer.shown.name);
         Some(format!(
             "it rejects the tool {}: exclude it with only = [...] in {place}",
             on_one_line(tool)
