@@ -10,12 +10,13 @@ use serde_json::{Map, Value, json};
 use super::about::{ListedTool, ServerInfo};
 use super::bounds::Bounds;
 use super::commands::Commands;
-use super::events::{Arrival, EventReceiver, EventSender, event_queue, reporting_strays};
+use super::events::{Arrival, EventReceiver, event_queue};
 use super::failure::{Failure, FailureCause};
 use super::groups::ProcessGroups;
 use super::http::{Http, Site};
 use super::input::Input;
-use super::lines::{MAX_LINE, ReportLine, WrittenLine};
+use super::line_reader::LineReader;
+use super::lines::{ReportLine, WrittenLine};
 use super::outcome::Outcome;
 use super::process::Process;
 use super::program::Program;
@@ -29,11 +30,6 @@ use crate::threads::lock;
 
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The most bytes of lines in a row that ask and answer nothing, and how many each line counts besides its own, so that empty
-/// ones come to an end, too.
-const MAX_IGNORED: usize = 100_000_000;
-const LINE: usize = 100;
 
 /// The most tools of a server, and the most pages of its list. More are left out.
 const MAX_TOOLS: usize = 1_000;
@@ -513,74 +509,6 @@ impl Connection {
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
         lock(&self.protocol)
     }
-}
-
-/// A reader of a program's lines, on a thread of its own, so that the server's requests are answered while q does something else.
-struct LineReader {
-    protocol: Arc<Mutex<Protocol>>,
-    events: EventSender,
-    report: ReportLine,
-    /// The size of the last lines, in a row, that ask and answer nothing.
-    ignored: usize,
-}
-
-impl LineReader {
-    fn new(protocol: Arc<Mutex<Protocol>>, events: EventSender, report: &ReportLine) -> LineReader {
-        LineReader {
-            protocol,
-            events,
-            report: Arc::clone(report),
-            ignored: 0,
-        }
-    }
-
-    /// Takes a line, and answers it if it asks. Returns false after the last line that is worth reading.
-    fn take(&mut self, input: &Input, line: &WrittenLine) -> bool {
-        let taken = self.receive(input, line);
-        let goes_on = taken.is_ok();
-        if let Err(failure) = taken {
-            self.events.fail(failure);
-        }
-        goes_on
-    }
-
-    fn receive(&mut self, input: &Input, line: &WrittenLine) -> Result<(), Failure> {
-        if line.is_endless {
-            let most = in_units(MAX_LINE);
-            return Err(Failure::ending_server(format!(
-                "writes a line of more than {most}, so it was ended"
-            )));
-        }
-        // A program that ends within a line has not sent a broken message: how it ended says what has failed.
-        let is_part = line.is_unfinished && !is_json(&line.bytes);
-        if is_part {
-            return Ok(());
-        }
-        let received = reporting_strays(&self.protocol, &self.report, |protocol| {
-            protocol.receive(&line.bytes)
-        });
-        let Some(event) = received else {
-            self.ignored += line.bytes.len() + LINE;
-            if self.ignored > MAX_IGNORED {
-                return Err(Failure::noise());
-            }
-            return Ok(());
-        };
-        self.ignored = 0;
-        match event {
-            ServerEvent::Reply(answer) if !input.send(format!("{answer}\n")) => {
-                return Err(Failure::flood());
-            }
-            ServerEvent::Reply(_) => (),
-            ServerEvent::Flood => return Err(Failure::flood()),
-            ServerEvent::RpcAnswer(..) | ServerEvent::Progress => self.events.pass(event),
-        }
-        Ok(())
-    }
-}
-
-fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
 /// Ends a session over HTTP, and asks a program to end.

@@ -54,6 +54,7 @@ mod input;
 )]
 mod kernel;
 mod layout;
+mod line_reader;
 mod lines;
 mod names;
 mod offers;
