@@ -11,7 +11,8 @@ use crate::conversations::{
 use crate::dialect::{held_back, openai_reply, word};
 use crate::fixtures::{case, prompt};
 use crate::machine::{FASTER, fast_clock, lacks, layer};
-use crate::run::{Outcome, Running};
+use crate::outcome::Outcome;
+use crate::run::Running;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 use crate::snapshot::snapshot;

@@ -42,6 +42,6 @@ mod web;
 mod wrap;
 
 use harness::{
-    authority, conversations, dialect, fixtures, machine, pty, run, sandbox, screen, server,
-    snapshot, times, toolserver,
+    authority, conversations, dialect, fixtures, machine, outcome, pty, run, sandbox, screen,
+    server, snapshot, times, toolserver,
 };

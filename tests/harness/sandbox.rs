@@ -13,7 +13,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::locks::lock;
-use super::run::{API_KEY, LastRun, Q, excerpt, listing};
+use super::outcome::{LastRun, excerpt, listing};
+use super::run::{API_KEY, Q};
 use super::server::Server;
 
 /// A fresh directory with `home/`, `config/` and `state/`, removed when dropped. A test that fails shows the last run in it.

@@ -1,251 +1,20 @@
-//! An HTTP/1.1 server inside the test process: it records every request and answers from a script.
+//! An HTTP/1.1 server inside the test process: it records every request (`request.rs`) and answers from a script (`reply.rs`).
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
-
-use serde_json::Value;
 
 use super::locks::lock;
+use super::reply::{Framing, Step, framed};
+pub use super::reply::{Gate, Reply};
+pub use super::request::Recorded;
+use super::request::read_request;
 use super::times::GUARD;
-
-/// A request as it arrived.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    pub method: String,
-    /// The request target as sent, with its query; a proxy sees a whole URL or `host:port` here.
-    pub path: String,
-    /// Names in lower case; the values of a repeated header are joined with `, `.
-    pub headers: BTreeMap<String, String>,
-    pub body: Vec<u8>,
-    /// When the last byte of the request was read.
-    pub received: Instant,
-    /// The number of its connection, counted from 0.
-    pub connection: usize,
-}
-
-impl Recorded {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(String::as_str)
-    }
-
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        match serde_json::from_slice(&self.body) {
-            Ok(value) => value,
-            Err(error) => panic!(
-                "the body of {} {} is not JSON: {error}\n{}",
-                self.method,
-                self.path,
-                self.text()
-            ),
-        }
-    }
-}
-
-/// Holds a reply back until the test opens it, so that no test has to sleep.
-#[derive(Clone, Default)]
-pub struct Gate {
-    state: Arc<Mutex<GateState>>,
-}
-
-#[derive(Default)]
-struct GateState {
-    open: bool,
-    waiting: Vec<Sender<Event>>,
-}
-
-impl Gate {
-    pub fn new() -> Gate {
-        Gate::default()
-    }
-
-    pub fn open(&self) {
-        let mut state = lock(&self.state);
-        state.open = true;
-        for waiting in state.waiting.drain(..) {
-            // The connection may have ended meanwhile.
-            let _ = waiting.send(Event::GateOpened);
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        lock(&self.state).open
-    }
-
-    fn tell(&self, connection: Sender<Event>) {
-        lock(&self.state).waiting.push(connection);
-    }
-}
-
-/// The script of one reply: its head, then steps in order.
-#[derive(Clone)]
-pub struct Reply {
-    status: u16,
-    headers: Vec<(String, String)>,
-    framing: Framing,
-    keep_alive: bool,
-    steps: Vec<Step>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Framing {
-    Length,
-    Chunked,
-    Raw,
-}
-
-#[derive(Clone)]
-enum Step {
-    Piece(Vec<u8>),
-    Wait(Gate),
-    Do(Arc<dyn Fn() + Send + Sync>),
-    Hang,
-    Cut,
-    Reset,
-}
-
-impl Reply {
-    /// No body yet; what `piece` adds is announced by `Content-Length`.
-    pub fn new(status: u16) -> Reply {
-        Reply {
-            status,
-            headers: Vec::new(),
-            framing: Framing::Length,
-            keep_alive: false,
-            steps: Vec::new(),
-        }
-    }
-
-    pub fn json(status: u16, value: Value) -> Reply {
-        Reply::new(status)
-            .header("content-type", "application/json")
-            .piece(value.to_string())
-    }
-
-    /// A chunked event stream, each piece a chunk and a write of its own.
-    pub fn sse<P: AsRef<[u8]>>(pieces: impl IntoIterator<Item = P>) -> Reply {
-        let reply = Reply::new(200).header("content-type", "text/event-stream");
-        reply.chunked().pieces(pieces)
-    }
-
-    /// These bytes and no others on the socket, no head added, then close.
-    pub fn raw(bytes: impl AsRef<[u8]>) -> Reply {
-        let mut reply = Reply::new(200).piece(bytes);
-        reply.framing = Framing::Raw;
-        reply
-    }
-
-    pub fn header(mut self, name: &str, value: &str) -> Reply {
-        self.headers.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    pub fn chunked(mut self) -> Reply {
-        self.framing = Framing::Chunked;
-        self
-    }
-
-    /// The connection stays open for the next request. After a raw reply too: a raw answer to `CONNECT` makes the
-    /// server its own proxy.
-    pub fn keep_alive(mut self) -> Reply {
-        self.keep_alive = true;
-        self
-    }
-
-    pub fn piece(self, bytes: impl AsRef<[u8]>) -> Reply {
-        self.step(Step::Piece(bytes.as_ref().to_vec()))
-    }
-
-    pub fn pieces<P: AsRef<[u8]>>(self, pieces: impl IntoIterator<Item = P>) -> Reply {
-        pieces.into_iter().fold(self, Reply::piece)
-    }
-
-    pub fn wait_for(self, gate: &Gate) -> Reply {
-        self.step(Step::Wait(gate.clone()))
-    }
-
-    /// Does something between two pieces.
-    pub fn then(self, action: impl Fn() + Send + Sync + 'static) -> Reply {
-        self.step(Step::Do(Arc::new(action)))
-    }
-
-    /// Sends nothing more and keeps the connection open until the client leaves or the server is dropped.
-    pub fn hang(self) -> Reply {
-        self.step(Step::Hang)
-    }
-
-    /// Closes the connection with the body unfinished.
-    pub fn cut(self) -> Reply {
-        self.step(Step::Cut)
-    }
-
-    /// Closes the connection with a TCP reset.
-    pub fn reset(self) -> Reply {
-        self.step(Step::Reset)
-    }
-
-    fn step(mut self, step: Step) -> Reply {
-        self.steps.push(step);
-        self
-    }
-
-    fn head(&self) -> Vec<u8> {
-        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        match self.framing {
-            Framing::Chunked => head.push_str("transfer-encoding: chunked\r\n"),
-            Framing::Length => head.push_str(&format!("content-length: {}\r\n", self.length())),
-            Framing::Raw => return Vec::new(),
-        }
-        let connection = if self.keep_alive {
-            "keep-alive"
-        } else {
-            "close"
-        };
-        head.push_str(&format!("connection: {connection}\r\n\r\n"));
-        head.into_bytes()
-    }
-
-    fn length(&self) -> usize {
-        let mut length = 0;
-        for step in &self.steps {
-            match step {
-                Step::Piece(bytes) => length += bytes.len(),
-                Step::Wait(_) | Step::Do(_) => {}
-                // A body that breaks off must be announced as longer than it turns out, or nobody could tell.
-                Step::Hang | Step::Cut | Step::Reset => return length + 1,
-            }
-        }
-        length
-    }
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        301 | 302 | 307 | 308 => "Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        404 => "Not Found",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        503 => "Service Unavailable",
-        _ => "Status",
-    }
-}
 
 type Handler = dyn Fn(&Recorded, usize) -> Reply + Send + Sync;
 
@@ -605,7 +374,9 @@ impl Connection {
                     }
                 }
                 Step::Wait(gate) => {
-                    gate.tell(self.sender.clone());
+                    let sender = self.sender.clone();
+                    // The connection may have ended when it opens.
+                    gate.when_open(move || drop(sender.send(Event::GateOpened)));
                     self.wait_while(|| !gate.is_open());
                     if self.ended {
                         return End::Close;
@@ -644,17 +415,6 @@ impl Connection {
     }
 }
 
-fn framed(framing: Framing, bytes: &[u8]) -> Vec<u8> {
-    // An empty chunk would end the body.
-    if framing != Framing::Chunked || bytes.is_empty() {
-        return bytes.to_vec();
-    }
-    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-    chunk.extend_from_slice(bytes);
-    chunk.extend_from_slice(b"\r\n");
-    chunk
-}
-
 /// Makes closing the socket send a reset.
 fn reset_on_close(stream: &TcpStream) {
     let linger = libc::linger {
@@ -673,95 +433,4 @@ fn reset_on_close(stream: &TcpStream) {
     };
     let error = io::Error::last_os_error();
     assert_eq!(result, 0, "setting SO_LINGER: {error}");
-}
-
-/// The next request, or nothing where the client closed the connection instead.
-fn read_request(
-    reader: &mut impl BufRead,
-    mut interim: impl Write,
-) -> io::Result<Option<Recorded>> {
-    let Some(first) = read_line(reader)? else {
-        return Ok(None);
-    };
-    let mut words = first.split(' ');
-    let (Some(method), Some(path), Some("HTTP/1.1" | "HTTP/1.0"), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(malformed(&format!("not a request line: {first:?}")));
-    };
-    let mut headers = BTreeMap::<String, String>::new();
-    loop {
-        let line = read_line(reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        if line.is_empty() {
-            break;
-        }
-        let (name, value) = line
-            .split_once(':')
-            .ok_or_else(|| malformed(&format!("not a header: {line:?}")))?;
-        headers
-            .entry(name.to_ascii_lowercase())
-            .and_modify(|values| {
-                values.push_str(", ");
-                values.push_str(value.trim());
-            })
-            .or_insert_with(|| value.trim().to_owned());
-    }
-    if headers.get("expect").map(String::as_str) == Some("100-continue") {
-        interim.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
-    }
-    let body = read_body(reader, &headers)?;
-    Ok(Some(Recorded {
-        method: method.to_owned(),
-        path: path.to_owned(),
-        headers,
-        body,
-        received: Instant::now(),
-        connection: 0,
-    }))
-}
-
-fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    if headers.get("transfer-encoding").map(String::as_str) == Some("chunked") {
-        loop {
-            let line = read_line(reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-            let length = usize::from_str_radix(line.trim(), 16)
-                .map_err(|_| malformed(&format!("not a chunk's length: {line:?}")))?;
-            read_exactly(reader, length, &mut body)?;
-            // The newline after the chunk.
-            read_line(reader)?;
-            if length == 0 {
-                break;
-            }
-        }
-    } else if let Some(length) = headers.get("content-length") {
-        let length = length
-            .parse()
-            .map_err(|_| malformed(&format!("not a length: {length:?}")))?;
-        read_exactly(reader, length, &mut body)?;
-    }
-    Ok(body)
-}
-
-fn read_exactly(reader: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> io::Result<()> {
-    // Grows with what arrives and not with what is announced.
-    let read = reader.take(length as u64).read_to_end(body)?;
-    if read < length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(())
-}
-
-/// One line without its end, or nothing at the end of the stream.
-fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
-    let mut line = Vec::new();
-    if reader.read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    let text = String::from_utf8_lossy(&line);
-    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
-}
-
-fn malformed(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }

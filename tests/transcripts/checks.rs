@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::format::{Case, Command, Directive};
 use crate::harness::conversations::texts;
+use crate::harness::outcome::Outcome;
 use crate::harness::pty::Terminal;
-use crate::harness::run::{API_KEY, Outcome};
+use crate::harness::run::API_KEY;
 use crate::harness::server::{Recorded, Server};
 use crate::harness::snapshot::Snapshot;
 use crate::harness::toolserver::heard;
