@@ -472,7 +472,12 @@ mod tests {
         let found = |path: &Path| read_own(path, 3).ok();
         assert_eq!(found(&own), Some(b"own".to_vec()));
         fs::write(&other, "four").expect("a file");
-        for path in [&other, &link, directory.path(), &directory.path().join("no")] {
+        for path in [
+            &other,
+            &link,
+            directory.path(),
+            &directory.path().join("no"),
+        ] {
             assert_eq!(found(path), None, "{}", path.display());
         }
         // Only root can give a file away.

@@ -82,3 +82,30 @@ impl Confined {
         Ok((child, scratch))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn a_confined_program_gets_no_variable_that_leads_to_the_home_directory_but_those_of_its_section()
+     {
+        // The variables of q, those that the section sets, and those that are left of the first.
+        let table = "
+            PATH LANG HOME TMPDIR | - | PATH LANG
+            XDG_CACHE_HOME XDG_RUNTIME_DIR XDG_ANY | - | -
+            HOME XDG_DATA_HOME TMPDIR | HOME TMPDIR | HOME TMPDIR
+            HOMEBREW TMP MY_HOME xdg_x | - | HOMEBREW TMP MY_HOME xdg_x
+        ";
+        for [own, set, left] in rows(table) {
+            let own = own.split_whitespace();
+            let mut variables = Vec::from_iter(own.map(|name| (name.to_owned(), "/x".into())));
+            let set = set.split_whitespace();
+            let set = Vec::from_iter(set.map(|name| (name.to_owned(), Secret::new("/y"))));
+            remove_home_variables(&mut variables, &set);
+            let names = Vec::from_iter(variables.iter().map(|(name, _)| name.as_str()));
+            assert_eq!(names.join(" "), left);
+        }
+    }
+}

@@ -53,3 +53,33 @@ pub fn first_signal(steps: EndSteps) -> Signal {
     });
     signals.next().unwrap_or(Signal::TERM)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_no_time_a_process_gets_the_first_signal_of_its_steps() {
+        for (steps, signal) in [
+            (SERVER, Signal::TERM),
+            (SERVER_AFTER_CHANGES, Signal::TERM),
+            (COMMAND, Signal::INT),
+            (LEFTOVERS, Signal::KILL),
+            (&[(EndStep::CloseInput, GRACE_PERIOD)], Signal::TERM),
+            (&[], Signal::TERM),
+        ] {
+            assert_eq!(first_signal(steps), signal, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_process_ignores_its_last_step_ends_it() {
+        for steps in [SERVER, SERVER_AFTER_CHANGES, COMMAND, LEFTOVERS] {
+            let last = steps.last().map(|(step, _)| *step);
+            assert!(
+                matches!(last, Some(EndStep::Send(Signal::KILL))),
+                "{steps:?}"
+            );
+        }
+    }
+}

@@ -951,6 +951,20 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_the_server_have_a_limit_as_has_the_id_of_each() {
+        let ping = |size: usize| format!(r#"{{"id":"{}","method":"ping"}}"#, "i".repeat(size - 2));
+        let mut protocol = waiting(false);
+        assert_eq!(protocol.receive(ping(MAX_ID + 1).as_bytes()), None);
+        for number in 1..=MAX_REQUESTS {
+            let event = protocol.receive(ping(MAX_ID).as_bytes());
+            assert!(matches!(event, Some(ServerEvent::Reply(_))), "{number}");
+        }
+        let event = protocol.receive(ping(MAX_ID).as_bytes());
+        assert_eq!(event, Some(ServerEvent::Flood));
+        assert_eq!(protocol.receive(ping(MAX_ID).as_bytes()), None);
+    }
+
+    #[test]
     fn a_line_that_is_not_a_message_is_ignored() {
         let deep = "[".repeat(10_000);
         for line in [

@@ -345,6 +345,15 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_tools_that_have_no_end_are_read_up_to_a_limit() {
+        let (before, _) = START.split_once("read -r list").expect("a list");
+        let pages = r#"n=2; while read -r page; do
+            answer $n "{\"tools\":[{\"name\":\"t$n\"}],\"nextCursor\":\"$n\"}"; n=$((n + 1)); done"#;
+        let server = scripted(&format!("{before}{pages}")).open(&silent());
+        assert_eq!(server.expect("tools").about.tools.len(), 100);
+    }
+
+    #[test]
     fn an_empty_cursor_leads_to_another_page_only_without_a_handshake() {
         let refused = r#"answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
             say() { printf '%s\n' "$1"; }

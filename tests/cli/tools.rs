@@ -253,6 +253,23 @@ fn programs_are_waited_for_although_sigchld_is_ignored_or_blocked() {
 }
 
 #[test]
+fn lines_about_calls_on_a_terminal_have_no_keys() {
+    let key = crate::run::API_KEY;
+    let server = model(vec![vec![echo(key), ("call00002", key, json!({}))]]);
+    let sandbox = with_db(&server, "plain", "");
+    let terminal = Terminal::new(WIDE);
+    sandbox.q(&["-t", "db", "go"]).on(&terminal).run().exit(0);
+    let text = terminal.text_alone();
+    assert!(!text.contains(key), "{text}");
+    for line in [
+        "q: db__echo {\"text\":\"[redacted]\"}",
+        "q: [redacted] did not run: There is no tool [redacted].",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn processes_in_another_session_are_not_ended() {
     let server = model(vec![vec![echo("hi")]]);

@@ -176,3 +176,90 @@ fn lacking(error: &dyn Display) -> String {
         _ => format!("Landlock refused: {error}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What every confined program may do with a path: read, write, run.
+    fn rights(path: &str) -> String {
+        let places = access_of_all();
+        let above = places
+            .iter()
+            .filter(|(place, _)| Path::new(path).starts_with(place));
+        let mut access = BitFlags::default();
+        for (_, allowed) in above {
+            access |= *allowed;
+        }
+        let mut rights = String::new();
+        for (letter, wanted) in [
+            ('r', AccessFs::ReadFile.into()),
+            ('w', AccessFs::from_write(NEEDED)),
+            ('x', AccessFs::Execute.into()),
+        ] {
+            let has_any = !(access & wanted).is_empty();
+            rights.push(if has_any { letter } else { '-' });
+        }
+        rights
+    }
+
+    #[test]
+    fn every_confined_program_reaches_the_systems_programs_and_nothing_of_the_user() {
+        for (path, expected) in [
+            ("/usr/bin/env", "r-x"),
+            ("/usr/lib/x.so", "r-x"),
+            ("/bin/sh", "r-x"),
+            ("/opt/tool/bin/x", "r-x"),
+            ("/nix/store/x/bin/y", "r-x"),
+            ("/etc/passwd", "r-x"),
+            ("/etc/ssl/certs/x.pem", "r-x"),
+            ("/etc/ssl/private/x.key", "---"),
+            ("/etc/shadow", "---"),
+            ("/etc/ssh/ssh_host_rsa_key", "---"),
+            ("/etc/hostname", "---"),
+            ("/dev/null", "rw-"),
+            ("/dev/zero", "r--"),
+            ("/dev/urandom", "r--"),
+            ("/dev/tty", "---"),
+            ("/dev/sda", "---"),
+            ("/dev/shm/x", "---"),
+            ("/proc/meminfo", "r--"),
+            ("/proc/self/environ", "---"),
+            ("/proc/1/environ", "---"),
+            ("/proc/sys/kernel/random/uuid", "r--"),
+            ("/proc/sys/kernel/hostname", "---"),
+            ("/home/me/file", "---"),
+            ("/root/.ssh/id_rsa", "---"),
+            ("/tmp/file", "---"),
+            ("/var/lib/x", "---"),
+            ("/run/docker.sock", "---"),
+            ("/sys/kernel", "---"),
+            ("/", "---"),
+        ] {
+            assert_eq!(rights(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_opened_only_where_no_link_leads() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let real = std::fs::canonicalize(directory.path()).expect("a path");
+        std::fs::create_dir(real.join("directory")).expect("a directory");
+        std::fs::write(real.join("directory/file"), "").expect("a file");
+        for (link, target) in [("to-file", "directory/file"), ("to-directory", "directory")] {
+            std::os::unix::fs::symlink(target, real.join(link)).expect("a link");
+        }
+        let link = Some("a link was put there since q has started");
+        for (path, expected) in [
+            ("directory", None),
+            ("directory/file", None),
+            ("to-file", link),
+            ("to-directory", link),
+            ("to-directory/file", link),
+            ("no", Some("No such file or directory (os error 2)")),
+        ] {
+            let opened = open_without_links(&real.join(path));
+            assert_eq!(opened.err().as_deref(), expected, "{path}");
+        }
+    }
+}

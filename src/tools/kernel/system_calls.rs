@@ -578,7 +578,11 @@ mod tests {
             }
         }
         let count = refused.len() + only_here.len() + unnamed.len();
-        assert_eq!(count, REFUSED.len() + REFUSED_HERE.len(), "one is in no test");
+        assert_eq!(
+            count,
+            REFUSED.len() + REFUSED_HERE.len(),
+            "one is in no test"
+        );
     }
 
     #[test]
