@@ -381,6 +381,7 @@ fn place_of(before: &str, after: &str, in_quotes: bool) -> TagPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::table::rows;
 
     #[test]
     fn each_closing_tag_is_found_by_its_slash() {
@@ -389,7 +390,6 @@ mod tests {
             assert!(!has_closing_tag(&close.replace('/', "")), "{close}");
         }
     }
-    use crate::text::table::rows;
 
     fn line_ends(text: &str) -> String {
         let text = text.replace('␊', "\n").replace('␍', "\r");

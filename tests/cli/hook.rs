@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::dialect::{failure, word};
 use crate::fixtures::{CLOSED, case, documents, shown_roles};
 use crate::machine::lacks;
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
 

@@ -7,7 +7,7 @@ use crate::conversations::{ARCHIVED, ID, stored, texts};
 use crate::dialect::in_two_parts;
 use crate::fixtures::{case, numbered};
 use crate::machine::skip;
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Server};
 use crate::snapshot::snapshot;

@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::dialect::{DIALECTS, openai_reply, openai_stream, word};
 use crate::fixtures::case;
 use crate::machine::{FASTER, fast_clock};
+use crate::outcome::Outcome;
 use crate::pty::{Terminal, WIDE};
-use crate::run::Outcome;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::dialect::openai_reply;
 use crate::fixtures::{CLOSED, case, every_provider};
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::sandbox::Sandbox;
 use crate::server::{Recorded, Reply, Server};
 

@@ -7,7 +7,7 @@ use crate::conversations::{ARCHIVED, EARLIER, ID, idle_for, texts};
 use crate::dialect::{openai_stream, word};
 use crate::fixtures::{LARGEST, case, numbered, set_mode};
 use crate::machine::{lacks, layer, skip};
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 use crate::snapshot::snapshot;
