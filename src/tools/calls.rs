@@ -127,8 +127,8 @@ impl Toolbox {
         notes.detail(|| self.secrets.redact_for_user(&line()));
         let omitted = self.room.leave_out_images(&mut outcome);
         if omitted > 0 {
-            let line = format!("{name}: {}", too_large(omitted));
-            notes.note(&self.secrets.redact_for_user(&line));
+            let note = format!("{name}: {}", too_large(omitted));
+            notes.note(&self.secrets.redact_for_user(&note));
         }
         let run = self.room.run_of(call, outcome, &text);
         without_key_in_name(run, &self.offers, &self.secrets)

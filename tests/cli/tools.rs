@@ -520,6 +520,24 @@ fn a_call_is_shown_again_from_its_beginning_after_the_screen_was_resized() {
 }
 
 #[test]
+fn a_call_is_shown_again_from_its_beginning_after_q_was_stopped() {
+    let server = model(vec![vec![write(&vec!["x"; 60].join("\n"))]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(80);
+    let script = "set -m; q -n -t db go; fg";
+    let running = session(&sandbox, &terminal, script).spawn();
+    let shown = terminal.wait_for("? 12 more lines: [v]iew, [N]o ", 0).len();
+    terminal.type_in("v\n");
+    let shown = terminal.wait_for("[a]lways in this run ", shown).len();
+    terminal.type_in("\x1a");
+    terminal.wait_for("? 12 more lines: [v]iew, [N]o ", shown);
+    // Whoever agrees before the end has not seen all of it.
+    terminal.type_in("y\n");
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
 fn a_call_is_refused_on_a_screen_that_is_too_small_to_show_it() {
     let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
