@@ -92,34 +92,26 @@ impl From<ReadFailure> for io::Error {
     }
 }
 
+/// Whether a file may be behind a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    Followed,
+    Refused,
+}
+
 /// Opens a regular file for reading. A pipe or a device in its place is unusable, and never waited for.
-fn open_regular(path: &Path) -> Result<(File, Metadata), ReadFailure> {
+fn open_regular(path: &Path, links: Links) -> Result<(File, Metadata), ReadFailure> {
+    let (found, flag) = match links {
+        Links::Followed => (fs::metadata(path)?, 0),
+        Links::Refused => (path.symlink_metadata()?, libc::O_NOFOLLOW),
+    };
     // To open some devices has an effect.
-    if !fs::metadata(path)?.is_file() {
+    if !found.is_file() {
         return Err(not_regular());
     }
-    open_file(path, 0)
-}
-
-/// Opens a regular file that is no link and belongs to the user. Whose it is, is asked of the open file: another one may take its
-/// place at any moment.
-fn open_own(path: &Path) -> Result<(File, Metadata), ReadFailure> {
-    if !path.symlink_metadata()?.is_file() {
-        return Err(not_regular());
-    }
-    let (file, metadata) = open_file(path, libc::O_NOFOLLOW)?;
-    if metadata.uid() != unix::effective_user() {
-        let reason = "it belongs to another user".to_owned();
-        return Err(ReadFailure::Unusable(reason));
-    }
-    Ok((file, metadata))
-}
-
-/// Opens what should be a regular file.
-fn open_file(path: &Path, flags: i32) -> Result<(File, Metadata), ReadFailure> {
     let mut options = OpenOptions::new();
     // A pipe that has taken its place meanwhile would wait for a writer.
-    options.read(true).custom_flags(flags | libc::O_NONBLOCK);
+    options.read(true).custom_flags(flag | libc::O_NONBLOCK);
     let file = options.open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
@@ -135,12 +127,17 @@ fn not_regular() -> ReadFailure {
 
 /// Reads a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
-    read_open(open_regular(path)?, limit)
+    read_open(open_regular(path, Links::Followed)?, limit)
 }
 
-/// Reads a file of at most `limit` bytes that the user has written. A link to one is none: somebody else may have made it.
-pub fn read_own(path: &Path, limit: u64) -> Result<Vec<u8>, ReadFailure> {
-    read_open(open_own(path)?, limit)
+/// Reads a regular file of the user. Whose it is, is asked of the open file: another one may take its place at any moment.
+pub fn read_own(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadFailure> {
+    let (file, metadata) = open_regular(path, links)?;
+    if metadata.uid() != unix::effective_user() {
+        let reason = "it belongs to another user".to_owned();
+        return Err(ReadFailure::Unusable(reason));
+    }
+    read_open((file, metadata), limit)
 }
 
 /// Reads an open file to its end. The size that the system reports proves nothing: some files of `/proc` have none and no end.
@@ -163,7 +160,7 @@ fn read_open((file, metadata): (File, Metadata), limit: u64) -> Result<Vec<u8>, 
 
 /// Returns the first bytes of a regular file, at most this many, and its size as the system reports it.
 pub fn read_beginning(path: &Path, count: u64) -> Result<(Vec<u8>, u64), ReadFailure> {
-    let (file, metadata) = open_regular(path)?;
+    let (file, metadata) = open_regular(path, Links::Followed)?;
     let mut bytes = Vec::new();
     file.take(count).read_to_end(&mut bytes)?;
     Ok((bytes, metadata.len()))
@@ -171,7 +168,7 @@ pub fn read_beginning(path: &Path, count: u64) -> Result<(Vec<u8>, u64), ReadFai
 
 /// Whether a regular file has these bytes and no others. It is compared part by part, so it takes no room.
 pub fn has(path: &Path, mut bytes: &[u8]) -> bool {
-    let Ok((file, _)) = open_regular(path) else {
+    let Ok((file, _)) = open_regular(path, Links::Followed) else {
         return false;
     };
     let mut reader = BufReader::with_capacity(PART, file);
@@ -469,20 +466,21 @@ mod tests {
         let [own, link, other] = ["own", "link", "other"].map(|name| directory.path().join(name));
         fs::write(&own, "own").expect("a file");
         symlink(&own, &link).expect("a link");
-        let found = |path: &Path| read_own(path, 3).ok();
-        assert_eq!(found(&own), Some(b"own".to_vec()));
+        let found = |path: &Path| {
+            let read = |links| read_own(path, links, 3).ok();
+            [Links::Followed, Links::Refused].map(read)
+        };
+        let content = Some(b"own".to_vec());
+        assert_eq!(found(&own), [content.clone(), content.clone()]);
+        assert_eq!(found(&link), [content, None]);
         fs::write(&other, "four").expect("a file");
-        for path in [
-            &other,
-            &link,
-            directory.path(),
-            &directory.path().join("no"),
-        ] {
-            assert_eq!(found(path), None, "{}", path.display());
+        for path in [&other, directory.path(), &directory.path().join("no")] {
+            assert_eq!(found(path), [None, None], "{}", path.display());
         }
         // Only root can give a file away.
         if std::os::unix::fs::chown(&own, Some(12345), None).is_ok() {
-            assert_eq!(found(&own), None);
+            assert_eq!(found(&own), [None, None]);
+            assert_eq!(found(&link), [None, None]);
         }
     }
 
@@ -505,7 +503,7 @@ mod tests {
                 }
             });
             while swaps.load(Ordering::Relaxed) < 3_000 {
-                let read = read_own(&place, 100).unwrap_or_default();
+                let read = read_own(&place, Links::Refused, 100).unwrap_or_default();
                 assert!(b"own".starts_with(&read), "{read:?}");
             }
         });

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::request_parts::{self, RequestParts};
 use crate::session::timestamp::Timestamp;
 use crate::text::json;
-use crate::whole_file::{self, MAX_FILE, PRIVATE, ReadFailure, SHARED};
+use crate::whole_file::{self, Links, MAX_FILE, PRIVATE, ReadFailure, SHARED};
 
 /// The version of the files.
 pub const VERSION: u64 = 1;
@@ -38,7 +38,7 @@ impl Sharing {
     /// Reads a file. One of another user cannot be used where only the user's count.
     fn read(self, path: &Path) -> Result<Vec<u8>, ReadFailure> {
         match self {
-            Sharing::Private => whole_file::read_own(path, MAX_FILE),
+            Sharing::Private => whole_file::read_own(path, Links::Followed, MAX_FILE),
             Sharing::Shared => whole_file::read(path, MAX_FILE),
         }
     }

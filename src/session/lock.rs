@@ -102,11 +102,13 @@ impl LockRequest {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            let mut waited = began.elapsed();
             // A busy machine may let the thread wait.
             if !self.attempt.has_begun.load(Ordering::Relaxed) {
                 began = Instant::now();
+                waited = Duration::ZERO;
             }
-            if give_up(began.elapsed()) {
+            if give_up(waited) {
                 break;
             }
         }

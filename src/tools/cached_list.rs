@@ -10,7 +10,7 @@ use super::about::ServerInfo;
 use super::connection::Callee;
 use super::server::Server;
 use crate::text::json;
-use crate::whole_file::{self, PRIVATE};
+use crate::whole_file::{self, Links, PRIVATE};
 
 /// The most bytes of a list. A server may send half of it.
 const MAX_LIST: u64 = 2_000_000;
@@ -23,7 +23,7 @@ pub fn list_path(cache: Option<&Path>, server: &Server) -> Option<PathBuf> {
 
 /// Reads a list. What cannot be read counts as absent, and so does what another user has put there: the model believes it.
 pub fn read_list(path: &Path) -> Option<ServerInfo> {
-    let bytes = whole_file::read_own(path, MAX_LIST).ok()?;
+    let bytes = whole_file::read_own(path, Links::Refused, MAX_LIST).ok()?;
     json::parse_bytes(&bytes).ok()
 }
 
