@@ -180,18 +180,23 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
 
 /// Returns the call in the form in which it is run, but for a missing id.
 fn normalized(mut call: ToolCall) -> ToolCall {
-    if call.arguments.trim().is_empty() {
-        call.arguments = NO_ARGUMENTS.to_owned();
-    }
     // No tool has such a name, and it is shown and saved.
     call.name = beginning(plain_name(&call.name), MAX_NAME);
     // Some servers encode the arguments twice.
     if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments)
-        && json::is_object(&decoded)
+        && (json::is_object(&decoded) || is_nothing(&decoded))
     {
         call.arguments = decoded;
     }
+    if is_nothing(&call.arguments) {
+        call.arguments = NO_ARGUMENTS.to_owned();
+    }
     call
+}
+
+/// Whether this is what servers send where a call has no arguments, instead of an empty object.
+fn is_nothing(arguments: &str) -> bool {
+    matches!(arguments.trim(), "" | "null")
 }
 
 /// Returns the name of a tool without what belongs to the notation of the model, which some servers leave there: of gpt-oss
@@ -488,6 +493,29 @@ mod tests {
         calls.add(1, call("", "a", "{}"));
         calls.finish();
         assert_eq!(calls.list()[0].id, "call00002");
+    }
+
+    #[test]
+    fn a_call_without_arguments_has_an_empty_object_however_the_server_says_it() {
+        for (arguments, expected) in [
+            ("", "{}"),
+            (" \n", "{}"),
+            ("null", "{}"),
+            ("\"\"", "{}"),
+            ("\"null\"", "{}"),
+            ("\"{}\"", "{}"),
+            ("\"{\\\"a\\\": 1}\"", "{\"a\": 1}"),
+            ("[]", "[]"),
+            ("\"no\"", "\"no\""),
+        ] {
+            let mut calls = Calls::default();
+            calls.add(0, call("", "a", arguments));
+            calls.finish();
+            calls.add_whole(call("", "b", arguments));
+            for found in calls.list() {
+                assert_eq!(found.arguments, expected, "{arguments}");
+            }
+        }
     }
 
     #[test]
