@@ -269,6 +269,7 @@ impl Connection {
         // Also the names of those that q cannot call: a page of them says something new.
         let mut names = BTreeSet::new();
         let mut parameters = json!({});
+        let mut last_cursor = Value::Null;
         for _ in 0..MAX_PAGES {
             let mut result = match self.ask_at_start(section, "tools/list", parameters)? {
                 StartAnswer::Accepted(result) => result,
@@ -294,10 +295,11 @@ impl Connection {
             let cursor = &result["nextCursor"];
             // In the revisions with a handshake, an empty cursor is how some servers say that there is none.
             let means_nothing = cursor == "" && !self.protocol().is_stateless();
-            let is_all = is_repeated || tools.len() >= MAX_TOOLS;
+            let is_all = is_repeated || tools.len() >= MAX_TOOLS || *cursor == last_cursor;
             if is_all || !cursor.is_string() || means_nothing {
                 break;
             }
+            last_cursor = cursor.clone();
             parameters = json!({"cursor": cursor});
         }
         Ok(tools)

@@ -10,7 +10,7 @@ use super::connection::Callee;
 use super::faults::{self, fault_at};
 use super::groups::ProcessGroups;
 use super::http::Site;
-use super::names::{self, Selection};
+use super::names::{self, SEPARATOR, Selection};
 use super::program::Program;
 use super::secrets::ToolSecrets;
 use super::server::Server;
@@ -26,7 +26,7 @@ use crate::settings::{
     Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, adds_tools,
     expand_home, keys_in_headers, names_key, short_name,
 };
-use crate::text::nearest::choices;
+use crate::text::nearest::did_you_mean;
 
 /// The preparation of the servers and commands of a question.
 pub struct Preparation<'a> {
@@ -200,6 +200,15 @@ impl Preparation<'_> {
     }
 }
 
+/// Returns the whole names of the commands of a section.
+fn command_names(section: &ToolServer) -> Vec<String> {
+    let ServerKind::Commands(commands) = &section.kind else {
+        return Vec::new();
+    };
+    let whole = |command: &Command| format!("{}{SEPARATOR}{}", section.name, command.name);
+    commands.iter().map(whole).collect()
+}
+
 fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     if configured.is_empty() {
@@ -210,8 +219,12 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     let short = short_name(name);
     // The name in a file of other programs may be longer.
     let is_longer = names.contains(&short.as_str());
-    let meant = if is_longer { &short } else { name };
-    let there_are = choices(meant, &names, "there are");
+    let given = if is_longer { &short } else { name };
+    let there_are = names.join(", ");
+    let mut known = Vec::from_iter(names.iter().map(|name| (*name).to_owned()));
+    // A single hyphen, dot or underscore makes a tool look like a server.
+    known.extend(configured.iter().flat_map(command_names));
+    let meant = did_you_mean(given, known);
     let section = adds_one("tools", &settings.file);
-    error.advise(format!("{there_are}\n{section}"))
+    error.advise(format!("{meant}there are {there_are}\n{section}"))
 }

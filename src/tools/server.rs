@@ -351,6 +351,10 @@ mod tests {
             answer $n "{\"tools\":[{\"name\":\"t$n\"}],\"nextCursor\":\"$n\"}"; n=$((n + 1)); done"#;
         let server = scripted(&format!("{before}{pages}")).open(&silent());
         assert_eq!(server.expect("tools").about.tools.len(), 100);
+        // A cursor that leads to itself ends the list, whatever comes with it.
+        let same = pages.replace(r#"\"nextCursor\":\"$n\""#, r#"\"nextCursor\":\"n\""#);
+        let server = scripted(&format!("{before}{same}")).open(&silent());
+        assert_eq!(server.expect("tools").about.tools.len(), 2);
     }
 
     #[test]
