@@ -256,6 +256,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         }
         kind if kind.starts_with("response.reasoning") => {
             reply.think(delta);
+            reply.reading.has_streamed_reasoning |= !delta.is_empty();
             // The next part is a paragraph of its own.
             if kind.ends_with("text.done") {
                 reply.think("\n");
@@ -298,7 +299,9 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     if reply.turn.items.is_empty() {
         for json in &output {
             let item: Item = json.object()?;
-            read_reasoning(&item, reply)?;
+            if !reply.reading.has_streamed_reasoning {
+                read_reasoning(&item, reply)?;
+            }
             read_item(*json, &item, reply)?;
         }
     } else {
