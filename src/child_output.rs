@@ -127,4 +127,28 @@ mod tests {
             assert_eq!(found, (printed.to_owned(), code), "{script}");
         }
     }
+    #[test]
+    fn a_program_beyond_a_limit_is_killed_and_waited_for() {
+        let root = tempfile::tempdir().expect("a directory");
+        let file = root.path().join("id");
+        for script in ["exec yes", "head -c 2000 /dev/zero; exec sleep 600"] {
+            let mut command = Command::new("/bin/sh");
+            let script = format!("echo $$ >\"$0\"; exec 2>&-; {script}");
+            command
+                .arg("-c")
+                .arg(&script)
+                .arg(&file)
+                .stdin(Stdio::null());
+            let limits = OutputLimits {
+                bytes: 1000,
+                time: Some(Duration::from_secs(120)),
+            };
+            let found = ChildOutput::of(command, &limits).expect(&script);
+            assert_eq!(found, ChildOutput::OverLimit, "{script}");
+            let id = std::fs::read_to_string(&file).expect("its id");
+            let id = id.trim().parse().expect("a number");
+            // One that was left alone would still run.
+            assert!(unix::has_ended(id), "{script}");
+        }
+    }
 }

@@ -57,6 +57,11 @@ mod tests {
         symlink("../two/both", format!("{root}/one/link")).expect("a link");
         symlink("nowhere", format!("{root}/one/dangling")).expect("a link");
         let both = format!("{root}/one:{root}/two");
+        // The same directories from the current one.
+        let here = env::current_dir().expect("a directory");
+        let up = "../".repeat(here.components().count() - 1);
+        let relative = format!("{up}{}", root.trim_start_matches('/'));
+        assert!(is_program(Path::new(&format!("{relative}/one/both"))));
         for (name, path, found) in [
             ("both", &*both, Some("one/both")),
             ("both", &*format!("{root}/two:{root}/one"), Some("two/both")),
@@ -67,7 +72,13 @@ mod tests {
             ("directory", &both, None),
             ("gone", &both, None),
             ("both", "", None),
-            ("both", "one:./two:.", None),
+            ("both", &*format!("{relative}/one:."), None),
+            (
+                "both",
+                &*format!("{relative}/one:{root}/two"),
+                Some("two/both"),
+            ),
+            (&format!("{relative}/one/both"), &both, None),
             (
                 "both",
                 &*format!(":{root}/gone:{root}/one"),

@@ -203,10 +203,11 @@ mod tests {
                     (true, true) => "=[",
                     (true, false) => "+[",
                 };
-                // Its group comes before it, or `*`.
-                let found = [')', '*'].map(|mark| format!("{mark}{spelling}{glue}"));
-                let count: usize = found.iter().map(|option| zsh.matches(option).count()).sum();
-                assert_eq!(count, 1, "zsh: {spelling}");
+                // Its group comes before it, or `*` if it may be repeated.
+                let repeats = flag.value().is_some_and(|value| value.setter.repeats());
+                let mark = if repeats { "'*" } else { ")" };
+                let option = format!("{mark}{spelling}{glue}");
+                assert_eq!(zsh.matches(&option).count(), 1, "zsh: {spelling}");
                 let name = without_hyphens(spelling);
                 let option = if is_long {
                     format!(" -l {name} ")
