@@ -1,5 +1,6 @@
 //! Reads the files that say what git ignores, within limits, and decides which files of a directory are ignored.
 
+mod git_pattern;
 mod rule_set;
 
 use std::env;
@@ -11,14 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ignore::gitignore::gitconfig_excludes_path;
-
 use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::{self, Error};
 use crate::programs::find_program;
 use crate::text::one_line::on_one_line;
 use crate::whole_file::{self, identity_of, is_missing};
-use rule_set::RuleSet;
+use rule_set::{RuleSet, Ruling};
 
 /// The most bytes of an ignore file.
 const MAX_IGNORE_FILE: u64 = 1_000_000;
@@ -32,7 +31,7 @@ const MAX_LINK: u64 = 10_000;
 /// What git may print for a value of its configuration, and how long it may take.
 const LIMITS: OutputLimits = OutputLimits {
     bytes: 10_000,
-    time: Some(Duration::from_secs(2)),
+    time: Some(Duration::from_secs(10)),
 };
 
 /// Variables that name a repository, though git is to look for the one that a directory is in; and one that `git config` alone
@@ -82,8 +81,8 @@ struct RepositoryRules {
 enum ConfigAnswer {
     Value(PathBuf),
     Unset,
-    /// Git is not there, or cannot say it.
-    Unknown,
+    /// There is no git.
+    NoGit,
 }
 
 impl IgnoreRules {
@@ -112,9 +111,9 @@ impl IgnoreRules {
     pub fn ignore(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
         self.go_to(path.parent().unwrap_or(path))?;
         let path = self.real(path);
-        let mut matches = self.rules().map(|rules| rules.matched(&path, is_directory));
-        let decided = matches.find(|found| !found.is_none());
-        Ok(decided.is_some_and(|found| found.is_ignore()))
+        let mut rulings = self.rules().map(|rules| rules.ruling(&path, is_directory));
+        let decided = rulings.find_map(|ruling| ruling);
+        Ok(decided == Some(Ruling::Ignored))
     }
 
     /// Leaves the directories that this one is not in, and reads the rules of those that it is in, and its own.
@@ -210,16 +209,15 @@ impl RuleReader<'_> {
     /// Reads the rules that apply in all of a repository. They are in its directory of git, in the user's files, and where the
     /// configuration says.
     fn repository(&mut self, directory: &Path) -> Result<RepositoryRules, Error> {
-        let of_user = match ask_git(self.directory, "path", "core.excludesFile") {
+        // One that has no end is not for git to read.
+        let configuration = read_configuration()?;
+        let of_user = match ask_git(self.directory, "path", "core.excludesFile")? {
             ConfigAnswer::Value(path) if path.as_os_str().is_empty() => None,
             ConfigAnswer::Value(path) => Some(self.directory.join(path)),
             ConfigAnswer::Unset => user_directory().map(|found| found.join("ignore")),
-            ConfigAnswer::Unknown => {
-                check_configuration()?;
-                gitconfig_excludes_path()
-            }
+            ConfigAnswer::NoGit => excludes_file_without_git(&configuration),
         };
-        let ignores_case = ask_git(self.directory, "bool", "core.ignoreCase");
+        let ignores_case = ask_git(self.directory, "bool", "core.ignoreCase")?;
         let ignores_case =
             matches!(ignores_case, ConfigAnswer::Value(value) if value == Path::new("true"));
         let mut excluded = RuleSet::default();
@@ -240,14 +238,18 @@ impl RuleReader<'_> {
     fn read(&mut self, path: &Path, ignores_case: bool) -> Result<RuleSet, Error> {
         let text = read_if_any(path, MAX_IGNORE_FILE)?;
         let rules = RuleSet::read(&text, self.directory, ignores_case, &mut self.cost);
-        rules.map_err(|reason| unusable(path, &reason))
+        rules.map_err(|reason| unusable(path, reason))
     }
 }
 
 /// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else.
-fn ask_git(directory: &Path, kind: &str, name: &str) -> ConfigAnswer {
+///
+/// # Errors
+///
+/// Git cannot say it, so that it is not known which files it ignores.
+fn ask_git(directory: &Path, kind: &str, name: &str) -> Result<ConfigAnswer, Error> {
     let Some(program) = find_program("git", env::var_os("PATH").as_deref()) else {
-        return ConfigAnswer::Unknown;
+        return Ok(ConfigAnswer::NoGit);
     };
     let mut git = Command::new(program);
     git.arg("-C").arg(directory);
@@ -256,38 +258,80 @@ fn ask_git(directory: &Path, kind: &str, name: &str) -> ConfigAnswer {
         git.env_remove(variable);
     }
     git.stdin(Stdio::null()).stderr(Stdio::null());
-    let Ok(ChildOutput::Ended(mut printed, status)) = ChildOutput::of(git, &LIMITS) else {
-        return ConfigAnswer::Unknown;
+    let reason = match ChildOutput::of(git, &LIMITS) {
+        Ok(ChildOutput::Ended(mut printed, status)) => match status.code() {
+            Some(0) if printed.pop() == Some(0) => {
+                let value = OsString::from_vec(printed);
+                return Ok(ConfigAnswer::Value(value.into()));
+            }
+            Some(1) => return Ok(ConfigAnswer::Unset),
+            _ => format!("it fails ({status})"),
+        },
+        Ok(_) => "it does not end, or prints too much".to_owned(),
+        Err(error) => error.to_string(),
     };
-    match status.code() {
-        Some(0) if printed.pop() == Some(0) => {
-            ConfigAnswer::Value(OsString::from_vec(printed).into())
-        }
-        Some(1) => ConfigAnswer::Unset,
-        _ => ConfigAnswer::Unknown,
-    }
+    let reason = format!("git config --get {name}: {reason}");
+    // Without the slash at the end of some.
+    Err(unusable(directory.components().as_path(), &reason))
 }
 
 /// Returns the directory of the user's files for git.
 fn user_directory() -> Option<PathBuf> {
-    let named = |variable| env::var_os(variable).filter(|value| !value.is_empty());
-    if let Some(directory) = named("XDG_CONFIG_HOME") {
-        return Some(Path::new(&directory).join("git"));
+    if let Some(directory) = named_directory("XDG_CONFIG_HOME") {
+        return Some(directory.join("git"));
     }
-    named("HOME").map(|home| Path::new(&home).join(".config/git"))
+    home().map(|home| home.join(".config/git"))
 }
 
-/// Checks that the files of git's configuration can be read within limits.
-fn check_configuration() -> Result<(), Error> {
-    let system = env::var_os("GIT_CONFIG_SYSTEM").unwrap_or_else(|| "/etc/gitconfig".into());
-    let mut files = vec![PathBuf::from(system)];
-    files.extend(env::var_os("GIT_CONFIG_GLOBAL").map(PathBuf::from));
-    files.extend(env::var_os("HOME").map(|home| Path::new(&home).join(".gitconfig")));
-    files.extend(user_directory().map(|directory| directory.join("config")));
-    for file in files {
-        read_if_any(&file, MAX_CONFIGURATION)?;
+fn home() -> Option<PathBuf> {
+    named_directory("HOME")
+}
+
+/// Returns the directory that a variable names; an empty one names none.
+fn named_directory(variable: &str) -> Option<PathBuf> {
+    let value = env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// Reads the files of git's configuration within limits, but for those of the repository and those that they include. The one that
+/// decides first is at the beginning.
+fn read_configuration() -> Result<Vec<Vec<u8>>, Error> {
+    let mut files = Vec::new();
+    if let Some(global) = env::var_os("GIT_CONFIG_GLOBAL") {
+        files.push(PathBuf::from(global));
+    } else {
+        files.extend(home().map(|home| home.join(".gitconfig")));
+        files.extend(user_directory().map(|directory| directory.join("config")));
     }
-    Ok(())
+    let system = env::var_os("GIT_CONFIG_SYSTEM").unwrap_or_else(|| "/etc/gitconfig".into());
+    files.push(PathBuf::from(system));
+    let texts = files
+        .iter()
+        .map(|file| read_if_any(file, MAX_CONFIGURATION));
+    texts.collect()
+}
+
+/// Returns the file of the user's own rules where there is no git that could say which that is.
+fn excludes_file_without_git(configuration: &[Vec<u8>]) -> Option<PathBuf> {
+    let mut texts = configuration.iter();
+    let named = texts.find_map(|text| excludes_file_in(text, home().as_deref()));
+    named.or_else(|| user_directory().map(|directory| directory.join("ignore")))
+}
+
+/// Returns the last value of `excludesFile` in a file of git's configuration. No section but `core` has such a key.
+fn excludes_file_in(text: &[u8], home: Option<&Path>) -> Option<PathBuf> {
+    let lines = text.split(|byte| *byte == b'\n');
+    let mut values = lines.rev().filter_map(|line| {
+        let line = str::from_utf8(line).ok()?;
+        let (key, value) = line.split_once('=')?;
+        let is_named = key.trim().eq_ignore_ascii_case("excludesFile");
+        is_named.then(|| value.trim().trim_matches('"'))
+    });
+    let value = values.next()?;
+    match (value.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => Some(home.join(below)),
+        _ => Some(PathBuf::from(value)),
+    }
 }
 
 /// Returns the directory of git that all working trees of a repository share; `None` if there is none.
@@ -411,6 +455,28 @@ mod tests {
             };
             let found = rules.ignore(Path::new("/r/in/x"), false).expect(&case);
             assert_eq!(found, expected == "ignored", "{case}");
+        }
+    }
+
+    #[test]
+    fn the_excludes_file_is_found_in_the_configuration() {
+        let home = Some(Path::new("/home/me"));
+        for (text, expected) in [
+            (
+                "[core]\n\texcludesFile = ~/ignored\n",
+                Some("/home/me/ignored"),
+            ),
+            ("[core]\nexcludesfile=\"/a b\"", Some("/a b")),
+            (
+                "[core]\nexcludesFile = /a\n EXCLUDESFILE = /b \r\n",
+                Some("/b"),
+            ),
+            ("[core]\n# excludesFile = /a\n", None),
+            ("[core]\nexcludesFileX = /a\nexcludesFile\n", None),
+            ("", None),
+        ] {
+            let found = excludes_file_in(text.as_bytes(), home);
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{text}");
         }
     }
 

@@ -221,7 +221,7 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     let is_longer = names.contains(&short.as_str());
     let given = if is_longer { &short } else { name };
     let there_are = names.join(", ");
-    let mut known = Vec::from_iter(names.iter().map(|name| (*name).to_owned()));
+    let mut known = Vec::from_iter(names.iter().map(|server| (*server).to_owned()));
     // A single hyphen, dot or underscore makes a tool look like a server.
     known.extend(configured.iter().flat_map(command_names));
     let meant = did_you_mean(given, known);
