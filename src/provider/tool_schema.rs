@@ -261,8 +261,13 @@ impl<'c> SchemaBuilder<'c> {
             // They say nothing about arguments, or their place is filled.
             "$schema" | "$id" | "$comment" | "$anchor" | "$defs" | "definitions"
             | "additionalItems" => None,
-            "properties" | "patternProperties" | "dependentSchemas" => {
-                Some(self.properties(value.as_object()?, below))
+            "properties" => Some(self.properties(value.as_object()?, below)),
+            "patternProperties" | "dependentSchemas" => {
+                // Where they become words, the words within them would be quoted once more at each level, and grow twofold.
+                let few_keywords = std::mem::take(&mut self.few_keywords);
+                let schemas = value.as_object().map(|all| self.properties(all, below));
+                self.few_keywords = few_keywords;
+                schemas
             }
             "items" => Some(match value {
                 Value::Array(first) => self.one_of_items(first, below),
@@ -660,6 +665,60 @@ mod tests {
         assert_eq!(depth, MAX_DEPTH);
     }
 
+    #[test]
+    fn a_deep_schema_of_a_tool_does_not_grow_where_it_becomes_words() {
+        for keyword in [
+            "properties",
+            "patternProperties",
+            "dependentSchemas",
+            "items",
+            "prefixItems",
+            "additionalProperties",
+            "not",
+            "if",
+            "then",
+            "else",
+            "contains",
+            "propertyNames",
+            "unevaluatedItems",
+            "unevaluatedProperties",
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "default",
+            "x-own",
+        ] {
+            let mut schema = json!({"type": "string", "pattern": "\\p{L}", "maxLength": 5000});
+            for _ in 0..20 {
+                schema = around(keyword, schema);
+            }
+            check_size(&schema);
+        }
+    }
+
+    /// Returns a schema that has another one in a keyword.
+    fn around(keyword: &str, schema: Value) -> Value {
+        match keyword {
+            "properties" | "patternProperties" | "dependentSchemas" => {
+                json!({"type": "object", keyword: {"^a": schema}})
+            }
+            "prefixItems" | "anyOf" | "oneOf" | "allOf" => json!({keyword: [schema]}),
+            _ => json!({keyword: schema}),
+        }
+    }
+
+    /// Checks that a schema without references does not become much larger.
+    fn check_size(schema: &Value) {
+        let whole = json!({"properties": {"a": schema}});
+        for accepted in [ToolSchemas::Any, ToolSchemas::FewKeywords] {
+            let (size, before) = (
+                completed(&whole, accepted).to_string().len(),
+                whole.to_string().len(),
+            );
+            assert!(size < 5 * before, "{before} bytes became {size}: {schema}");
+        }
+    }
+
     /// Schemas with keywords of any kind of value.
     fn schemas() -> impl Strategy<Value = Value> {
         let leaf = prop::sample::select(vec![
@@ -684,6 +743,22 @@ mod tests {
                 1 => prop::collection::vec(inner, 0..3).prop_map(Value::from),
             ]
         })
+    }
+
+    /// The keywords of schemas within one another.
+    fn nested() -> impl Strategy<Value = Vec<&'static str>> {
+        let keyword = prop::sample::select(vec![
+            "properties",
+            "patternProperties",
+            "dependentSchemas",
+            "items",
+            "prefixItems",
+            "additionalProperties",
+            "not",
+            "anyOf",
+            "allOf",
+        ]);
+        prop::collection::vec(keyword, 0..24)
     }
 
     /// Checks what every API wants of a schema.
@@ -737,6 +812,15 @@ mod tests {
                 prop_assert!(is_of_object(&found) && found["properties"].is_object());
                 check_schema(&found)?;
             }
+        }
+
+        #[test]
+        fn no_nesting_of_keywords_makes_a_tool_schema_much_larger(keywords in nested()) {
+            let mut schema = json!({"type": "string", "pattern": "\\p{L}", "description": "\"d\""});
+            for keyword in keywords {
+                schema = around(keyword, schema);
+            }
+            check_size(&schema);
         }
     }
 }
