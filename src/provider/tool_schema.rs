@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 
 use self::keywords::{Keywords, checked, number, without_twins};
 use self::merging::{merge, require, unite};
+use super::kept::{ByteBudget, ITEM, weight};
 use super::schema::add_rules;
 use crate::message::Tool;
 use crate::shape::{named, referred};
@@ -66,7 +67,7 @@ pub struct RejectedTool {
 
 /// Returns the tools with schemas that the API takes, and those that have none.
 pub fn fit(tools: &[Tool], accepted: ToolSchemas) -> (Vec<Tool>, Vec<RejectedTool>) {
-    let mut room = MAX_REFERRED;
+    let mut room = ReferenceRoom::default();
     let mut fitting = Vec::new();
     let mut refused = Vec::new();
     for tool in tools {
@@ -118,11 +119,57 @@ struct Variants {
     branches: Vec<Keywords>,
 }
 
+/// Returns a schema with nothing but its type.
+fn bare(schema: &Value) -> Unfinished {
+    let mut bare = Unfinished::default();
+    if let Some(kind) = checked("type", &schema["type"]) {
+        bare.keywords.insert("type".into(), kind);
+    }
+    bare
+}
+
+/// The room for schemas that take the place of references, in all tools of a request.
+#[derive(Default)]
+struct ReferenceRoom {
+    schemas: usize,
+    bytes: ByteBudget,
+}
+
+impl ReferenceRoom {
+    /// Counts one more schema without those within it, which are counted themselves. Returns whether there is room for it.
+    fn spend(&mut self, schema: &Keywords) -> bool {
+        self.schemas += 1;
+        // What is large is not weighed again and again.
+        self.schemas <= MAX_REFERRED
+            && !self.bytes.is_exhausted()
+            && self.bytes.spend(weight_alone(schema))
+    }
+}
+
+/// Estimates how many bytes of memory a schema takes without those within it.
+fn weight_alone(schema: &Keywords) -> usize {
+    let weights = schema.iter().map(|(name, value)| {
+        let within = match (name.as_str(), value) {
+            ("$defs" | "definitions", _) => 0,
+            ("properties" | "patternProperties" | "dependentSchemas", Value::Object(schemas)) => {
+                schemas.keys().map(|name| name.len() + ITEM).sum()
+            }
+            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                schemas.len() * ITEM
+            }
+            ("items" | "additionalProperties", Value::Object(_)) => ITEM,
+            _ => weight(&value.to_string()),
+        };
+        name.len() + within
+    });
+    weights.sum()
+}
+
 /// A builder that completes one schema.
 struct SchemaBuilder<'c> {
     root: &'c Value,
     few_keywords: bool,
-    room: &'c mut usize,
+    room: &'c mut ReferenceRoom,
     /// The references whose place is being filled.
     open: Vec<&'c str>,
 }
@@ -190,12 +237,11 @@ impl<'c> SchemaBuilder<'c> {
         let Value::Object(fields) = schema else {
             return found;
         };
-        let has_room = self.open.is_empty() || *self.room > 0;
-        if depth > MAX_DEPTH || !has_room {
+        if depth > MAX_DEPTH {
             return found;
         }
-        if !self.open.is_empty() {
-            *self.room -= 1;
+        if !self.open.is_empty() && !self.room.spend(fields) {
+            return bare(schema);
         }
         let mut merged = Vec::new();
         for (name, value) in fields {
@@ -236,11 +282,7 @@ impl<'c> SchemaBuilder<'c> {
         let reference = schema["$ref"].as_str()?;
         let target = referred(self.root, schema)?;
         if self.open.contains(&reference) {
-            let mut bare = Unfinished::default();
-            if let Some(kind) = checked("type", &target["type"]) {
-                bare.keywords.insert("type".into(), kind);
-            }
-            return Some(bare);
+            return Some(bare(target));
         }
         self.open.push(reference);
         let found = self.unfinished(target, depth + 1);
@@ -340,6 +382,7 @@ mod tests {
 
     use super::keywords::types;
     use super::*;
+    use crate::provider::kept::MAX_KEPT;
     use crate::shape::is_of_object;
 
     fn tool(name: &str, schema: Value) -> Tool {
@@ -650,6 +693,41 @@ mod tests {
             .map(|tool| tool.schema.to_string().len())
             .sum();
         assert!(size < 100 * MAX_REFERRED, "{size}");
+        // Each definition is large in another way, and copied often.
+        let text = "x".repeat(20_000);
+        let names = Vec::from_iter((0..2_000).map(|number| number.to_string()));
+        let properties = Map::from_iter(names.iter().map(|name| (name.clone(), json!(1))));
+        for definition in [
+            json!({"description": text}),
+            json!({"default": text}),
+            json!({"x-own": {"b": text}}),
+            json!({"const": text}),
+            json!({"pattern": text}),
+            json!({"enum": names}),
+            json!({"default": vec![json!([]); 5_000]}),
+            json!({"not": {"type": "string", "description": text}}),
+            json!({"prefixItems": vec![json!(1); 5_000]}),
+            json!({"anyOf": vec![json!(1); 5_000]}),
+            json!({"items": {"title": text}}),
+            json!({"properties": properties}),
+            json!({"patternProperties": properties}),
+            json!({"properties": {&text: {}}}),
+            json!({"additionalProperties": {"allOf": [{"description": text}]}}),
+        ] {
+            let mut definition = definition;
+            definition["type"] = "object".into();
+            let copies = (0..2_000).map(|at| (format!("p{at}"), json!({"$ref": "#/$defs/A"})));
+            let copies = Map::from_iter(copies);
+            let schema = json!({"properties": copies, "$defs": {"A": definition}});
+            for accepted in [ToolSchemas::Any, ToolSchemas::FewKeywords] {
+                let found = completed(&schema, accepted);
+                let size = found.to_string().len();
+                assert!(size < 2 * MAX_KEPT, "{size}: {definition}");
+                // What is left out is anything of its type.
+                let last = &found["properties"]["p1999"];
+                assert_eq!(last, &json!({"type": "object"}), "{definition}");
+            }
+        }
         // A chain without end in sight.
         let mut chain = json!({"type": "array"});
         for _ in 0..100 {
