@@ -45,6 +45,10 @@ pub const MAX_ATTACHMENT: usize = 5_000_000;
 /// The most bytes of all attachments of a question in base64. They must fit into a conversation's file.
 pub const MAX_ATTACHMENTS: usize = 7_000_000;
 
+/// The most characters of the name of a tool that are shown and saved. APIs take 64. The call of a tool with a longer one has one
+/// character more.
+pub const MAX_TOOL_NAME: usize = 200;
+
 /// The most bytes of one result that the model gets, and of all results of a question.
 pub const MAX_RESULT: usize = 50_000;
 pub const MAX_RESULTS: usize = 400_000;

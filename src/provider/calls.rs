@@ -7,13 +7,12 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use self::assembly::{Assembly, JsonScan, MAX_NAME};
+use self::assembly::{Assembly, JsonScan};
 pub use self::known::Added;
 use self::known::KnownCalls;
 use super::lenient;
-use crate::message::{LEFT_OUT, ToolCall};
+use crate::message::{LEFT_OUT, MAX_TOOL_NAME, ToolCall};
 use crate::text::json;
-use crate::text::one_line::beginning;
 
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
@@ -180,8 +179,10 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
 
 /// Returns the call in the form in which it is run, but for a missing id.
 fn normalized(mut call: ToolCall) -> ToolCall {
-    // No tool has such a name, and it is shown and saved.
-    call.name = beginning(plain_name(&call.name), MAX_NAME);
+    // No tool has a longer name. Where it is shown and saved, a key is removed before the rest is cut: an ellipsis here would
+    // hide the beginning of one at the end.
+    let name = plain_name(&call.name).chars().take(MAX_TOOL_NAME + 1);
+    call.name = name.collect();
     // Some servers encode the arguments twice.
     if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments)
         && (json::is_object(&decoded) || is_nothing(&decoded))
@@ -447,8 +448,8 @@ mod tests {
             calls.finish();
             let name = &calls.list()[0].name;
             assert_eq!(
-                (name.chars().count(), name.ends_with('…')),
-                (MAX_NAME, true)
+                (name.chars().count(), name.ends_with('ä')),
+                (MAX_TOOL_NAME + 1, true)
             );
         }
     }

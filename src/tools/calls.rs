@@ -15,7 +15,7 @@ use super::outcome::Outcome;
 use super::secrets::ToolSecrets;
 use super::server::Server;
 use super::toolbox::Toolbox;
-use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, ToolCall, ToolRun};
+use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_TOOL_NAME, ToolCall, ToolRun};
 use crate::output::Notes;
 use crate::text::json;
 use crate::text::one_line::{beginning, on_one_line};
@@ -56,7 +56,13 @@ impl Toolbox {
             no_result: true,
             ..ToolRun::new(call, result, true)
         };
-        without_key_in_name(run, &self.offers, &self.secrets)
+        self.with_safe_name(run)
+    }
+
+    /// Returns a run with the name of its tool as it may be shown and saved.
+    fn with_safe_name(&self, run: ToolRun) -> ToolRun {
+        let name = safe_name(&run.name, &self.offers, &self.secrets);
+        ToolRun { name, ..run }
     }
 
     /// Returns how many of these calls, from the first on, run side by side: as long as they only read. At least one.
@@ -122,7 +128,7 @@ impl Toolbox {
         };
         let size = in_bytes(text.len());
         let seconds = outcome.took.as_secs_f64();
-        let name = &call.name;
+        let name = safe_name(&call.name, &self.offers, &self.secrets);
         let line = || format!("{name}: {what} of {size} after {seconds:.3} s");
         notes.detail(|| self.secrets.redact_for_user(&line()));
         let omitted = self.room.leave_out_images(&mut outcome);
@@ -131,7 +137,7 @@ impl Toolbox {
             notes.note(&self.secrets.redact_for_user(&note));
         }
         let run = self.room.run_of(call, outcome, &text);
-        without_key_in_name(run, &self.offers, &self.secrets)
+        self.with_safe_name(run)
     }
 
     /// Returns the tool that a call means, as its server lists it now, and this server. The error is for the model.
@@ -143,6 +149,7 @@ impl Toolbox {
         let name = &call.name;
         let mut offers = self.offers.iter();
         let Some(place) = offers.position(|offer| offer.shown.name == *name) else {
+            let name = safe_name(name, &self.offers, &self.secrets);
             return Err(format!("There is no tool {name}."));
         };
         let server = self.server(self.offers[place].source, notes)?;
@@ -183,6 +190,7 @@ impl Toolbox {
         let name = &call.name;
         let ready = self.checked(call, room, notes).inspect_err(|reason| {
             if watched {
+                let name = safe_name(name, &self.offers, &self.secrets);
                 let line = format!("{name} did not run: {reason}");
                 let shown = self.secrets.redact_for_user(&line);
                 notes.note(&beginning(&on_one_line(&shown), MAX_LINE));
@@ -211,19 +219,19 @@ impl Toolbox {
     }
 }
 
-/// Removes keys from the name of a tool that is not offered: only a provider that repeats what it was sent has one there. That of
-/// a tool that is offered has none, but may have a word of a password, such as the name of a database.
-fn without_key_in_name(run: ToolRun, offers: &[OfferedTool], secrets: &ToolSecrets) -> ToolRun {
-    if offers.iter().any(|offer| offer.shown.name == run.name) {
-        return run;
+/// Returns the name of a tool without keys, and cut if it is long. Only a provider that repeats what it was sent has a key in that
+/// of a tool that is not offered. That of a tool that is offered has none, but may have a word of a password, such as the name of a
+/// database.
+fn safe_name(name: &str, offers: &[OfferedTool], secrets: &ToolSecrets) -> String {
+    if offers.iter().any(|offer| offer.shown.name == name) {
+        return name.to_owned();
     }
-    let name = secrets.redact_for_model(&run.name);
-    if name == run.name {
-        return run;
+    let mut safe = secrets.redact_for_model(name);
+    if safe != name {
+        // Where it goes back to the API, which takes no brackets in a name.
+        safe = safe.replace(['[', ']'], "");
     }
-    // Where it goes back to the API, which takes no brackets in a name.
-    let name = name.replace(['[', ']'], "");
-    ToolRun { name, ..run }
+    beginning(&safe, MAX_TOOL_NAME)
 }
 
 /// Says that images of a result do not go to the model.
@@ -348,10 +356,25 @@ mod tests {
             postgres | redacted
         ";
         for [name, kept] in rows(table) {
-            let run = ToolRun::new(&call(name, "{}"), "a result".to_owned(), false);
-            let run = without_key_in_name(run, &offers, &secrets);
-            assert_eq!((&*run.name, &*run.result), (kept, "a result"), "{name}");
+            assert_eq!(safe_name(name, &offers, &secrets), kept, "{name}");
         }
+    }
+
+    #[test]
+    fn a_key_in_a_name_that_is_cut_is_removed_before_the_cut() {
+        let secrets = ToolSecrets::default();
+        secrets.add_keys(&["sk-test-0123456789"].map(Secret::new));
+        let key = "sk-test-0123456789";
+        for before in MAX_TOOL_NAME - key.len() - 1..MAX_TOOL_NAME + 1 {
+            let whole = "x".repeat(before) + key + &"y".repeat(100);
+            // As it comes from a provider.
+            let name = whole.chars().take(MAX_TOOL_NAME + 1).collect::<String>();
+            let safe = safe_name(&name, &[], &secrets);
+            assert!(!safe.contains("sk-test-"), "{safe}");
+            assert!(safe.chars().count() <= MAX_TOOL_NAME, "{safe}");
+        }
+        let long = "x".repeat(MAX_TOOL_NAME + 1);
+        assert!(safe_name(&long, &[], &secrets).ends_with("x…"));
     }
 
     #[test]

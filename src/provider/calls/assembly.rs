@@ -3,10 +3,8 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use crate::message::MAX_TOOL_NAME;
 use crate::text::json;
-
-/// The most characters of the name of a call. APIs take 64.
-pub const MAX_NAME: usize = 200;
 
 /// Arguments with fewer bytes than this may be a number or a word of JSON.
 const MAX_SCALAR: usize = 40;
@@ -31,7 +29,7 @@ impl Assembly {
             first.clone_into(&mut self.joined_name);
         }
         // No tool has a longer one.
-        if self.joined_name.len() < MAX_NAME {
+        if self.joined_name.len() < MAX_TOOL_NAME {
             self.joined_name.push_str(next);
         }
     }
