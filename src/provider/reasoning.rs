@@ -25,6 +25,12 @@ fn tags() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     OPENED_BY_TEMPLATES.iter().chain(OPENED_BY_MODELS)
 }
 
+/// Returns the tags that open what this tag closes.
+fn openings_with(close: &str) -> impl Iterator<Item = &'static str> {
+    let pairs = tags().filter(move |(_, end)| *end == close);
+    pairs.map(|(open, _)| *open)
+}
+
 /// The most bytes that are held back at the beginning: whitespace, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
 
@@ -34,7 +40,7 @@ enum Stage {
     /// So far only whitespace and perhaps the beginning of an opening tag. It is held back.
     #[default]
     Start,
-    /// Between the tags of reasoning. What may begin this closing tag is held back.
+    /// Between the tags of reasoning. What may begin this closing tag, or open the reasoning again, is held back.
     Thinking(&'static str),
     /// After the closing tag: whitespace is dropped, and what may begin another opening tag is held back.
     AfterThinking,
@@ -93,10 +99,11 @@ impl Filter {
         loop {
             if let Stage::Thinking(close) = self.stage {
                 let within = text.split(close).next().unwrap_or_default();
-                let mut tags = tags();
-                self.is_nested |= tags.any(|(open, end)| *end == close && within.contains(open));
+                self.is_nested |= openings_with(close).any(|open| within.contains(open));
                 let Some((thinking, rest)) = text.split_once(close) else {
-                    let mut tail = text.len().saturating_sub(close.len());
+                    let openings = openings_with(close).map(str::len);
+                    let held = openings.fold(close.len(), usize::max);
+                    let mut tail = text.len().saturating_sub(held);
                     while !text.is_char_boundary(tail) {
                         tail -= 1;
                     }
@@ -247,19 +254,32 @@ mod tests {
 
     #[test]
     fn a_tag_that_is_opened_within_its_reasoning_is_noticed_wherever_the_text_is_split() {
-        for (whole, is_nested) in [
-            ("<think>a <think> b</think>42", true),
-            ("<thinking>a <think> b</thinking>42", false),
-            ("<think>a</think>42 <think>", false),
-            ("<think>a</think><think>b</think>42", false),
-        ] {
-            for at in 0..whole.len() {
-                let mut filter = Filter::default();
-                for piece in [&whole[..at], &whole[at..]] {
-                    filter.add(piece, &mut String::new());
-                }
-                assert_eq!(filter.is_nested, is_nested, "{whole}, at {at}");
+        let is_nested = |pieces: &[&str]| {
+            let mut filter = Filter::default();
+            for piece in pieces {
+                filter.add(piece, &mut String::new());
             }
+            filter.is_nested
+        };
+        let mut cases = vec![("<thinking>a <think> b</thinking>42".to_owned(), false)];
+        for (open, close) in tags() {
+            cases.push((format!("{open}a{close}42 {open}"), false));
+            cases.push((format!("{open}a{close}{open}b{close}42"), false));
+            for (again, _) in tags().filter(|(_, end)| end == close) {
+                cases.push((format!("{open}a {again} b{close}42"), true));
+            }
+        }
+        for (whole, expected) in cases {
+            let places = whole.char_indices().map(|(at, _)| at);
+            for at in places.clone() {
+                let found = is_nested(&[&whole[..at], &whole[at..]]);
+                assert_eq!(found, expected, "{whole}, at {at}");
+            }
+            let characters = Vec::from_iter(places.map(|at| {
+                let next = whole[at..].chars().next().map_or(0, char::len_utf8);
+                &whole[at..at + next]
+            }));
+            assert_eq!(is_nested(&characters), expected, "{whole}, by character");
         }
     }
 
