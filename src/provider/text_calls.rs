@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::text::markdown::{BlockContext, LineKind};
-use crate::text::whole_name::has_name;
+use crate::text::whole_name::occurrences;
 
 /// The marks around calls, as models write them. A server that is not told how its model calls leaves them in the text. Where the
 /// closing mark is missing or there is none, the calls go on to the end.
@@ -124,7 +124,7 @@ fn marks_in_prose(text: &str) -> Vec<usize> {
     places
 }
 
-/// Returns the first of these tools that the text calls, if the text is nothing but calls of them.
+/// Returns the one of these tools that the text calls first, if the text is nothing but calls of them.
 fn only_calls<'t>(text: &str, mut tools: impl Iterator<Item = &'t str> + Clone) -> Option<&'t str> {
     let mut rest = text.trim();
     if !rest.starts_with(['<', '[', '{', '`']) {
@@ -140,11 +140,21 @@ fn only_calls<'t>(text: &str, mut tools: impl Iterator<Item = &'t str> + Clone) 
             continue;
         }
         let (calls, after) = split_calls(rest)?;
-        let tool = tools.clone().find(|tool| has_name(calls, tool))?;
+        let tool = first_named(calls, tools.clone())?;
         called.get_or_insert(tool);
         rest = after.trim_start();
     }
     called
+}
+
+/// Returns the tool whose name comes first in a text: arguments, which may have the name of another one, come after it.
+fn first_named<'t>(text: &str, tools: impl Iterator<Item = &'t str>) -> Option<&'t str> {
+    let named = tools.filter_map(|tool| {
+        let (before, _) = occurrences(text, tool).next()?;
+        Some((before.len(), tool))
+    });
+    let (_, tool) = named.min_by_key(|(place, _)| *place)?;
+    Some(tool)
 }
 
 /// Returns what is after a mark that ends calls or the turn, if the text begins with one.
@@ -271,6 +281,36 @@ mod tests {
             "<|start|>assistant<|channel|>analysis to=functions.db__get <|constrain|>json<|message|>{}",
         ] {
             assert_eq!(called(text), Some("db__get"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tool_that_is_called_is_the_one_named_first_whatever_the_order_of_the_tools() {
+        for (text, tool) in [
+            (
+                r#"<tool_call>{"name": "db__get", "arguments": {"like": "db__get_all"}}</tool_call>"#,
+                "db__get",
+            ),
+            (
+                r#"<tool_call>{"name": "db__get_all", "arguments": {"like": "db__get"}}</tool_call>"#,
+                "db__get_all",
+            ),
+            (
+                "<function=db__get_all>\n<parameter=like>\ndb__get\n</parameter>\n</function>",
+                "db__get_all",
+            ),
+            (
+                "<tool_call>{\"name\": \"db__get_all\"}</tool_call><tool_call>{\"name\": \"db__get\"}</tool_call>",
+                "db__get_all",
+            ),
+            (
+                "[TOOL_CALLS]db__get_all{\"like\": \"db__get\"}[TOOL_CALLS]db__get{}",
+                "db__get_all",
+            ),
+        ] {
+            for tools in [["db__get", "db__get_all"], ["db__get_all", "db__get"]] {
+                assert_eq!(only_calls(text, tools.into_iter()), Some(tool), "{text}");
+            }
         }
     }
 
