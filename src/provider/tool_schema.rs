@@ -152,7 +152,7 @@ fn weight_alone(schema: &Keywords) -> usize {
         let within = match (name.as_str(), value) {
             ("$defs" | "definitions", _) => 0,
             ("properties" | "patternProperties" | "dependentSchemas", Value::Object(schemas)) => {
-                schemas.keys().map(|name| name.len() + ITEM).sum()
+                schemas.keys().map(|key| key.len() + ITEM).sum()
             }
             ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
                 schemas.len() * ITEM
