@@ -66,8 +66,16 @@ impl ServerInfo {
         }
         for tool in tools {
             // Its name and those of its arguments stay: a call needs them.
-            tool.description = secret::redact(&tool.description, keys);
+            tool.description = redact_description(&tool.description, keys);
             redact_schema(Arc::make_mut(&mut tool.schema), keys);
+        }
+    }
+
+    /// Cuts long descriptions of tools. Keys are removed before: the beginning of one that is cut is only found at the very end of
+    /// a text, where the ellipsis would be.
+    pub fn cut_descriptions(&mut self) {
+        for tool in &mut self.tools {
+            tool.description = beginning(&tool.description, MAX_DESCRIPTION);
         }
     }
 }
@@ -88,7 +96,6 @@ impl ListedTool {
         if description.is_empty() {
             description = string(&entry["title"]);
         }
-        description = beginning(&description, MAX_DESCRIPTION);
         Some(ListedTool {
             name,
             description,
@@ -96,6 +103,14 @@ impl ListedTool {
             // By default, a tool may change anything.
             reads: entry["annotations"]["readOnlyHint"] == true,
         })
+    }
+}
+
+/// Removes keys from a description. One from a list that was kept has been cut, and what is a key now may have been none then.
+fn redact_description(description: &str, keys: &Secrets) -> String {
+    match description.strip_suffix('…') {
+        Some(beginning) => secret::redact(beginning, keys) + "…",
+        None => secret::redact(description, keys),
     }
 }
 
@@ -127,16 +142,47 @@ fn string(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
     use crate::text::table::rows;
+
+    /// A server whose only tool has this description, as its list has it.
+    fn server(description: &str) -> ServerInfo {
+        let entry = json!({"name": "a", "description": description});
+        ServerInfo {
+            tools: Vec::from_iter(ListedTool::read(entry)),
+            ..ServerInfo::default()
+        }
+    }
 
     #[test]
     fn a_long_description_of_a_tool_is_cut() {
         for (length, expected) in [(4_000, 4_000), (4_001, 4_000), (9_000, 4_000)] {
-            let entry = json!({"name": "a", "description": "ä".repeat(length)});
-            let tool = ListedTool::read(entry).expect("a tool");
-            assert_eq!(tool.description.chars().count(), expected, "{length}");
-            assert_eq!(tool.description.ends_with('…'), length > 4_000, "{length}");
+            let mut about = server(&"ä".repeat(length));
+            about.cut_descriptions();
+            let description = &about.tools[0].description;
+            assert_eq!(description.chars().count(), expected, "{length}");
+            assert_eq!(description.ends_with('…'), length > 4_000, "{length}");
         }
+    }
+
+    #[test]
+    fn a_key_is_removed_from_a_description_wherever_that_is_cut() {
+        let key = "tk-0123456789-abcdefghij";
+        let keys = Secrets::from_iter([&Secret::new(key)]);
+        for length in [0, 3_970, 3_980, 3_990, 3_999, 4_000] {
+            let words = "x".repeat(length);
+            let mut about = server(&format!("{words} {key} {words}"));
+            about.redact(&keys);
+            about.cut_descriptions();
+            let description = &about.tools[0].description;
+            assert!(!description.contains("tk-"), "{length}");
+        }
+        // It was no key when the list was kept.
+        let cut = format!("{} {}…", "x".repeat(3_980), &key[..18]);
+        let mut kept = server(&cut);
+        kept.redact(&keys);
+        let description = &kept.tools[0].description;
+        assert!(description.ends_with("x [redacted]…"), "{description}");
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl ToolSource {
             Some(Ok(mut server)) => {
                 secrets.redact_about(&mut server.about);
                 if server.is_connected() {
+                    server.about.cut_descriptions();
                     notes.detail(|| secrets.redact_for_user(&introduction(&server)));
                 }
                 let mut tools = server.about.tools.iter();
