@@ -42,7 +42,8 @@ pub struct Notes {
     verbosity: Verbosity,
     spinner: Spinner,
     terminal: Terminal,
-    /// The reasoning of the model, as far as it is shown.
+    /// The reasoning of the model, as far as it is shown. Locked while anything is written: whether a line is open must still be
+    /// true when the next bytes arrive.
     reasoning: Arc<Mutex<Quote>>,
     /// Locked while q asks the user something.
     question: Arc<Mutex<()>>,
@@ -132,15 +133,15 @@ impl Notes {
             return;
         }
         self.spinner.stop();
-        // The lock is released before the text is written: the terminal may be stalled, and a signal's note must not wait
-        // for it.
-        let shown = self.place().reasoning(&mut lock(&self.reasoning), text);
+        let mut reasoning = lock(&self.reasoning);
+        let shown = self.place().reasoning(&mut reasoning, text);
         let _ = io::stderr().write_all(shown.as_bytes());
     }
 
     /// Ends the line that shows the model's reasoning.
     pub fn end_reasoning(&self) {
-        let end = lock(&self.reasoning).end();
+        let mut reasoning = lock(&self.reasoning);
+        let end = reasoning.end();
         if !end.is_empty() {
             let _ = io::stderr().write_all(end.as_bytes());
         }
@@ -189,9 +190,10 @@ impl Notes {
 
     /// Writes all lines at once, because the lines of several processes must not mix.
     fn write(&self, lines: &str) {
-        self.end_reasoning();
+        let mut reasoning = lock(&self.reasoning);
+        let written = format!("{}{lines}", reasoning.end());
         self.spinner.make_room(|| {
-            let _ = io::stderr().write_all(lines.as_bytes());
+            let _ = io::stderr().write_all(written.as_bytes());
         });
     }
 }

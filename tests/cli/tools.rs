@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::dialect::{DIALECTS, Dialect, data, failure, held_back};
+use crate::dialect::{DIALECTS, Dialect, data, failure, held_back, openai_stream};
 use crate::fixtures::{case, in_foreground, make_pipe, session};
 use crate::pty::{Terminal, WIDE};
 use crate::run::{Q, Running};
@@ -401,6 +401,28 @@ fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> Str
     let script = format!("{script}; exec \"$0\" \"$@\"");
     let begin = format!("command = [\"/bin/sh\", \"-c\", {script:?}, ");
     section(sandbox, name, "", more).replace("command = [", &begin)
+}
+
+#[test]
+fn reasoning_and_what_a_server_writes_meanwhile_have_lines_of_their_own() {
+    let thought =
+        |number| json!({"choices": [{"delta": {"reasoning_content": format!("r{number} ")}}]});
+    let thoughts = Vec::from_iter((0..4_000).map(|number| data(&thought(number))));
+    let stream = [thoughts, openai_stream(&["the answer"])].concat();
+    let server = Server::always(Reply::sse(stream));
+    let sandbox = Sandbox::new().server_env(&server);
+    // It writes from its start on, as long as q thinks.
+    let written = "(i=0; while [ $i -lt 200000 ]; do echo w$i; i=$((i+1)); done) >&2 & :";
+    sandbox.config(&section_after(&sandbox, "db", written, ""));
+    let outcome = sandbox.q(&["-v", "-t", "db", "hi"]).run();
+    let outcome = outcome.exit(0);
+    let mut thoughts = 0;
+    for line in String::from_utf8_lossy(&outcome.stderr).lines() {
+        assert!(line.starts_with("q: "), "{line:?}");
+        assert_eq!(line.matches("q: ").count(), 1, "{line:?}");
+        thoughts += line.matches(" r").count();
+    }
+    assert!(thoughts >= 4_000, "{thoughts}");
 }
 
 #[test]
