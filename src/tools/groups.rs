@@ -11,7 +11,7 @@ use crate::threads::{self, lock};
 use crate::unix::{self, Signal};
 use crate::wait::wait_until;
 
-/// How long what has been killed may take to end, and its temporary directory to be removed, when q ends. On a machine that is not
+/// How long what has been killed may take to end, and its temporary directories to be removed, when q ends. On a machine that is not
 /// busy both take a few milliseconds.
 const KILL_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -169,9 +169,7 @@ impl ProcessGroups {
         for group in &mut lock(&self.0).groups {
             left.extend(group.scratch.take());
         }
-        for scratch in left {
-            scratch.remove_within(KILL_TIMEOUT);
-        }
+        remove_all(left, Scratch::remove_within);
     }
 
     fn signal_all(&self, signal: impl Fn(&Group) -> Signal) {
@@ -191,13 +189,38 @@ impl ProcessGroups {
     }
 }
 
+/// Removes what is left, all of it within one timeout. `remove` gets what is left of that.
+fn remove_all<T>(left: Vec<T>, remove: impl Fn(T, Duration)) {
+    let began = Instant::now();
+    for each in left {
+        remove(each, KILL_TIMEOUT.saturating_sub(began.elapsed()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::thread::sleep;
+
     use super::*;
 
     impl ProcessGroups {
         pub fn is_empty(&self) -> bool {
             lock(&self.0).groups.is_empty()
+        }
+    }
+
+    #[test]
+    fn all_temporary_directories_are_removed_within_one_timeout() {
+        let given = RefCell::new(Vec::new());
+        remove_all(vec![(); 3], |(), timeout| {
+            sleep(timeout / 2);
+            given.borrow_mut().push(timeout);
+        });
+        let given = given.into_inner();
+        assert!(given[0] <= KILL_TIMEOUT, "{given:?}");
+        for pair in given.windows(2) {
+            assert!(pair[1] <= pair[0] / 2, "{given:?}");
         }
     }
 }
