@@ -207,7 +207,7 @@ impl Connection {
         }
         self.protocol().tools.clone_from(&about.tools);
         if let Transport::Local(process) = &self.transport {
-            process.mark_started();
+            process.mark_listed();
         }
         Ok(about)
     }
@@ -513,7 +513,7 @@ impl Connection {
     }
 }
 
-/// Ends a session over HTTP, and asks a program to end.
+/// Ends a session over HTTP. A program is asked to end when its [`Process`] is dropped.
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Transport::Remote(http) = &self.transport {

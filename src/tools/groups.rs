@@ -35,8 +35,8 @@ struct Group {
     id: u32,
     /// The signal that asks it to end.
     stop: Signal,
-    /// Whether it is a server that has not listed its tools yet, or a command.
-    is_starting: bool,
+    /// Whether it is a server that has listed its tools. A command never does.
+    has_listed: bool,
     /// The temporary directory of its program, which is removed once nothing of the group is left.
     scratch: Option<Scratch>,
 }
@@ -77,16 +77,16 @@ impl ProcessGroups {
         running.groups.push(Group {
             id: leader.id(),
             stop,
-            is_starting: true,
+            has_listed: false,
             scratch,
         });
         Ok(leader)
     }
 
     /// Notes that a server has listed its tools.
-    pub fn mark_started(&self, id: u32) {
+    pub fn mark_listed(&self, id: u32) {
         for group in &mut lock(&self.0).groups {
-            group.is_starting &= group.id != id;
+            group.has_listed |= group.id == id;
         }
     }
 
@@ -125,10 +125,10 @@ impl ProcessGroups {
         }
     }
 
-    /// Asks the servers that are still starting to end.
-    pub fn terminate_starting(&self) {
+    /// Asks the servers that have not listed their tools to end, and the commands that still run.
+    pub fn terminate_unlisted(&self) {
         for group in &lock(&self.0).groups {
-            if group.is_starting {
+            if !group.has_listed {
                 unix::signal_group(group.id, group.stop);
             }
         }

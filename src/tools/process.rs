@@ -119,8 +119,8 @@ impl Process {
     }
 
     /// Notes that the server has listed its tools.
-    pub fn mark_started(&self) {
-        self.groups.mark_started(self.id);
+    pub fn mark_listed(&self) {
+        self.groups.mark_listed(self.id);
     }
 
     /// Whether the process itself has ended, whatever is left of its group. Its id stays taken, so that no signal to the group

@@ -292,7 +292,7 @@ impl Toolbox {
     /// Ends all servers at the same time, and waits until they have ended.
     fn end_servers(&mut self, end: fn(Arc<Server>)) {
         // Their lists from before stay.
-        self.groups.terminate_starting();
+        self.groups.terminate_unlisted();
         thread::scope(|scope| {
             for source in self.sources.drain(..) {
                 if let Some(server) = source.into_server()
