@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::about::ListedTool;
 use super::headers;
 use crate::text::json::compact;
+use crate::text::number::integer_text;
 use crate::text::size::in_units;
 use crate::text::surrogates;
 
@@ -28,7 +29,7 @@ const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", HANDSHAKE_OVER_HT
 /// The most bytes of a message that are read: those of the largest images that q keeps, and of a long text.
 pub const MAX_MESSAGE: usize = 10_000_000;
 
-/// The most bytes of the id of a server's request, which its answer repeats.
+/// The most bytes of an id: that of a server's request, which its answer repeats, and that of an answer.
 const MAX_ID: usize = 1_000;
 
 /// How many requests a server may send. Even one that asks every second whether q is there needs hours for them.
@@ -412,8 +413,7 @@ impl Protocol {
 
     /// Whether this is the number of a request that was given up, whose answer has now come.
     fn is_late(&mut self, id: &RawValue) -> bool {
-        let id = id.get().trim_matches('"');
-        id.parse().is_ok_and(|id: Id| self.given_up.remove(&id))
+        number_of(id).is_some_and(|id| self.given_up.remove(&id))
     }
 
     /// Whether an error without a number can only be about the last request. That of a program may be about one that was given
@@ -455,11 +455,9 @@ impl Protocol {
         is_alive.then_some(ServerEvent::Progress)
     }
 
-    /// Whether this is the number of the last request. Some servers send it back as text.
+    /// Whether this is the number of the last request.
     fn is_last(&self, id: &RawValue) -> bool {
-        let id = id.get();
-        let text = id.strip_prefix('"').and_then(|id| id.strip_suffix('"'));
-        text.unwrap_or(id) == self.last_id.to_string()
+        number_of(id) == Some(self.last_id)
     }
 
     fn answered(&mut self, answer: RpcAnswer) -> ServerEvent {
@@ -514,6 +512,20 @@ fn words(error: &RawValue) -> String {
         words += &format!(": {data}");
     }
     words
+}
+
+/// Returns the number of the request that an id means. Some servers send it back as a floating-point number, or as text.
+fn number_of(id: &RawValue) -> Option<Id> {
+    if id.get().len() > MAX_ID {
+        return None;
+    }
+    let digits = match serde_json::from_str(id.get()).ok()? {
+        Value::Number(number) => integer_text(&number)?,
+        Value::String(text) => text,
+        _ => return None,
+    };
+    let number: Id = digits.parse().ok()?;
+    (number.to_string() == digits).then_some(number)
 }
 
 /// Returns the text of a string. Lone surrogates become U+FFFD.
@@ -880,13 +892,20 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_have_the_id_of_its_request_as_text() {
+    fn the_id_of_an_answer_counts_by_its_value_also_as_text() {
         for (id, is_answer) in [
             ("1", true),
             ("\"1\"", true),
+            ("1.0", true),
+            ("10e-1", true),
+            ("\"\\u0031\"", true),
+            ("1.5", false),
+            ("-1", false),
+            ("10", false),
             ("\"01\"", false),
             ("\"\"", false),
             ("\"", false),
+            ("[1]", false),
         ] {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
             let event = waiting(false).receive(line.as_bytes());
@@ -894,12 +913,21 @@ mod tests {
             let is_read = matches!(event, Some(ServerEvent::RpcAnswer(1, Ok(_))));
             assert_eq!(is_read, is_answer, "{id}");
         }
-        let line =
-            r#"{"method":"notifications/progress","params":{"progressToken":"2","progress":1}}"#;
-        let mut protocol = waiting(false);
-        protocol.request("tools/call", json!({}));
-        let event = protocol.receive(line.as_bytes());
-        assert_eq!(event, Some(ServerEvent::Progress));
+        for token in ["2", "2.0", "\"2\""] {
+            let parameters = format!(r#"{{"progressToken":{token},"progress":1}}"#);
+            let line = format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#);
+            let mut protocol = waiting(false);
+            protocol.request("tools/call", json!({}));
+            let event = protocol.receive(line.as_bytes());
+            assert_eq!(event, Some(ServerEvent::Progress), "{token}");
+        }
+        for late in ["1", "1.0", "\"1\""] {
+            let mut protocol = waiting(false);
+            protocol.give_up();
+            let line = format!(r#"{{"id":{late},"result":{{}}}}"#);
+            assert_eq!(protocol.receive(line.as_bytes()), None, "{late}");
+            assert_eq!(protocol.strays.count, 0, "{late}");
+        }
     }
 
     #[test]
