@@ -2,7 +2,7 @@
 
 use super::origin::Environment;
 
-/// Advice where a path is in a home directory that nothing names.
+/// Advice where a path is in a home directory that nothing names, or that no path can be made of.
 const SET_HOME: &str = "set it, or write an absolute path";
 
 /// Refuses a relative path.
@@ -39,17 +39,21 @@ pub fn expand_home(path: &str, environment: &Environment) -> Result<String, Stri
     let Some(below) = below else {
         return Ok(path.to_owned());
     };
-    match environment.get("HOME") {
-        Some(home) if home.starts_with('/') => Ok(format!("{home}{below}")),
-        Some(home) => Err(format!(
+    match environment.text("HOME") {
+        Some(Ok(home)) if home.starts_with('/') => Ok(format!("{home}{below}")),
+        Some(Ok(home)) => Err(format!(
             "{path} needs HOME, but “{home}” is not an absolute path; {SET_HOME}"
         )),
+        Some(Err(reason)) => Err(format!("{path} needs HOME, which {reason}; {SET_HOME}")),
         None => Err(format!("{path} needs HOME, which is not set; {SET_HOME}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     #[test]
@@ -91,5 +95,10 @@ mod tests {
             let expected = Err(format!("{reason}; set it, or write an absolute path"));
             assert_eq!(expand_home("~/a", &environment), expected);
         }
+        let home = OsString::from_vec(b"/tmp/\xff".to_vec());
+        let environment = Environment::from_iter([(OsString::from("HOME"), home)]);
+        let expected = "~/a needs HOME, which is not UTF-8; set it, or write an absolute path";
+        let found = expand_home("~/a", &environment);
+        assert_eq!(found, Err(expected.to_owned()));
     }
 }
