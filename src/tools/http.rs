@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::batch;
 use super::events::{EventSender, reporting_strays};
 use super::failure::{Failure, FailureCause};
 use super::lines::ReportLine;
@@ -226,9 +227,18 @@ impl Http {
         lock(&self.sender.protocol).awaits(id)
     }
 
-    /// Takes a message that came in the response to this request, or without one in a stream. A request of the server is
-    /// answered on a thread, because the answer to q's own may have arrived already.
+    /// Takes a message, or a batch of them, that came in the response to this request, or without one in a stream.
     fn receive(&self, message: &[u8], request: Option<Id>) {
+        let Some(messages) = batch::messages_of(message) else {
+            return self.receive_message(message, request);
+        };
+        for message in messages {
+            self.receive_message(message.as_bytes(), request);
+        }
+    }
+
+    /// Takes one message. A request of the server is answered on a thread, because the answer to q's own may have arrived already.
+    fn receive_message(&self, message: &[u8], request: Option<Id>) {
         let event = reporting_strays(&self.sender.protocol, &self.report, |protocol| {
             protocol.receive_over_http(message, request)
         });

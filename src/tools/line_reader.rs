@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::batch;
 use super::events::{EventSender, reporting_strays};
 use super::failure::Failure;
 use super::input::Input;
@@ -59,11 +60,20 @@ impl LineReader {
         if is_part {
             return Ok(());
         }
+        match batch::messages_of(&line.bytes) {
+            Some(messages) => messages
+                .iter()
+                .try_for_each(|message| self.receive_message(input, message.as_bytes())),
+            None => self.receive_message(input, &line.bytes),
+        }
+    }
+
+    fn receive_message(&mut self, input: &Input, message: &[u8]) -> Result<(), Failure> {
         let received = reporting_strays(&self.protocol, &self.report, |protocol| {
-            protocol.receive(&line.bytes)
+            protocol.receive(message)
         });
         let Some(event) = received else {
-            self.ignored += line.bytes.len() + LINE;
+            self.ignored += message.len() + LINE;
             if self.ignored > MAX_IGNORED {
                 return Err(Failure::noise());
             }

@@ -30,6 +30,7 @@
 //! how each kind of process is asked to end is a table in `end_steps`. A conversation is saved before its servers end.
 
 mod about;
+mod batch;
 mod bounds;
 mod cached_list;
 mod calls;

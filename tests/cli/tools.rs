@@ -426,6 +426,37 @@ fn reasoning_and_what_a_server_writes_meanwhile_have_lines_of_their_own() {
 }
 
 #[test]
+fn messages_in_a_batch_are_read_one_after_another() {
+    let server = model(vec![vec![echo("hi")]]);
+    let sandbox = Sandbox::new().server_env(&server);
+    // In each, a ping comes before the answer.
+    let script = r#"
+        reply() {
+            echo "[{\"id\":\"p\",\"method\":\"ping\"},{\"id\":$id,$1}]"
+        }
+        while read -r line; do
+            id=${line#*\"id\":}
+            id=${id%%[,\}]*}
+            case $line in
+            *'"id":"p"'*) pong=yes ;;
+            *'"initialize"'*) reply '"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{}}}' ;;
+            *'"tools/list"'*) reply '"result":{"tools":[{"name":"echo"}]}' ;;
+            *'"tools/call"'*) reply '"result":{"content":[{"type":"text","text":"pong: '$pong'"}]}' ;;
+            esac
+        done
+    "#;
+    let command = json!(["/bin/sh", "-c", script]);
+    sandbox.config(&format!(
+        "[tools.db]\ncommand = {command}\nallow = [\"echo\"]\nstart = \"20s\""
+    ));
+    let run = sandbox.q(&["-t", "db", "go"]).run();
+    run.exit(0).stdout("the answer\n");
+    let requests = server.requests();
+    let last = requests.last().expect("a request");
+    assert!(last.text().contains("pong: yes"), "{}", last.text());
+}
+
+#[test]
 fn tool_servers_start_side_by_side() {
     let server = model(vec![]);
     let sandbox = Sandbox::new().server_env(&server);
