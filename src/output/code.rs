@@ -40,6 +40,8 @@ pub enum NoCode {
     Languages(Option<String>, Option<String>),
     /// A line within a block opens another one, so nobody can tell where the first ends.
     Nested,
+    /// The list or the block quote of a block ends, the block seems to go on, and a fence is missing.
+    Unclosed,
     /// A fence is within HTML, such as a comment, where Markdown is not read.
     Html,
     /// A tag that ends reasoning follows the beginning of a block, which may be a draft.
@@ -83,6 +85,9 @@ impl Display for NoCode {
             NoCode::Nested => formatter.write_str(
                 "cannot tell where a code block of the answer ends: a line within it opens another block",
             ),
+            NoCode::Unclosed => formatter.write_str(
+                "cannot tell where a code block of the answer ends: its list or quote ends, but no fence closes it",
+            ),
             NoCode::Reasoning => formatter.write_str(
                 "cannot tell which code is of the answer: a tag that ends reasoning follows some of it",
             ),
@@ -116,6 +121,7 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
     if audience == Audience::Program && blocks.iter().any(|block| block.is_in_html) {
         return Err(NoCode::Html);
     }
+    let lacks_fence = lacks_fence(&blocks);
     blocks.retain(|block| !block.is_empty());
     let Some(first) = blocks.first() else {
         return Err(NoCode::NoBlock);
@@ -128,12 +134,23 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
         if blocks.iter().any(FencedBlock::is_nested) {
             return Err(NoCode::Nested);
         }
+        if lacks_fence {
+            return Err(NoCode::Unclosed);
+        }
         let mut others = blocks.iter().map(|block| &block.language);
         if let Some(other) = others.find(|other| **other != first.language) {
             return Err(NoCode::Languages(first.language.clone(), other.clone()));
         }
     }
     Ok(blocks.into_iter().map(|block| block.code).collect())
+}
+
+/// Whether a fence may be missing where the list or the block quote of a block ends, because the block seems to go on there, and
+/// the fences that follow open and close the wrong lines. Models write blocks that go on and are closed, so that is no sign alone.
+fn lacks_fence(blocks: &[FencedBlock]) -> bool {
+    let is_last_open = blocks.last().is_some_and(FencedBlock::is_open);
+    let mut blocks = blocks.iter();
+    blocks.any(|block| block.meets_another || is_last_open && block.goes_on_outside)
 }
 
 #[cfg(test)]
@@ -289,6 +306,55 @@ mod tests {
         for [is_nested, answer] in rows(table) {
             let refused = extract(&text(answer), Audience::Program) == Err(NoCode::Nested);
             assert_eq!(refused, is_nested == "yes", "{answer}");
+            let shown = extract(&text(answer), Audience::Person);
+            assert!(shown.is_ok(), "{answer}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_no_block_that_goes_on_where_its_list_or_quote_ends_and_lacks_a_fence() {
+        let table = r##"
+            yes | - ```sh␊··ls␊␊Never run this:␊rm␊
+            yes | - ```sh␊··ls␊rm␊
+            yes | - ```sh␍␊··ls␍␊␍␊rm␍␊
+            yes | -·Run␊␊··```sh␊··ls␊·rm␊
+            yes | - Run␊this␊··```sh␊··ls␊rm␊
+            yes | 1. ```sh␊···ls␊··rm␊
+            yes | 10) Run␊␊····```sh␊····ls␊␊···rm␊
+            yes | 1. Run␊···- then␊␊···```sh␊···ls␊␊Never:␊rm␊
+            yes | - - ```sh␊····ls␊␊··Never:␊··rm␊
+            yes | - a␊··- b␊␊····```sh␊····ls␊··- rm␊
+            yes | -→```sh␊→ls␊rm␊
+            yes | > - ```sh␊>   ls␊>␊> Never:␊> rm␊
+            yes | > > ```sh␊> > ls␊>␊> Never:␊> rm␊
+            yes | > ```sh␊> ls␊␊> Never:␊> rm␊
+            yes | - > ```sh␊··> ls␊> rm␊
+            yes | - ```␊··ls␊␊Never:␊```␊rm␊```␊
+            yes | 1. Run␊···```␊···ls␊2. Then␊···```␊···df␊···```␊
+            yes | - ```␊··ls␊␊Never:␊rm␊␊- ```␊··df␊··```␊
+            yes | 1. ```␊···ls␊2. ```␊···df␊···```␊
+            no | - ```sh␊··ls␊␊··df␊
+            no | - ```sh␊··ls␊␊␊
+            no | - ```sh␊··ls␊··```␊␊Never:␊rm␊
+            no | - ```sh␊ls␊··```␊
+            no | - Run␊␊··```sh␊ls␊␊df␊··```␊
+            no | 1. Run:␊···```sh␊x␊···```␊2. Then␊
+            no | 1. Run:␊···```sh␊x␊```␊2. Then␊···```sh␊y␊```␊
+            no | 1. Run:␊···```sh␊···x␊```␊
+            no | 1. Run:␊···```yaml␊- x␊···```␊
+            no | 1. Run:␊··```sh␊ls␊
+            no | - Run␊␊```sh␊ls␊
+            no | - Run␊␊Then␊␊··```sh␊ls␊
+            no | ··```sh␊ls␊
+            no | > ```sh␊> ls␊rm␊
+            no | > ```sh␊> ls␊␊rm␊
+            no | > - ```sh␊>   ls␊rm␊
+            no | > ```sh␊> ls␊␊> df␊> ```␊
+            no | -·····x␊␊··```sh␊··ls␊
+        "##;
+        for [is_unclosed, answer] in rows(table) {
+            let refused = extract(&text(answer), Audience::Program) == Err(NoCode::Unclosed);
+            assert_eq!(refused, is_unclosed == "yes", "{answer}");
             let shown = extract(&text(answer), Audience::Person);
             assert!(shown.is_ok(), "{answer}: {shown:?}");
         }

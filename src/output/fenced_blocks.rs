@@ -1,7 +1,7 @@
 //! Finds the fenced blocks of code in an answer, and whether text around them makes them uncertain (pure).
 
 use crate::text::markdown::{
-    BlockContext, LineKind, MIN_FENCE, MarkdownLine, OpenFence, column_after,
+    BlockContext, Container, LineKind, MIN_FENCE, MarkdownLine, OpenFence, column_after,
 };
 
 /// The names that languages have after a fence. Each row is one language, under its first name.
@@ -22,16 +22,75 @@ pub struct FencedBlock {
     pub is_in_html: bool,
     /// Its lines, without what comes before the fence on each of them.
     pub code: String,
+    /// The items of lists and the block quote that it begins in.
+    containers: Vec<Container>,
+    /// How it ends, as far as the answer has been read.
+    end: BlockEnd,
+    /// Whether a line that is not in these containers has come, where it ends by the rules of CommonMark.
+    has_left: bool,
+    /// Whether it has gone on after that, as models write blocks in lists: with lines of code, or the closing fence.
+    pub goes_on_outside: bool,
+    /// Whether a line of it that is not in these containers opens another block, such as one in the next item of the list.
+    pub meets_another: bool,
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockEnd {
+    /// With a fence, or with the block quote that it is in.
+    Closed,
+    /// With the answer.
+    Open,
 }
 
 impl FencedBlock {
-    fn begin(fence: OpenFence, line: &str, is_in_html: bool) -> FencedBlock {
+    fn begin(
+        fence: OpenFence,
+        line: &str,
+        is_in_html: bool,
+        mut containers: Vec<Container>,
+    ) -> FencedBlock {
+        containers.push(fence.quote());
         FencedBlock {
             fence,
             language: language(fence.info_of(line)),
             is_in_html,
             code: String::new(),
+            containers,
+            end: BlockEnd::Open,
+            has_left: false,
+            goes_on_outside: false,
+            meets_another: false,
         }
+    }
+
+    /// Reads a line of its code, and the characters that end the line.
+    fn read(&mut self, line: &str, end: &str) {
+        let code = self.fence.code_of(line);
+        if !self.holds(line) {
+            self.has_left = true;
+            self.meets_another |= OpenFence::opened_by(line).is_some();
+        }
+        // Empty lines may also follow a block that has ended.
+        self.goes_on_outside |= self.has_left && !code.trim().is_empty();
+        self.code.push_str(&code);
+        self.code.push_str(end);
+    }
+
+    /// Reads its closing fence.
+    fn close(&mut self, line: &str) {
+        self.goes_on_outside |= self.has_left || !self.holds(line);
+        self.end = BlockEnd::Closed;
+    }
+
+    fn holds(&self, line: &str) -> bool {
+        let mut containers = self.containers.iter();
+        containers.all(|container| container.holds(line))
+    }
+
+    /// Whether it is never closed.
+    pub fn is_open(&self) -> bool {
+        self.end == BlockEnd::Open
     }
 
     pub fn is_empty(&self) -> bool {
@@ -55,6 +114,7 @@ pub fn find_blocks(answer: &str) -> Option<Vec<FencedBlock>> {
     let mut context = BlockContext::default();
     let mut blocks: Vec<FencedBlock> = Vec::new();
     let mut text = TextBetween::default();
+    let mut items = OpenItems::default();
     for part in answer.split_inclusive('\n') {
         let content = part.trim_end_matches(['\r', '\n']);
         let line = context.read(content);
@@ -64,19 +124,53 @@ pub fn find_blocks(answer: &str) -> Option<Vec<FencedBlock>> {
                 return None;
             }
             LineKind::Opening(fence) => {
-                blocks.push(FencedBlock::begin(fence, content, text.is_in_html()));
+                items.read(&line, content);
+                let containers = items.items.clone();
+                let block = FencedBlock::begin(fence, content, text.is_in_html(), containers);
+                blocks.push(block);
             }
             LineKind::Code(_) => {
                 if let Some(block) = blocks.last_mut() {
-                    block.code.push_str(&block.fence.code_of(content));
-                    block.code.push_str(&part[content.len()..]);
+                    block.read(content, &part[content.len()..]);
                 }
             }
-            LineKind::Closing => {}
-            _ => text.read(&line, content),
+            LineKind::Closing => {
+                if let Some(block) = blocks.last_mut() {
+                    block.close(content);
+                }
+            }
+            _ => {
+                if let Some(block) = blocks.last_mut() {
+                    block.end = BlockEnd::Closed;
+                }
+                items.read(&line, content);
+                text.read(&line, content);
+            }
         }
     }
     Some(blocks)
+}
+
+/// The items of lists that are open, each within the one before.
+#[derive(Default)]
+struct OpenItems {
+    items: Vec<Container>,
+    /// Whether the line before is prose.
+    is_after_prose: bool,
+}
+
+impl OpenItems {
+    /// Reads a line outside fenced code.
+    fn read(&mut self, line: &MarkdownLine, content: &str) {
+        let is_prose = line.kind == LineKind::Prose;
+        // A paragraph goes on with lines that are not indented.
+        let continues_paragraph = is_prose && self.is_after_prose && line.items.is_empty();
+        if !continues_paragraph {
+            self.items.retain(|item| item.holds(content));
+        }
+        self.items.extend(&line.items);
+        self.is_after_prose = is_prose;
+    }
 }
 
 /// The text between the blocks, by what it means for those that follow.

@@ -68,11 +68,22 @@ pub struct BlockContext {
     after_text: bool,
 }
 
+/// What holds lines together: an item of a list, or a block quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Container {
+    /// How many markers of block quotes its lines begin with.
+    quotes: usize,
+    /// The column at which its content begins.
+    begin: usize,
+}
+
 /// A line that has ended.
 pub struct MarkdownLine {
     pub kind: LineKind,
     /// The column at which its text begins, after blanks and markers.
     pub begin: usize,
+    /// The items of lists that it begins, each within the one before.
+    pub items: Vec<Container>,
     /// What this line and those before it mean for the next one.
     pub context: BlockContext,
 }
@@ -90,6 +101,7 @@ pub struct MarkdownReader {
     is_marked: bool,
     /// How many markers of block quotes it begins with.
     quotes: usize,
+    items: Vec<Container>,
 }
 
 /// The state of a line, as its beginning has decided it.
@@ -168,6 +180,7 @@ impl MarkdownReader {
             in_list: context.in_list,
             is_marked: false,
             quotes: 0,
+            items: Vec::new(),
         }
     }
 
@@ -213,6 +226,7 @@ impl MarkdownReader {
     pub fn end(&self) -> MarkdownLine {
         let kind = self.kind_at_end();
         let is_blank = kind == LineKind::Margin && !self.is_marked;
+        let items = self.items.clone();
         let fence = match (kind, self.state) {
             (LineKind::Opening(fence), _) => Some(fence),
             (LineKind::Code(_), LineState::Fenced(fence, _)) => Some(fence),
@@ -221,6 +235,7 @@ impl MarkdownReader {
         MarkdownLine {
             kind,
             begin: self.begin,
+            items,
             context: BlockContext {
                 fence,
                 in_list: self.in_list,
@@ -270,6 +285,7 @@ impl MarkdownReader {
     /// Reads the first character after blanks and markers. A line may have several markers.
     fn begin_text(&mut self, character: char) -> LineState {
         self.begin = self.column;
+        self.begin_item();
         let follows_blank_line = !self.is_marked && !self.after_text;
         if follows_blank_line && self.begin == 0 {
             self.in_list = false;
@@ -292,6 +308,16 @@ impl MarkdownReader {
         }
     }
 
+    /// The content of an item begins where its text does, unless that is indented as code is.
+    fn begin_item(&mut self) {
+        if let Some(item) = self.items.last_mut()
+            && item.quotes == self.quotes
+            && self.column < item.begin + CODE_INDENT
+        {
+            item.begin = self.column;
+        }
+    }
+
     /// Reads a blank after what the line starts with.
     fn end_start(&mut self, start: LineStart) {
         self.state = match start {
@@ -299,6 +325,10 @@ impl MarkdownReader {
             LineStart::Marker => {
                 self.is_marked = true;
                 self.in_list = true;
+                self.items.push(Container {
+                    quotes: self.quotes,
+                    begin: self.column + 1,
+                });
                 LineState::Start(LineStart::Nothing)
             }
             LineStart::Hashes(_) if self.may_be_heading() => LineState::Decided(LineKind::Heading),
@@ -362,7 +392,32 @@ impl MarkdownReader {
     }
 }
 
+impl Container {
+    /// Whether a line is within it. An empty line ends a block quote, and no item.
+    pub fn holds(self, line: &str) -> bool {
+        let mut column = 0;
+        let mut quotes = 0;
+        for character in line.chars() {
+            match character {
+                ' ' | '\t' => {}
+                '>' if quotes < self.quotes => quotes += 1,
+                _ => return quotes == self.quotes && column >= self.begin,
+            }
+            column = column_after(column, character);
+        }
+        quotes == self.quotes
+    }
+}
+
 impl OpenFence {
+    /// Returns the block quote that it is in, or the whole text.
+    pub fn quote(self) -> Container {
+        Container {
+            quotes: self.quotes,
+            begin: 0,
+        }
+    }
+
     /// Returns the fence that a line opens, if nothing is before the line.
     pub fn opened_by(line: &str) -> Option<OpenFence> {
         match BlockContext::default().read(line).kind {
