@@ -3,8 +3,9 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
@@ -23,12 +24,11 @@ pub fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     files.find(|file| file.is_absolute() && is_program(file))
 }
 
-/// Whether a path is that of an executable file, once links are followed.
+/// Whether a path is that of a file that this user may execute, once links are followed. A shell goes on to the next directory of
+/// PATH where it may not, as do we.
 fn is_program(file: &Path) -> bool {
-    let Ok(metadata) = fs::metadata(file) else {
-        return false;
-    };
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+    fs::metadata(file).is_ok_and(|metadata| metadata.is_file())
+        && accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_program_is_an_executable_file_in_an_absolute_directory_of_path() {
-        use std::os::unix::fs::symlink;
+        use std::os::unix::fs::{PermissionsExt, symlink};
         let root = tempfile::tempdir().expect("a directory");
         let root = root.path().to_str().expect("UTF-8");
         for directory in ["one", "two", "two/directory"] {
@@ -48,7 +48,8 @@ mod tests {
             ("two/plain", 0o700),
             ("one/both", 0o700),
             ("two/both", 0o700),
-            ("two/others", 0o001),
+            ("one/others", 0o001),
+            ("two/others", 0o700),
         ] {
             let path = format!("{root}/{file}");
             fs::write(&path, "").expect("a file");
@@ -62,11 +63,17 @@ mod tests {
         let up = "../".repeat(here.components().count() - 1);
         let relative = format!("{up}{}", root.trim_start_matches('/'));
         assert!(is_program(Path::new(&format!("{relative}/one/both"))));
+        // Root may execute what anybody may; its owner may not.
+        let others = if rustix::process::geteuid().is_root() {
+            "one/others"
+        } else {
+            "two/others"
+        };
         for (name, path, found) in [
             ("both", &*both, Some("one/both")),
             ("both", &*format!("{root}/two:{root}/one"), Some("two/both")),
             ("plain", &both, Some("two/plain")),
-            ("others", &both, Some("two/others")),
+            ("others", &both, Some(others)),
             ("link", &both, Some("one/link")),
             ("dangling", &both, None),
             ("directory", &both, None),
