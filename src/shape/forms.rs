@@ -88,16 +88,26 @@ fn normalize(schema: &mut Value) {
     let Value::Object(words) = schema else {
         return;
     };
-    if let Some(Value::String(kind)) = words.get_mut("type") {
-        let lower = kind.to_lowercase();
-        if TYPES.contains(&&*lower) {
-            *kind = lower;
-        }
+    match words.get_mut("type") {
+        Some(Value::Array(kinds)) => kinds.iter_mut().for_each(lower_type),
+        Some(kind) => lower_type(kind),
+        None => {}
     }
     if words.get("nullable").is_some_and(Value::is_boolean)
         && words.shift_remove("nullable") == Some(Value::Bool(true))
     {
         allow_null(schema);
+    }
+}
+
+/// Turns the name of a type into small letters.
+fn lower_type(kind: &mut Value) {
+    let Value::String(name) = kind else {
+        return;
+    };
+    let lower = name.to_lowercase();
+    if TYPES.contains(&&*lower) {
+        *name = lower;
     }
 }
 
@@ -111,7 +121,11 @@ fn allow_null(schema: &mut Value) {
     if let Value::String(kind) = &schema["type"] {
         schema["type"] = json!([kind, "null"]);
     }
-    for (word, value) in [("enum", Value::Null), ("anyOf", nothing)] {
+    for (word, value) in [
+        ("type", json!("null")),
+        ("enum", Value::Null),
+        ("anyOf", nothing),
+    ] {
         if let Some(Value::Array(values)) = schema.get_mut(word)
             && !values.contains(&value)
         {
@@ -176,6 +190,10 @@ mod tests {
             {"type":"string","nullable":true} | {"type":["string","null"]}
             {"type":"string","nullable":false} | {"type":"string"}
             {"type":"STRING","enum":["A"],"nullable":true} | {"type":["string","null"],"enum":["A",null]}
+            {"properties":{"a":{"type":["STRING","NULL"]}}} | {"properties":{"a":{"type":["string","null"]}}}
+            {"type":["STRING","Integer","X",7]} | {"type":["string","integer","X",7]}
+            {"type":["STRING","INTEGER"],"nullable":true} | {"type":["string","integer","null"]}
+            {"type":["string","null"],"nullable":true} | {"type":["string","null"]}
             {"type":"OBJECT","properties":{"nullable":{"type":"BOOLEAN"},"type":{"enum":["OBJECT"]}}} | {"type":"object","properties":{"nullable":{"type":"boolean"},"type":{"enum":["OBJECT"]}}}
             {"type":"array","items":{"$ref":"#/$defs/A","nullable":true}} | {"type":"array","items":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}}
             {"anyOf":[{"type":"string"},{"type":"INTEGER","nullable":true}],"nullable":true} | {"anyOf":[{"type":"string"},{"type":["integer","null"]},{"type":"null"}]}
