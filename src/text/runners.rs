@@ -4,7 +4,7 @@ mod programs;
 
 use self::programs::{
     MANY_IN_ONE, PATTERN_AFTER_E, PROGRAM_OPTIONS, READERS, RUNNERS, RUNNERS_BY_OPTION,
-    SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, name_of,
+    SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, name_of,
 };
 use super::argv::Argv;
 
@@ -20,7 +20,7 @@ pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str
             let found = file(element);
             found.is_some() && is_runner(element, argv, index)
                 || is_linked_runner(found, argv, index)
-        } else if takes_words {
+        } else if takes_words || WORDS_OF_OTHERS.contains(element) {
             is_sure_runner(element, argv, index)
         } else {
             is_runner(element, argv, index)
@@ -190,7 +190,12 @@ mod tests {
             hg pull -e {x}                 | hg      | hg
             sqlite3 --safe shop.db ␠{x}    | -       | -
             psql --set=query={x} < :query  | -       | -
-            psql < SELECT␠{x}              | psql    | psql",
+            psql < SELECT␠{x}              | psql    | psql
+            sqlplus / @a ␠{x}              | sqlplus | sqlplus
+            pgcli -safe shop ␠{x}          | pgcli   | pgcli
+            mycli -e ␠{x}                  | mycli   | mycli
+            litecli -safe shop.db ␠{x}     | litecli | litecli
+            usql -c ␠{x}                   | usql    | usql",
         ) {
             let file = |path: &str| (path == "/bin/config").then(|| "/usr/bin/git".to_owned());
             for (dashes, expected) in [(true, by_dashes), (false, without)] {
@@ -221,6 +226,11 @@ mod tests {
             rg --hostname-bin less {x}   | less
             ls --sort time {x}           | -
             grep -r more {x}             | -
+            rg open {x}                  | -
+            gh issue list --state open {x} | -
+            /usr/bin/open {x}            | /usr/bin/open
+            wrap /bin/ip netns exec a {x} | /bin/ip
+            ip {x}                       | ip
             cat /bin/git {x}             | /bin/git
             git grep go {x}              | go
             wrap go {x}                  | go
@@ -261,7 +271,8 @@ mod tests {
                      fd fdfind vim vi nvim ex ed emacs emacsclient nano less R octave gnuplot ghci raku swipl erl iex jshell dc gs \
                      entr watchexec tmux screen valgrind ltrace perf hyperfine capsh setpriv fakeroot proot direnv at \
                      kubectl nerdctl lxc systemd-nspawn cargo go rake cmake ninja just mvn gradle pip pnpm yarn poetry nix-shell \
-                     scp sftp rsync mosh telnet socat ncat ansible terraform";
+                     scp sftp rsync mosh telnet socat ncat ansible terraform \
+                     xdg-open gio gnome-open kde-open exo-open gtk-launch vis mg zile jmacs jove vile";
         for name in names.split(' ') {
             for form in [
                 "{}",

@@ -40,19 +40,19 @@ const INTERPRETERS: ProgramNames = ProgramNames(
 
 /// Editors and pagers, which have commands that run programs.
 const EDITORS: ProgramNames = ProgramNames(
-    "ed emacs emacsclient ex gvim helix hx jed joe kak less micro more nano neovim nvim pico rnano rvim vi vim vimdiff \
-     vimx",
+    "ed elvis emacs emacsclient ex gvim helix hx jed jmacs joe jove kak less mg micro more nano neovim nvim pico rnano \
+     rvim vi vile vim vimdiff vimx vis zile",
 );
 
 /// Programs whose arguments are, or name, another program.
 const WRAPPERS: ProgramNames = ProgramNames(
     "at batch bsdtar bwrap capsh cgexec choom chpst chroot chrt cpulimit crontab dbus-run-session direnv doas dumb-init \
-     entr env fakechroot fakeroot faketime fd fdfind find firejail flatpak flock fzf gosu gtar gxargs hyperfine ionice \
-     ltrace mpiexec mpirun multitime nice nohup nsenter numactl parallel perf pexec pkexec prlimit proot proxychains \
-     rlwrap rr run-parts runcon runuser sbatch schroot screen script setarch setpriv setsid setuidgid sg srun ssh-agent \
-     start-stop-daemon stdbuf strace su su-exec sudo sudo-rs systemd-inhibit systemd-run tar taskset tcpdump time timeout \
-     tini tmux torify torsocks trickle tsocks uftrace unbuffer unshare valgrind viddy watch watchexec wine xargs xterm \
-     xvfb-run zellij",
+     entr env exo-open fakechroot fakeroot faketime fd fdfind find firejail flatpak flock fzf gio gnome-open gosu gtar \
+     gtk-launch gxargs hyperfine ionice ip kde-open ltrace mpiexec mpirun multitime nice nohup nsenter numactl open \
+     parallel perf pexec pkexec prlimit proot proxychains rlwrap rr run-parts runcon runuser sbatch schroot screen script \
+     setarch setpriv setsid setuidgid sg srun ssh-agent start-stop-daemon stdbuf strace su su-exec sudo sudo-rs \
+     systemd-inhibit systemd-run tar taskset tcpdump time timeout tini tmux torify torsocks trickle tsocks uftrace \
+     unbuffer unshare valgrind viddy watch watchexec wine xargs xdg-open xterm xvfb-run zellij",
 );
 
 /// Builders and package managers, whose files and packages are programs that they run.
@@ -107,6 +107,10 @@ pub const READERS: ProgramNames = ProgramNames(
 /// Options of rg whose value names a program.
 pub const PROGRAM_OPTIONS: &[&str] = &["--pre", "--hostname-bin"];
 
+/// Those of [`RUNNERS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
+/// first word of a command only. The programs that run it are themselves known.
+pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames("ip open");
+
 /// Programs that act by the name that they are called by: what is a link to one is not called that.
 pub const MANY_IN_ONE: ProgramNames = ProgramNames("busybox toybox");
 
@@ -119,7 +123,9 @@ pub const RUNNERS_BY_OPTION: ProgramNames = ProgramNames(
 );
 
 /// Clients of databases that have commands of their own, which run programs, among the SQL that they are given.
-pub const SQL_CLIENTS: ProgramNames = ProgramNames("duckdb mariadb mysql sqlite sqlite3");
+pub const SQL_CLIENTS: ProgramNames = ProgramNames(
+    "beeline db2 duckdb isql litecli mariadb mssql-cli mycli mysql pgcli snowsql sqlcmd sqlite sqlite3 sqlplus usql vsql",
+);
 
 /// Those of them that have no such commands with the option -safe.
 pub const SAFE_SQL_CLIENTS: ProgramNames = ProgramNames("duckdb sqlite sqlite3");
