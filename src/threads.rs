@@ -41,7 +41,8 @@ pub fn run_and_wait_briefly(action: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Calls `run` with each number below `count`, on as many threads as the machine can run at once. Returns the results in order.
+/// Calls `run` with each number below `count`, on one thread for each [`WORTH_A_THREAD`] calls, but at most [`MOST`], and no more
+/// than the machine can run at once. Returns the results in order.
 pub fn map<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let others = cores
