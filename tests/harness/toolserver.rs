@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::os::fd::FromRawFd;
+use std::path::Path;
 use std::process::{Command, exit};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -88,11 +89,22 @@ pub fn is_there(process: i32) -> bool {
     is_known && !is_zombie(process)
 }
 
-/// A process whose parent has gone stays a zombie until the machine's first process collects it.
+/// A process whose parent has gone stays a zombie until the machine's first process collects it. Without /proc nobody can tell, so
+/// it counts as there until then.
 fn is_zombie(process: i32) -> bool {
+    if !Path::new("/proc/self/stat").exists() {
+        return false;
+    }
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let rest = status.rsplit(')').next().unwrap_or_default();
     rest.trim_start().starts_with('Z') || status.is_empty()
+}
+
+/// Also where /proc is not mounted, as on macOS; otherwise every process would pass for gone.
+#[test]
+fn a_process_that_runs_is_there() {
+    let this = i32::try_from(std::process::id()).expect("the number of a process");
+    assert!(is_there(this));
 }
 
 /// Serves and ends this program, if q has started it for that.
