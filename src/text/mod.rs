@@ -1,4 +1,5 @@
-//! What is pure, small and about text alone.
+//! What is pure and needs nothing but text: how text is read, cut and shown, and the rules about commands that models may call
+//! (`argv`, `runners`) and about names of options and settings (`synonyms`, `nearest`).
 
 pub mod age;
 pub mod argv;

@@ -1,4 +1,4 @@
-//! What other programs call the options and settings of q (pure).
+//! Which option or setting of q is meant by a name that other programs have for it (pure).
 
 use super::nearest::nearest;
 
