@@ -165,20 +165,22 @@ impl<'a> Ending<'a> {
         let run = self.run;
         let is_terminal = run.printer.screen.is_terminal;
         let complete = self.check_complete();
-        if let Err(mut error) = complete.clone()
-            && run.output.withholds_incomplete(is_terminal)
-        {
-            error.kind = ErrorKind::Withheld;
-            return Err(advise_last(error, saved));
+        if run.output.withholds_incomplete(is_terminal) {
+            complete.clone().map_err(|error| withheld(error, saved))?;
         }
         // A signal must not wait until the excerpt is made.
         let answer = run.record.take_answer();
         let excerpt = self.excerpt(&answer, saved);
         run.record.put_back(answer);
-        let Excerpt { text, verdict } = excerpt.map_err(|error| match error.kind {
-            ErrorKind::Misshapen => refused(&self.last.reply, saved).unwrap_or(error),
-            _ => error,
-        })?;
+        let Excerpt { text, verdict } = match (excerpt, &complete) {
+            (Ok(excerpt), _) => excerpt,
+            // What the answer lacks may be what did not come.
+            (Err(_), Err(incomplete)) => return Err(withheld(incomplete.clone(), saved)),
+            (Err(error), Ok(())) if error.kind == ErrorKind::Misshapen => {
+                return Err(refused(&self.last.reply, saved).unwrap_or(error));
+            }
+            (Err(error), Ok(())) => return Err(error),
+        };
         let printed = run.printer.screen.print(&text);
         let Some(verdict) = verdict else {
             return match printed {
@@ -292,6 +294,15 @@ impl<'a> Ending<'a> {
         }
         object
     }
+}
+
+/// Returns the error for an answer that is or may be incomplete, if what was asked for is not printed.
+fn withheld(incomplete: Error, saved: &SaveOutcome) -> Error {
+    let error = Error {
+        kind: ErrorKind::Withheld,
+        ..incomplete
+    };
+    advise_last(error, saved)
 }
 
 /// Returns the error for a list whose items do not fit.
