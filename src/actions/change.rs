@@ -116,8 +116,10 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = count_own(&handle.directory)?;
-    if others > 0 {
+    // What was deleted stays deleted, even if the others cannot be counted.
+    if let Ok(others) = count_own(&handle.directory)
+        && others > 0
+    {
         context.notes.note(&format!(
             "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
         ));

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::io::ErrorKind::{InvalidInput, NotFound};
+use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -38,6 +38,7 @@ pub struct StateDirectory {
 /// A file that contains a conversation, or should, as a list shows it.
 pub struct ConversationFile {
     pub path: PathBuf,
+    /// Its size; 0 if it leads to where the user may not look. Then it cannot be read, either.
     pub bytes: u64,
     /// Whether it is a backup, which has no number.
     pub is_backup: bool,
@@ -233,18 +234,22 @@ impl StateDirectory {
             {
                 continue;
             }
-            // It may have been removed in the meantime, or be a dangling link.
-            let Some(metadata) = metadata(&path)? else {
-                continue;
+            let (bytes, modified) = match metadata(&path) {
+                Ok(Some(metadata)) if metadata.is_file() => (metadata.len(), metadata.modified()?),
+                // It is no file, was removed in the meantime, or is a dangling link.
+                Ok(_) => continue,
+                // Nothing in the directory may be looked at.
+                Err(error) if error.kind() == PermissionDenied && !path.is_symlink() => {
+                    return Err(error);
+                }
+                // This one alone fails, once it is read.
+                Err(_) => (0, modified_of_link(&path)),
             };
-            if !metadata.is_file() {
-                continue;
-            }
             files.push(ConversationFile {
-                bytes: metadata.len(),
-                is_backup,
-                modified: metadata.modified()?,
                 path,
+                bytes,
+                is_backup,
+                modified,
             });
         }
         files.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
@@ -291,9 +296,21 @@ impl StateDirectory {
 /// Returns the metadata of what a path leads to; `None` if there is nothing.
 pub fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::metadata(path) {
-        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) if leads_nowhere(path, &error) => Ok(None),
         found => found.or_cannot("read", path).map(Some),
     }
+}
+
+/// Whether an error means that there is nothing at a path, or a link there that leads to nothing. Such a link may also lead below a
+/// file; a path without a link does not, because it is below q's directory or one that the user has named.
+pub(super) fn leads_nowhere(path: &Path, error: &io::Error) -> bool {
+    is_missing(error) || error.kind() == NotADirectory && path.is_symlink()
+}
+
+/// Returns when a link was made; the beginning of time if that is unknown, too.
+fn modified_of_link(link: &Path) -> SystemTime {
+    let modified = fs::symlink_metadata(link).and_then(|metadata| metadata.modified());
+    modified.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn file_name_of(path: &Path) -> String {

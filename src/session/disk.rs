@@ -47,7 +47,7 @@ pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> ReadOutcome {
 /// Returns the bytes of a conversation's file, if there is one.
 fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadFailure> {
     match whole_file::read(path, MAX_SIZE as u64) {
-        Err(ReadFailure::System(error)) if is_missing(&error) => Ok(None),
+        Err(ReadFailure::System(error)) if directory::leads_nowhere(path, &error) => Ok(None),
         Err(ReadFailure::System(error)) => Err(error).or_cannot("read", path)?,
         read => read.map(Some),
     }
