@@ -48,7 +48,8 @@ pub enum ErrorKind {
     /// The answer is or may be incomplete: it reached the token limit, is a call that did not run, or ended for a reason that q
     /// does not recognize.
     Incomplete,
-    /// The answer is or may be incomplete, and nothing of it was printed.
+    /// The answer is or may be incomplete, and what was asked for was not printed, except for the items of a list that had come
+    /// by then.
     Withheld,
     /// A file, a directory or standard input could not be read or written.
     File,
