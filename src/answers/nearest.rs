@@ -12,7 +12,7 @@ use crate::whole_file::{self, MAX_FILE, directory_of, names_in};
 /// At most this many files of a directory are looked at.
 const MAX_FILES: usize = 20_000;
 
-/// At most this many bytes are read of the files that may be about the same question.
+/// At most this many bytes are read of all files: the beginning of each, and all of those that may be about the same question.
 const MAX_READ: u64 = 5 * MAX_FILE;
 
 /// The words of a question, or the hash of what it is instead, are so near to the beginning of a file that q has written.
@@ -93,6 +93,14 @@ impl Difference {
     }
 }
 
+/// What the beginning of a file shows.
+struct FileBeginning {
+    /// How many bytes were read.
+    read: u64,
+    /// How many bytes the file has, if it may be about the same question.
+    size_if_about_question: Option<u64>,
+}
+
 /// An answer to the same question.
 struct NearAnswer {
     name: OsString,
@@ -108,21 +116,42 @@ impl NearAnswer {
     }
 }
 
+impl FileBeginning {
+    /// Reads the beginning of a file, and looks for this mark of the question in it.
+    fn read(path: &Path, mark: &str) -> Option<FileBeginning> {
+        let count = BEFORE_QUESTION + mark.len() as u64;
+        let (bytes, size) = whole_file::read_beginning(path, count).ok()?;
+        let read = bytes.len() as u64;
+        // The system may report less than there is.
+        let size = size.max(read);
+        let is_about_it = String::from_utf8_lossy(&bytes).contains(mark) && size <= MAX_FILE;
+        Some(FileBeginning {
+            read,
+            size_if_about_question: is_about_it.then_some(size),
+        })
+    }
+}
+
 impl CacheEntry {
     /// Returns what differs in the request of the nearest cached answer to the same question, in a sentence with the name of its
     /// file. Of those that are equally near it is the newest.
     pub fn nearest(&self) -> Option<String> {
+        let mark = self.mark_of_question()?;
         let mut room = MAX_READ;
         let mut nearest: Option<NearAnswer> = None;
         for name in self.names_of_others() {
             let path = self.path.with_file_name(&name);
-            let Some(size) = self.size_if_about_question(&path) else {
+            let Some(beginning) = FileBeginning::read(&path, &mark) else {
                 continue;
             };
-            let Some(rest) = room.checked_sub(size) else {
+            let size = beginning.size_if_about_question;
+            let Some(rest) = room.checked_sub(beginning.read + size.unwrap_or_default()) else {
                 break;
             };
             room = rest;
+            if size.is_none() {
+                continue;
+            }
             let Ok(cached) = CachedAnswer::read(&path, self.sharing) else {
                 continue;
             };
@@ -152,20 +181,14 @@ impl CacheEntry {
         names
     }
 
-    /// Returns the size of a file that may be about the same question. Only its beginning is read.
-    fn size_if_about_question(&self, path: &Path) -> Option<u64> {
+    /// Returns what the beginning of each file about the same question has.
+    fn mark_of_question(&self) -> Option<String> {
         let subject = &self.subject;
-        // Without words, the input is the question.
-        let mut mark = format!("\"{}\"", subject.parts.input);
-        if !subject.question.is_empty() {
-            mark = serde_json::to_string(&subject.question).ok()?;
+        if subject.question.is_empty() {
+            // Without words, the input is the question.
+            return Some(format!("\"{}\"", subject.parts.input));
         }
-        let count = BEFORE_QUESTION + mark.len() as u64;
-        let (bytes, size) = whole_file::read_beginning(path, count).ok()?;
-        let is_about_it = String::from_utf8_lossy(&bytes).contains(&mark);
-        // The system may report less than there is.
-        let size = size.max(bytes.len() as u64);
-        (is_about_it && size <= MAX_FILE).then_some(size)
+        serde_json::to_string(&subject.question).ok()
     }
 
     fn is_same_question(&self, cached: &CachedAnswer) -> bool {
