@@ -1,4 +1,4 @@
-//! Finds the files that a pattern or a directory of `-a` names, as git sees them.
+//! Finds the files that a pattern or a directory of `-a` names, without those that an ignore file matches, tracked or not.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,14 @@ use walkdir::{DirEntry, WalkDir};
 use super::ignore_rules::IgnoreRules;
 use super::left_out::LeftOut;
 use crate::error::{Error, ErrorKind};
+use crate::output::Spinner;
 use crate::text::one_line::on_one_line;
 
 /// The most files that a pattern or a directory may name.
 const MAX_FILES: usize = 1_000;
+
+/// The most entries of directories that are looked at, whether they are meant or not: a search of all disks ends.
+const MAX_ENTRIES: usize = 1_000_000;
 
 /// The most entries of ignored directories that are looked at, to tell whether files that are meant are among them.
 const MAX_IGNORED_ENTRIES: usize = 10_000;
@@ -51,6 +55,15 @@ struct FileSearch {
     follows_links: bool,
 }
 
+/// How a search has ended.
+enum SearchEnd {
+    Found(NamedFiles),
+    /// More files are meant than may be.
+    TooManyFiles,
+    /// There is more to look at than may be.
+    TooManyEntries,
+}
+
 /// What a look into an ignored directory has shown.
 enum IgnoredContent {
     /// There is a file that is meant.
@@ -60,8 +73,9 @@ enum IgnoredContent {
     Unknown,
 }
 
-/// Returns the files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file.
-pub fn named_files(name: &OsStr) -> Result<Option<NamedFiles>, Error> {
+/// Returns the files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file. The spinner
+/// says that they are searched for.
+pub fn named_files(name: &OsStr, spinner: &Spinner) -> Result<Option<NamedFiles>, Error> {
     let path = Path::new(name);
     let shown = on_one_line(&name.to_string_lossy());
     let (search, what) = if path.is_dir() {
@@ -79,12 +93,24 @@ pub fn named_files(name: &OsStr) -> Result<Option<NamedFiles>, Error> {
             _ => return Ok(None),
         }
     };
-    let named = search.run()?;
-    if named.files.len() > MAX_FILES {
-        let error = format!("cannot {what}: it names more than {MAX_FILES} files");
-        return Err(Error::new(ErrorKind::Input, error));
-    }
-    Ok(Some(named))
+    spinner.wait_for(&format!("searching for the files of {shown}"));
+    let found = search.run(MAX_ENTRIES);
+    spinner.stop();
+    let error = match found? {
+        SearchEnd::Found(named) => return Ok(Some(named)),
+        SearchEnd::TooManyFiles => {
+            let reason = format!("cannot {what}: it names more than {MAX_FILES} files");
+            Error::new(ErrorKind::Input, reason)
+        }
+        SearchEnd::TooManyEntries => {
+            let reason = format!(
+                "cannot {what}: there are more than {MAX_ENTRIES} files and directories to look at"
+            );
+            let error = Error::new(ErrorKind::Input, reason);
+            error.advise("begin with the directory that has the files: -a 'src/**/*.rs'")
+        }
+    };
+    Err(error)
 }
 
 fn is_pattern(text: &str) -> bool {
@@ -138,8 +164,8 @@ impl FileSearch {
         })
     }
 
-    /// Finds the files.
-    fn run(self) -> Result<NamedFiles, Error> {
+    /// Finds the files among at most this many entries of directories.
+    fn run(self, max_entries: usize) -> Result<SearchEnd, Error> {
         let mut root = self.root.as_path();
         if root.as_os_str().is_empty() {
             root = Path::new(".");
@@ -147,12 +173,17 @@ impl FileSearch {
         let mut named = NamedFiles::default();
         // A directory that is not there has no files.
         if !root.is_dir() {
-            return Ok(named);
+            return Ok(SearchEnd::Found(named));
         }
         let mut rules = IgnoreRules::above(root)?;
         let mut ignored_entries_left = MAX_IGNORED_ENTRIES;
+        let mut entries_left = max_entries;
         let mut walk = self.walk(root);
         while let Some(found) = walk.next() {
+            if entries_left == 0 {
+                return Ok(SearchEnd::TooManyEntries);
+            }
+            entries_left -= 1;
             let entry = match found {
                 Ok(entry) => entry,
                 Err(error) => {
@@ -181,11 +212,11 @@ impl FileSearch {
                 named.left_out.irregular.add(self.in_words(path));
             }
             if named.files.len() > MAX_FILES {
-                break;
+                return Ok(SearchEnd::TooManyFiles);
             }
         }
         named.files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-        Ok(named)
+        Ok(SearchEnd::Found(named))
     }
 
     fn walk(&self, directory: &Path) -> walkdir::IntoIter {
@@ -278,4 +309,29 @@ impl FileSearch {
 
 fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_search_looks_at_so_many_entries_and_no_more() {
+        let root = tempfile::tempdir().expect("a directory");
+        fs::create_dir(root.path().join("a")).expect("a directory");
+        for name in ["a/one.rs", "a/two", "b"] {
+            fs::write(root.path().join(name), "x").expect("a file");
+        }
+        for (pattern, entries) in [("*", 2), ("**/*.rs", 4), ("**/none", 4), ("a/*", 2)] {
+            for (limit, is_searched) in [(entries - 1, false), (entries, true)] {
+                let text = format!("{}/{pattern}", root.path().display());
+                let search = FileSearch::from_pattern(&text).expect("a pattern");
+                let end = search.run(limit).expect("a search");
+                let found = matches!(end, SearchEnd::Found(_));
+                assert_eq!(found, is_searched, "{pattern} {limit}");
+            }
+        }
+    }
 }

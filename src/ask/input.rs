@@ -99,7 +99,7 @@ impl InputReader {
             if name.is_empty() {
                 return Err(Error::usage("--attach: it is empty"));
             }
-            if let Some(named) = named_files(name)? {
+            if let Some(named) = named_files(name, notes.spinner())? {
                 reader.read_named(name, named)?;
             } else if stdin::is_named(name) {
                 reader.check_stdin()?;
