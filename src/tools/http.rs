@@ -228,9 +228,9 @@ impl Http {
     }
 
     /// Takes a message, or a batch of them, that came in the response to this request, or without one in a stream.
-    fn receive(&self, message: &[u8], request: Option<Id>) {
-        let Some(messages) = batch::messages_of(message) else {
-            return self.receive_message(message, request);
+    fn receive(&self, received: &[u8], request: Option<Id>) {
+        let Some(messages) = batch::messages_of(received) else {
+            return self.receive_message(received, request);
         };
         for message in messages {
             self.receive_message(message.as_bytes(), request);
