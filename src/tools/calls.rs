@@ -128,7 +128,7 @@ impl Toolbox {
         };
         let size = in_bytes(text.len());
         let seconds = outcome.took.as_secs_f64();
-        let name = safe_name(&call.name, &self.offers, &self.secrets);
+        let name = shown_name(&call.name, &self.offers, &self.secrets);
         let line = || format!("{name}: {what} of {size} after {seconds:.3} s");
         notes.detail(|| self.secrets.redact_for_user(&line()));
         let omitted = self.room.leave_out_images(&mut outcome);
@@ -149,7 +149,7 @@ impl Toolbox {
         let name = &call.name;
         let mut offers = self.offers.iter();
         let Some(place) = offers.position(|offer| offer.shown.name == *name) else {
-            let name = safe_name(name, &self.offers, &self.secrets);
+            let name = shown_name(name, &self.offers, &self.secrets);
             return Err(format!("There is no tool {name}."));
         };
         let server = self.server(self.offers[place].source, notes)?;
@@ -190,7 +190,7 @@ impl Toolbox {
         let name = &call.name;
         let ready = self.checked(call, room, notes).inspect_err(|reason| {
             if watched {
-                let name = safe_name(name, &self.offers, &self.secrets);
+                let name = shown_name(name, &self.offers, &self.secrets);
                 let line = format!("{name} did not run: {reason}");
                 let shown = self.secrets.redact_for_user(&line);
                 notes.note(&beginning(&on_one_line(&shown), MAX_LINE));
@@ -222,16 +222,20 @@ impl Toolbox {
 /// Returns the name of a tool without keys, and cut if it is long. Only a provider that repeats what it was sent has a key in that
 /// of a tool that is not offered. That of a tool that is offered has none, but may have a word of a password, such as the name of a
 /// database.
-fn safe_name(name: &str, offers: &[OfferedTool], secrets: &ToolSecrets) -> String {
+fn shown_name(name: &str, offers: &[OfferedTool], secrets: &ToolSecrets) -> String {
     if offers.iter().any(|offer| offer.shown.name == name) {
         return name.to_owned();
     }
-    let mut safe = secrets.redact_for_model(name);
-    if safe != name {
-        // Where it goes back to the API, which takes no brackets in a name.
-        safe = safe.replace(['[', ']'], "");
+    beginning(&secrets.redact_for_model(name), MAX_TOOL_NAME)
+}
+
+/// Returns the same as it goes back to the API, which takes no brackets in a name.
+fn safe_name(name: &str, offers: &[OfferedTool], secrets: &ToolSecrets) -> String {
+    let shown = shown_name(name, offers, secrets);
+    if shown == name {
+        return shown;
     }
-    beginning(&safe, MAX_TOOL_NAME)
+    shown.replace(['[', ']'], "")
 }
 
 /// Says that images of a result do not go to the model.
