@@ -371,6 +371,10 @@ mod tests {
                 let mut git = Command::new("git");
                 git.arg("-C").arg(directory.path()).args(arguments);
                 git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+                // A hook of git that runs the tests has these for its own repository.
+                for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE"] {
+                    git.env_remove(variable);
+                }
                 git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
                 git
             };
