@@ -417,8 +417,12 @@ fn from_text(body: &str) -> Option<ServerError> {
     from_plain(&beginning)
 }
 
-/// Returns the title of an HTML page, or its first heading.
-pub fn title(page: &str) -> Option<String> {
+/// Returns the title of an HTML page, or its first heading; `None` for any other text, even if that speaks of headings.
+pub fn title(body: &str) -> Option<String> {
+    let page = body.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    if !page.starts_with('<') {
+        return None;
+    }
     element(page, "title").or_else(|| element(page, "h1"))
 }
 
@@ -531,6 +535,29 @@ pub mod tests {
         assert_eq!(long.message, "ü".repeat(SHOWN_CHARACTERS));
         for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn only_a_page_has_a_title() {
+        let table = r#"
+            <html><title>Sign in</title> | Sign in
+            ␊ <!DOCTYPE html>␊<TITLE lang="en">Sign in</TITLE> | Sign in
+            <h1>Bad Gateway</h1> | Bad Gateway
+            <html><title></title><h1>Bad Gateway</h1> | Bad Gateway
+            <html>502</html> | -
+            {"data":[{"id":"m","description":"writes a <title>page</title>"}]} | -
+            ["<h1>page</h1>"] | -
+            see <h1>page</h1> | -
+        "#;
+        for [body, expected] in rows(table) {
+            let body = &body.replace('␊', "\n");
+            assert_eq!(title(body).unwrap_or_default(), expected, "{body}");
+            assert_eq!(
+                title(&format!("\u{feff}{body}")).unwrap_or_default(),
+                expected,
+                "{body}"
+            );
         }
     }
 
