@@ -290,6 +290,9 @@ fn options(value: &DeValue) -> Result<Vec<String>, ConfigError> {
         if !value::is_json(entry.value) {
             return Err("must be a value that JSON can hold".into());
         }
+        if entry.key.contains('=') {
+            return Err("is not the name of a field: it has a “=”".into());
+        }
         let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
         let option = format!("{}={json}", entry.key);
         Field::parse(&option)?;

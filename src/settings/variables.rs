@@ -15,7 +15,7 @@ pub struct Filled {
 ///
 /// # Errors
 ///
-/// A variable is not set, or only another program knows it.
+/// A variable is not set, has another one within it, or only another program knows it.
 pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     let mut filled = Filled::default();
     let mut rest = text;
@@ -24,6 +24,12 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     {
         filled.text.push_str(before);
         let variable = variable.strip_prefix("env:").unwrap_or(variable);
+        // The brace that ends the inner one would end the outer one, and the rest would become part of the value.
+        if variable.contains("${") {
+            return Err(format!(
+                "a variable within another one is not filled in: ${{{variable}}}…"
+            ));
+        }
         let (name, default) = match variable.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (variable, None),
@@ -81,6 +87,10 @@ mod tests {
             ${input:token} | error: only the program that the file is for can fill in ${input:token}; | -
             ${env:input:x} | error: only the program that the file is for can fill in ${input:x}; | -
             ${A} ${X} | error: the variable X is not set | -
+            ${A:-${X}} | error: a variable within another one is not filled in: ${A:-${X}… | -
+            ${X:-a${A}} | error: a variable within another one is not filled in: ${X:-a${A}… | -
+            ${env:${A}} | error: a variable within another one is not filled in: ${${A}… | -
+            ${A:-$A} | 1 | A
         ";
         for [text, expected, names] in rows(table) {
             match fill(text, &environment) {
