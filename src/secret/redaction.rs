@@ -53,9 +53,10 @@ struct EncodedForm {
 }
 
 impl Secrets {
-    /// Adds a secret, unless it is too short.
+    /// Adds a secret without the whitespace around it, unless it is too short.
     pub fn add(&mut self, secret: &Secret) {
-        let value = secret.expose();
+        // A variable or a file with a key often has a newline at its end, which nobody repeats.
+        let value = secret.expose().trim();
         self.add_value(value);
         // A URL may have it with escapes.
         let decoded = percent_decode_str(value).decode_utf8_lossy();
@@ -513,6 +514,20 @@ mod tests {
         ] {
             assert_eq!(without(&secrets, text), shown, "{text}");
         }
+    }
+
+    #[test]
+    fn whitespace_around_a_secret_is_no_part_of_it() {
+        for space in ["", " ", "\n", "\r\n", "\t", "\u{a0}"] {
+            for secret in [format!("sk-12345678{space}"), format!("{space}sk-12345678")] {
+                let shown = without(&[&secret], "a bad key: sk-12345678, says the server");
+                assert_eq!(
+                    shown, "a bad key: [redacted], says the server",
+                    "{secret:?}"
+                );
+            }
+        }
+        assert_eq!(without(&["       k\n"], "       k\n"), "       k\n");
     }
 
     const SECRETS: [&str; 5] = [

@@ -23,19 +23,20 @@ impl Secret {
     }
 
     /// Returns a header's value and the parts of it that a server may repeat alone: the key of `Bearer KEY` or `token=KEY`, and
-    /// the password that `Basic` has in base64.
+    /// the secrets of the user info that `Basic` has in base64.
     pub fn of_header(&self) -> Vec<Secret> {
-        let last = self.0.rsplit(' ').next().unwrap_or_default();
+        let last = self.0.split_whitespace().next_back().unwrap_or_default();
         let mut secrets = vec![self.clone(), Secret::new(last)];
-        for word in self.0.split([' ', ';', ',']) {
+        let is_end = |c: char| c.is_whitespace() || [';', ','].contains(&c);
+        for word in self.0.split(is_end) {
             if let Some((_, value)) = word.split_once('=') {
                 secrets.push(Secret::new(value.trim_matches('"')));
             }
         }
         let decoded = BASE64_STANDARD.decode(last).unwrap_or_default();
         let user_info = str::from_utf8(&decoded).unwrap_or_default();
-        if let Some((_, password)) = user_info.split_once(':') {
-            secrets.push(Secret::new(password));
+        if user_info.contains(':') {
+            secrets.extend(of_user_info(user_info));
         }
         secrets
     }
@@ -205,6 +206,11 @@ mod tests {
                 &["Basic bWU6cEBzcw==", "bWU6cEBzcw==", "p@ss", "="],
             ),
             ("one two three", &["one two three", "three"]),
+            ("Bearer k \n", &["Bearer k \n", "k"]),
+            ("Bearer\tk", &["Bearer\tk", "k"]),
+            ("a=b;\tc=k ", &["a=b;\tc=k ", "b", "c=k", "k"]),
+            // A user without a password is a token.
+            ("Basic azo= ", &["Basic azo= ", "azo=", "k"]),
         ] {
             let mut parts = Vec::from_iter(parts.iter().map(ToString::to_string));
             parts.sort();
