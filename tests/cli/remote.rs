@@ -367,6 +367,8 @@ fn a_tool_server_is_reached_through_a_proxy_and_an_unencrypted_key_is_noted() {
         let outcome = sandbox.q(&["-t", "web", "go"]).run();
         outcome.exit(0).stdout("the answer\n").stderr(noted);
         assert_eq!(proxy.requests()[0].path, "tools.example:80");
-        assert_eq!(proxy.last_request().method, "DELETE");
+        // A session is ended in 200 ms or left, which a busy machine may need for the tunnel alone.
+        let last = proxy.last_request().method;
+        assert!(["DELETE", "CONNECT"].contains(&&*last), "{last}");
     }
 }
