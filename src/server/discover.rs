@@ -52,7 +52,7 @@ pub fn find_server(settings: &Settings, claim: Claim) -> Result<Target, Error> {
     }
     match search_locally(settings, claim) {
         LocalSearch::Found { choice, address } => Target::at(&address, choice, settings),
-        LocalSearch::WantKeys(locked) => Err(no_provider(settings, &locked)),
+        LocalSearch::NotFound { locked } => Err(no_provider(settings, &locked)),
     }
 }
 
@@ -76,8 +76,8 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
 enum LocalSearch {
     /// One that can be asked, and where it is.
     Found { choice: Choice, address: ServerUrl },
-    /// None can be asked, but these want a key.
-    WantKeys(Vec<LockedServer>),
+    /// None can be asked. Those that are there want a key.
+    NotFound { locked: Vec<LockedServer> },
 }
 
 /// A local server that wants a key.
@@ -155,7 +155,7 @@ fn choose_first<'a>(
         };
         return LocalSearch::Found { choice, address };
     }
-    LocalSearch::WantKeys(locked)
+    LocalSearch::NotFound { locked }
 }
 
 /// Returns the error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
@@ -289,7 +289,7 @@ mod tests {
                     assert_eq!(choice.provider.address().ok(), Some(&address));
                     format!("{} {:?}", choice.provider.name, choice.model)
                 }
-                LocalSearch::WantKeys(locked) => {
+                LocalSearch::NotFound { locked } => {
                     let advice = locked.into_iter().map(|server| server.advice);
                     Vec::from_iter(advice).join("; ")
                 }

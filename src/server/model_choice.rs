@@ -26,7 +26,7 @@ pub fn choose(target: &Target, settings: &Settings, notes: &Notes) -> Result<Str
 
 /// Returns the first model that the server lists and that can chat.
 fn first_model(target: &Target, notes: &Notes) -> Result<String, Error> {
-    if let Some(first) = target.first_listed()? {
+    if let Some(first) = target.locate_and_list_first()? {
         return Ok(first.clone());
     }
     let client = target.ready(notes)?;

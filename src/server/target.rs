@@ -93,7 +93,7 @@ impl Target {
     }
 
     /// Returns a client for its address. Looks at which of them the server is, unless that is known.
-    fn client(&self) -> Result<&Client, Error> {
+    fn located_client(&self) -> Result<&Client, Error> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -111,8 +111,8 @@ impl Target {
     }
 
     /// Returns the first model of its list that can chat, if looking for the server has shown it, now or before.
-    pub(super) fn first_listed(&self) -> Result<Option<&String>, Error> {
-        self.client()?;
+    pub(super) fn locate_and_list_first(&self) -> Result<Option<&String>, Error> {
+        self.located_client()?;
         Ok(self.first_listed.get())
     }
 
@@ -130,7 +130,7 @@ impl Target {
         if settings.arguments.dry_run || settings.cached != Cached::Off {
             return;
         }
-        if let Ok(client) = self.client() {
+        if let Ok(client) = self.located_client() {
             client.open_ahead();
         }
     }
@@ -140,7 +140,7 @@ impl Target {
         let provider = self.provider();
         // A key that is not set is said before anything that only a request needs.
         provider.key.read(&provider.name, &self.environment)?;
-        let client = self.client()?;
+        let client = self.located_client()?;
         self.fetch_key(notes)?;
         let limits = RetryLimits {
             retries: self.retries,

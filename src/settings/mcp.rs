@@ -17,6 +17,7 @@ use crate::flags::NO_TOOLS;
 use crate::secret::Secret;
 use crate::server_url::Endpoint;
 use crate::text::json;
+use crate::text::shell_words::shell_words;
 
 /// The most characters of a server's name.
 const MAX_NAME: usize = 20;
@@ -332,7 +333,7 @@ impl SectionReader<'_> {
         }
         let mut argv = Vec::new();
         let line = command.text()?;
-        for word in words(&line).map_err(|reason| command.explain(reason))? {
+        for word in shell_words(&line).map_err(|reason| command.explain(reason))? {
             argv.push(
                 variables::fill(&word, self.environment)
                     .map_err(|reason| command.explain(reason))?
@@ -367,57 +368,6 @@ impl SectionReader<'_> {
         let filled = variables::fill(&field.text()?, self.environment);
         filled.map_err(|reason| field.explain(reason))
     }
-}
-
-/// Returns the words of a command line, as a shell parts them: quotes and backslashes keep blanks in a word.
-///
-/// # Errors
-///
-/// A quotation mark is not closed.
-fn words(line: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        match (quote, character) {
-            (None, blank) if blank.is_whitespace() => words.extend(word.take()),
-            (None, '"' | '\'') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (Some(begin), end) if begin == end => quote = None,
-            // A variable and its default are a part of one word, whatever they hold.
-            (_, '$') => {
-                let word = word.get_or_insert_default();
-                word.push('$');
-                let rest = characters.as_str();
-                if rest.starts_with('{')
-                    && let Some(end) = rest.find('}')
-                {
-                    word.push_str(&rest[..=end]);
-                    characters = rest[end + 1..].chars();
-                }
-            }
-            (None, '\\') => word.get_or_insert_default().extend(characters.next()),
-            (Some('"'), '\\') => {
-                let word = word.get_or_insert_default();
-                let rest = characters.as_str();
-                // Before any other character, a backslash means itself.
-                if rest.starts_with(['"', '\\', '$', '`']) {
-                    word.extend(characters.next());
-                } else {
-                    word.push('\\');
-                }
-            }
-            _ => word.get_or_insert_default().push(character),
-        }
-    }
-    if let Some(quote) = quote {
-        return Err(format!("has a quotation mark {quote} that is not closed"));
-    }
-    words.extend(word);
-    Ok(words)
 }
 
 #[cfg(test)]

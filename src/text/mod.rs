@@ -20,6 +20,7 @@ pub mod parts;
 pub mod reasoning_end;
 pub mod runners;
 pub mod search;
+pub mod shell_words;
 pub mod short_form;
 pub mod size;
 pub mod surrogates;
