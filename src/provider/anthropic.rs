@@ -278,7 +278,8 @@ struct BlockDelta<'a> {
     text: Text<'a>,
     thinking: Text<'a>,
     signature: Text<'a>,
-    partial_json: Text<'a>,
+    /// Text, though a server may send the object itself.
+    partial_json: Json<'a>,
     citation: Json<'a>,
     stop_reason: Text<'a>,
     stop_details: Json<'a>,
@@ -415,7 +416,7 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
         && kind.ends_with(TOOL_USE)
     {
         let mut input = block.input.as_text();
-        if !block.input.is_object() || input == "{}" {
+        if ["{}", "[]"].contains(&&*input) {
             // It comes in fragments.
             input.clear();
         }
@@ -469,10 +470,11 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     if !text.is_empty() && !reply.turn.items.contains_key(&place) {
         reply.turn.keep(Some(place), r#"{"type":"text"}"#);
     }
+    let input = delta.partial_json.as_text();
     for (field, piece) in [
         ("thinking", &*delta.thinking),
         ("signature", &*delta.signature),
-        (INPUT, &*delta.partial_json),
+        (INPUT, &*input),
         ("text", text),
     ] {
         append(place, field, piece, reply);
@@ -578,7 +580,7 @@ fn read_input(block: &mut Value, reply: &mut Reply) -> ReadBlock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{prompt, replied, shapes};
+    use super::super::dialect::tests::{calls_of, prompt, replied, replied_with_tools, shapes};
     use super::*;
     use crate::text::table::rows;
 
@@ -607,6 +609,53 @@ mod tests {
                 config,
                 "{form:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_input_of_a_call_is_read_in_each_form_in_which_servers_send_it() {
+        // What begins the block, the fragments that follow, and the arguments. Those that are no object are refused later.
+        let table = r#"
+            {"n":1} | - | {"n":1}
+            {} | {"n":1} | {"n":1}
+            {} | - | {}
+            null | - | {}
+            "" | - | {}
+            [] | - | {}
+            "{\"n\":1}" | - | {"n":1}
+            "{\"n\"" | ":1}" | {"n":1}
+            {} | "{\"n\"" ":1}" | {"n":1}
+            "no" | - | no
+            [1] | - | [1]
+            5 | - | 5
+        "#;
+        for [input, fragments, arguments] in rows(table) {
+            let block = format!(r#"{{"type":"tool_use","id":"x","name":"a","input":{input}}}"#);
+            let mut events = vec![format!(
+                r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#
+            )];
+            for piece in fragments.split_whitespace() {
+                let delta = format!(r#"{{"type":"input_json_delta","partial_json":{piece}}}"#);
+                events.push(format!(
+                    r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#
+                ));
+            }
+            events
+                .push(r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_owned());
+            events.push(r#"{"type":"message_stop"}"#.to_owned());
+            let events = Vec::from_iter(events.iter().map(String::as_str));
+            let reply = replied_with_tools(&DIALECT, &events);
+            assert_eq!(
+                calls_of(&reply),
+                [("x", "a", arguments)],
+                "{input} {fragments}"
+            );
+            if fragments.is_empty() {
+                let whole = format!(r#"{{"content":[{block}],"stop_reason":"tool_use"}}"#);
+                let mut reply = Reply::new(true);
+                read_whole(&whole, &mut reply).expect(&whole);
+                assert_eq!(calls_of(&reply), [("x", "a", arguments)], "whole: {input}");
+            }
         }
     }
 
