@@ -87,6 +87,16 @@ fn the_message_that_the_hook_proposes_is_above_gits_comments() {
 }
 
 #[test]
+fn no_line_of_the_message_that_the_hook_proposes_is_a_comment_to_git() {
+    let server = Server::openai("#42: say hello\n\n# Why\nsomebody asked");
+    let Some(sandbox) = repository(Some(&server)) else {
+        return;
+    };
+    git(&sandbox, "git commit");
+    git(&sandbox, "git log -1 --format=%B").stdout(" #42: say hello\n\n # Why\nsomebody asked\n\n");
+}
+
+#[test]
 fn the_hook_leaves_a_commit_with_a_message_or_without_a_change_alone() {
     let server = Server::openai(MESSAGE);
     for (command, message) in [
