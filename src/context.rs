@@ -49,15 +49,19 @@ impl Context {
 
     /// Returns the settings of this run.
     pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
-        let settings = Settings::load(arguments, &self.environment, &self.configuration)?;
-        for note in misspelt_variables(&self.environment) {
-            self.notes.note(&note);
-        }
+        let (settings, fault) = self.settings_that_are_right(arguments);
+        // Before any fault, because that may be that something is missing which the file has.
         if settings.is_out_of_reach {
             self.notes.note(&format!(
                 "{} cannot be read by this user, so it counts as missing; XDG_CONFIG_HOME names another directory",
                 settings.file.display()
             ));
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        for note in misspelt_variables(&self.environment) {
+            self.notes.note(&note);
         }
         Ok(settings)
     }

@@ -228,6 +228,7 @@ impl KnownProviders<'_> {
 
 impl Settings {
     /// Reads all layers and checks every value.
+    #[cfg(test)]
     pub fn load(
         arguments: &Arguments,
         environment: &Environment,
