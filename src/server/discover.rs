@@ -177,6 +177,7 @@ fn no_provider(settings: &Settings, locked: &[LockedServer]) -> Error {
     // A server that runs and wants a key needs the least, and then one that the user has set up.
     let mut nearest = Vec::from_iter(locked.iter().map(|server| server.advice.clone()));
     nearest.extend(silent_servers(settings, locked));
+    nearest.extend(keyless_servers(settings));
     let advice = if nearest.is_empty() {
         format!("{keys}\nor start a local server: {servers}")
     } else {
@@ -205,6 +206,23 @@ fn silent_servers(settings: &Settings, locked: &[LockedServer]) -> Vec<String> {
         }
     }
     silent
+}
+
+/// Says of each other server whose address the user has set that its key is missing.
+fn keyless_servers(settings: &Settings) -> Vec<String> {
+    let mut keyless = Vec::new();
+    for provider in &settings.providers {
+        if let Key::Variables(names) = &provider.key
+            && let Some(variable) = names.first()
+            && let Some(origin) = origin_of_address(provider, settings)
+        {
+            let name = &provider.name;
+            keyless.push(format!(
+                "{name} has its address in {origin} and no key: export {variable}, with any text for a server that needs none"
+            ));
+        }
+    }
+    keyless
 }
 
 /// Returns the variable or the setting that names a provider's address; `None` if it is the built-in one.
@@ -326,6 +344,13 @@ mod tests {
                 "OLLAMA_HOST=[::1]:28733 VLLM_BASE_URL=http://box/v1",
                 &["ollama"],
                 format!("key of ollama; {vllm}\nor {keys}"),
+            ),
+            (
+                "OPENAI_BASE_URL=http://box/v1",
+                &[],
+                format!(
+                    "openai has its address in OPENAI_BASE_URL and no key: export OPENAI_API_KEY, with any text for a server that needs none\nor {keys}"
+                ),
             ),
         ];
         for (variables, locked, expected) in table {
