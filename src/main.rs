@@ -14,6 +14,7 @@ mod child_output;
 mod context;
 mod error;
 mod flags;
+mod input;
 mod interrupt;
 mod manual;
 mod message;

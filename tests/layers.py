@@ -17,7 +17,7 @@ LAYERS = [
     ["main"],
     ["ask", "actions"],
     ["tools", "manual"],
-    ["server", "context"],
+    ["server", "context", "input"],
     ["settings", "answers", "interrupt"],
     ["session"],
     ["provider"],

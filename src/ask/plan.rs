@@ -4,11 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::answer_form::Output;
-use super::stdin;
 use super::verdict::no_statement;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
+use crate::input::{QuestionInput, stdin};
 use crate::manual;
 use crate::session::rules::Rules;
 use crate::settings::{Cached, Settings};
@@ -88,6 +88,15 @@ impl Plan<'_> {
             selection,
             output,
         })
+    }
+
+    /// Refuses to ask where neither words nor what was read make a question. The last one needs no other to be asked again.
+    pub fn refuse_no_question(&self, input: &QuestionInput) -> Result<(), Error> {
+        let is_any_read = input.text.is_some() || !input.files.is_empty();
+        if self.words.is_some() || is_any_read || self.relation == Relation::Again {
+            return Ok(());
+        }
+        Err(no_question(&self.settings.arguments))
     }
 }
 
@@ -184,7 +193,7 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
 }
 
 /// Returns the error where neither words nor input have a question.
-pub fn no_question(arguments: &Arguments) -> Error {
+fn no_question(arguments: &Arguments) -> Error {
     let mut message = "there is no question".to_owned();
     // An alias may have -n.
     if arguments.no_stdin && stdin::is_from_command() {

@@ -1,8 +1,8 @@
 //! Makes the question from the words of the command line, standard input and files (pure).
 
-use super::input::{FileContent, QuestionInput};
 use super::verdict::{self, no_statement};
 use crate::error::Error;
+use crate::input::{FileContent, QuestionInput};
 use crate::message::{Attachment, Message, Role};
 use crate::text::{fence, non_blank};
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn input_that_was_the_whole_question_stays_when_words_or_files_are_added() {
-        // QuestionInput may look as if q had made it.
+        // Input may look as if q had made it.
         let table = r##"
             log | - | - | - | log | alone
             log | - | how | - | LOG␊␊how | -

@@ -1,4 +1,4 @@
-//! What a terminal shows of attachments. All else is in `tests/transcripts/ask/attach.txt`.
+//! What a terminal shows of attachments. All else is in `tests/transcripts/input/attach.txt`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

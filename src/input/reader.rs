@@ -13,7 +13,6 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::file_format;
 use super::file_search::{NamedFiles, named_files};
-use super::plan::{Plan, Relation, no_question};
 use super::stdin::{self, STDIN, STDIN_PATH};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
@@ -165,21 +164,22 @@ impl InputReader {
         Ok(())
     }
 
-    /// Reads standard input, as one of the files or on its own. It is an error if there is no question then.
-    pub fn read_stdin(mut self, plan: &Plan) -> Result<QuestionInput, Error> {
+    /// Reads standard input: in its place if it is one of the files, else on its own if `reads_stdin` says so. A note says that it
+    /// was empty where there are words about it.
+    pub fn read_stdin(
+        mut self,
+        reads_stdin: bool,
+        has_words: bool,
+    ) -> Result<QuestionInput, Error> {
         let mut text = None;
         if let Some(place) = self.stdin {
             self.read_stdin_as_file(place)?;
-        } else if plan.reads_stdin {
+        } else if reads_stdin {
             text = non_blank(self.read_stdin_as_text()?);
             // A command that failed may be the reason.
-            if text.is_none() && plan.words.is_some() && stdin::is_from_command() {
+            if text.is_none() && has_words && stdin::is_from_command() {
                 self.notes.note("standard input was empty");
             }
-        }
-        let has_question = plan.words.is_some() || text.is_some() || !self.files.is_empty();
-        if !has_question && plan.relation != Relation::Again {
-            return Err(no_question(&plan.settings.arguments));
         }
         Ok(QuestionInput {
             files: self.files,
