@@ -50,7 +50,7 @@ pub fn ask(
     let mut plan = Plan::new(command_line, &settings, context)?;
     let early = choice::choose_early(&plan, context)?;
 
-    let files = InputReader::read_files(&settings.arguments.attach, notes)?;
+    let files = InputReader::read_files(&settings.arguments.attach, &context.environment, notes)?;
     // Tool servers start while input is read.
     let tools = Tools::start(&plan, context, groups)?;
     let input = files.read_stdin(plan.reads_stdin, plan.words.is_some())?;

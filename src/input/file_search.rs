@@ -11,6 +11,7 @@ use super::ignore_rules::IgnoreRules;
 use super::left_out::LeftOut;
 use crate::error::{Error, ErrorKind};
 use crate::output::Spinner;
+use crate::settings::Environment;
 use crate::text::one_line::on_one_line;
 
 /// The most files that a pattern or a directory may name.
@@ -74,8 +75,12 @@ enum IgnoredContent {
 }
 
 /// Returns the files that a pattern or a directory names. `None`: it is neither, but an address or the name of a file. The spinner
-/// says that they are searched for.
-pub fn named_files(name: &OsStr, spinner: &Spinner) -> Result<Option<NamedFiles>, Error> {
+/// says that they are searched for. `environment` leads to the user's files for git.
+pub fn named_files(
+    name: &OsStr,
+    environment: &Environment,
+    spinner: &Spinner,
+) -> Result<Option<NamedFiles>, Error> {
     let path = Path::new(name);
     let shown = on_one_line(&name.to_string_lossy());
     let (search, what) = if path.is_dir() {
@@ -94,7 +99,7 @@ pub fn named_files(name: &OsStr, spinner: &Spinner) -> Result<Option<NamedFiles>
         }
     };
     spinner.wait_for(&format!("searching for the files of {shown}"));
-    let found = search.run(MAX_ENTRIES);
+    let found = search.run(MAX_ENTRIES, environment);
     spinner.stop();
     let error = match found? {
         SearchEnd::Found(named) => return Ok(Some(named)),
@@ -165,7 +170,7 @@ impl FileSearch {
     }
 
     /// Finds the files among at most this many entries of directories.
-    fn run(self, max_entries: usize) -> Result<SearchEnd, Error> {
+    fn run(self, max_entries: usize, environment: &Environment) -> Result<SearchEnd, Error> {
         let mut root = self.root.as_path();
         if root.as_os_str().is_empty() {
             root = Path::new(".");
@@ -175,7 +180,7 @@ impl FileSearch {
         if !root.is_dir() {
             return Ok(SearchEnd::Found(named));
         }
-        let mut rules = IgnoreRules::above(root)?;
+        let mut rules = IgnoreRules::above(root, environment)?;
         let mut ignored_entries_left = MAX_IGNORED_ENTRIES;
         let mut entries_left = max_entries;
         let mut walk = self.walk(root);
@@ -328,7 +333,9 @@ mod tests {
             for (limit, is_searched) in [(entries - 1, false), (entries, true)] {
                 let text = format!("{}/{pattern}", root.path().display());
                 let search = FileSearch::from_pattern(&text).expect("a pattern");
-                let end = search.run(limit).expect("a search");
+                let end = search
+                    .run(limit, &Environment::default())
+                    .expect("a search");
                 let found = matches!(end, SearchEnd::Found(_));
                 assert_eq!(found, is_searched, "{pattern} {limit}");
             }

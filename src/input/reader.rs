@@ -17,6 +17,7 @@ use super::stdin::{self, STDIN, STDIN_PATH};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::output::Notes;
+use crate::settings::Environment;
 use crate::text::fence;
 use crate::text::media::media_type;
 use crate::text::nearest::misspelt;
@@ -84,7 +85,11 @@ struct InputSource {
 
 impl InputReader {
     /// Reads all files except standard input. So a missing file is reported before q waits for input.
-    pub fn read_files(names: &[OsString], notes: &Notes) -> Result<InputReader, Error> {
+    pub fn read_files(
+        names: &[OsString],
+        environment: &Environment,
+        notes: &Notes,
+    ) -> Result<InputReader, Error> {
         let mut reader = InputReader {
             notes: notes.clone(),
             text_left: MAX_TEXT,
@@ -98,7 +103,7 @@ impl InputReader {
             if name.is_empty() {
                 return Err(Error::usage("--attach: it is empty"));
             }
-            if let Some(named) = named_files(name, notes.spinner())? {
+            if let Some(named) = named_files(name, environment, notes.spinner())? {
                 reader.read_named(name, named)?;
             } else if stdin::is_named(name) {
                 reader.check_stdin()?;
@@ -459,7 +464,7 @@ mod tests {
         let mut reader = InputReader {
             text_left,
             base64_left,
-            ..InputReader::read_files(&[], &Notes::default())?
+            ..InputReader::read_files(&[], &Environment::default(), &Notes::default())?
         };
         let file = InputSource {
             name: "x".to_owned(),
