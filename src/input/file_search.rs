@@ -199,11 +199,15 @@ impl FileSearch {
             let path = entry.path();
             let is_directory = path.is_dir();
             let is_wanted = self.wants(&entry, entry.depth(), is_directory);
-            let is_ignored = is_wanted && rules.ignore(path, is_directory)?;
+            let is_passed_over = !self.follows_links && entry.path_is_symlink();
+            // To git, a link to a directory is none.
+            let is_ignored = is_wanted && rules.ignore(path, is_directory && !is_passed_over)?;
             if entry.file_type().is_dir() && (!is_wanted || is_ignored) {
                 walk.skip_current_dir();
             }
-            if is_ignored && is_directory {
+            if is_passed_over {
+                named.left_out.links += usize::from(is_wanted && !is_ignored);
+            } else if is_ignored && is_directory {
                 match self.look_into_ignored(&entry, &mut ignored_entries_left) {
                     IgnoredContent::Meant => named.left_out.ignored += 1,
                     IgnoredContent::NotMeant => {}
@@ -250,6 +254,7 @@ impl FileSearch {
             // No file is looked at itself, because there may be many.
             let kind = entry.file_type();
             let depth = ignored.depth() + entry.depth();
+            // A link that is not followed is of neither kind.
             let is_wanted = self.wants(&entry, depth, kind.is_dir());
             if is_wanted && kind.is_file() {
                 return IgnoredContent::Meant;
@@ -261,11 +266,9 @@ impl FileSearch {
         if_none
     }
 
-    /// Whether a file this many levels below the root is meant, or there may be such files below a directory.
+    /// Whether a file this many levels below the root is meant, or there may be such files below a directory. A link is what it
+    /// leads to.
     fn wants(&self, entry: &DirEntry, depth: usize, is_directory: bool) -> bool {
-        if !self.follows_links && entry.path_is_symlink() {
-            return false;
-        }
         if is_directory {
             let is_shown = self.looks_into_hidden || !is_hidden(entry.file_name());
             return is_shown && depth < self.depth;

@@ -139,9 +139,11 @@ impl InputReader {
         left_out.report(&self.notes);
         self.note_empty();
         if !is_any_taken {
-            return Err(left_out.error_if_all(name, !files.is_empty()));
+            let shown = on_one_line(&name.to_string_lossy());
+            let is_directory = Path::new(name).is_dir();
+            return Err(left_out.error_if_all(&shown, is_directory, !files.is_empty()));
         }
-        left_out.report_ignored(&self.notes);
+        left_out.report_counts(&self.notes);
         Ok(())
     }
 
