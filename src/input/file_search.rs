@@ -33,6 +33,9 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
+/// Where the characters begin that stand for bytes that are not UTF-8: for private use, so that hardly a name has them.
+const FIRST_FOR_BYTES: u32 = 0x10_FE00;
+
 /// What a pattern or a directory names.
 #[derive(Default)]
 pub struct NamedFiles {
@@ -86,17 +89,14 @@ pub fn named_files(
     let (search, what) = if path.is_dir() {
         (FileSearch::below(path), format!("take all of {shown}"))
     } else {
-        match name.to_str() {
-            // A dangling link is a file, too.
-            Some(text) if is_pattern(text) && path.symlink_metadata().is_err() => {
-                let what = format!("use the pattern {shown}");
-                let search = FileSearch::from_pattern(text);
-                let wrong =
-                    |reason| Error::new(ErrorKind::Input, format!("cannot {what}: {reason}"));
-                (search.map_err(wrong)?, what)
-            }
-            _ => return Ok(None),
+        // A dangling link is a file, too.
+        if !is_pattern(name) || path.symlink_metadata().is_ok() {
+            return Ok(None);
         }
+        let what = format!("use the pattern {shown}");
+        let search = FileSearch::from_pattern(name);
+        let wrong = |reason| Error::new(ErrorKind::Input, format!("cannot {what}: {reason}"));
+        (search.map_err(wrong)?, what)
     };
     spinner.wait_for(&format!("searching for the files of {shown}"));
     let found = search.run(MAX_ENTRIES, environment);
@@ -118,7 +118,8 @@ pub fn named_files(
     Err(error)
 }
 
-fn is_pattern(text: &str) -> bool {
+fn is_pattern(name: &OsStr) -> bool {
+    let text = name.to_string_lossy();
     text.contains(['*', '?', '[']) && !text.contains("://")
 }
 
@@ -143,19 +144,19 @@ impl FileSearch {
     /// # Errors
     ///
     /// The reason why the pattern is wrong.
-    fn from_pattern(text: &str) -> Result<FileSearch, &'static str> {
-        // Shells also accept `[^a]`, which the library does not.
-        let allowed = text.replace("[^", "[!");
-        let mut path: PathBuf = Path::new(&allowed).components().collect();
+    fn from_pattern(text: &OsStr) -> Result<FileSearch, &'static str> {
+        let mut path: PathBuf = Path::new(text).components().collect();
         if path.ends_with(ANY_DIRECTORIES) {
             path.push("*");
         }
         let parts = Vec::from_iter(&path);
         let mut names = parts.iter();
-        let first = names.position(|part| is_pattern(&part.to_string_lossy()));
+        let first = names.position(|part| is_pattern(part));
         let (root, patterns) = parts.split_at(first.unwrap_or_default());
         let any_depth = patterns.contains(&OsStr::new(ANY_DIRECTORIES));
-        let pattern = Pattern::new(&path.to_string_lossy()).map_err(|error| error.msg)?;
+        // Shells also accept `[^a]`, which the library does not.
+        let allowed = in_characters(&path).replace("[^", "[!");
+        let pattern = Pattern::new(&allowed).map_err(|error| error.msg)?;
         Ok(FileSearch {
             root: root.iter().collect(),
             pattern: Some(pattern),
@@ -279,7 +280,7 @@ impl FileSearch {
     /// Whether a file of this path is meant.
     fn has(&self, path: &Path) -> bool {
         match &self.pattern {
-            Some(pattern) => pattern.matches_path_with(self.shown(path), OPTIONS),
+            Some(pattern) => pattern.matches_with(&in_characters(self.shown(path)), OPTIONS),
             None => !path.file_name().is_some_and(is_hidden),
         }
     }
@@ -315,15 +316,113 @@ impl FileSearch {
     }
 }
 
+/// Returns a path as the text that is compared with a pattern. A byte that is not UTF-8 is one character, as to a shell, and a
+/// different one for each such byte.
+fn in_characters(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        let invalid = chunk.invalid().iter();
+        text.extend(invalid.filter_map(|byte| char::from_u32(FIRST_FOR_BYTES + u32::from(*byte))));
+    }
+    text
+}
+
 fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::fs;
+    use std::os::unix::ffi::OsStringExt;
 
     use super::*;
+    use crate::text::table::rows;
+
+    /// The text of a table as the name of a file, where `⟨fc⟩` and `⟨fd⟩` are bytes that are not UTF-8.
+    fn named(text: &str) -> OsString {
+        let mut name = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('⟨') {
+            let (byte, behind) = after.split_once('⟩').expect("a byte");
+            name.extend(before.bytes());
+            name.push(u8::from_str_radix(byte, 16).expect("a byte"));
+            rest = behind;
+        }
+        name.extend(rest.bytes());
+        OsString::from_vec(name)
+    }
+
+    #[test]
+    fn a_pattern_matches_names_character_by_character_also_where_they_are_not_utf_8() {
+        // The pattern, a path, and whether the pattern matches it.
+        let table = r"
+            *.txt | a.txt | yes
+            *.txt | grün.txt | yes
+            *.txt | gr⟨fc⟩n.txt | yes
+            *.txt | ⟨fc⟩.txt | yes
+            *.txt | gr⟨fc⟩n.rs | -
+            *.txt | gr⟨fc⟩/a.txt | -
+            **/*.txt | gr⟨fc⟩/a.txt | yes
+            */a.txt | gr⟨fc⟩/a.txt | yes
+            gr?n.txt | grün.txt | yes
+            gr?n.txt | gr⟨fc⟩n.txt | yes
+            gr?n.txt | gr⟨fc⟩⟨fc⟩n.txt | -
+            gr??n.txt | gr⟨e2⟩⟨82⟩n.txt | yes
+            gr⟨fc⟩n.* | gr⟨fc⟩n.txt | yes
+            gr⟨fc⟩n.* | gr⟨fd⟩n.txt | -
+            gr⟨fc⟩n.* | grün.txt | -
+            gr[⟨fc⟩x]n.txt | gr⟨fc⟩n.txt | yes
+            gr[^⟨fc⟩]n.txt | gr⟨fc⟩n.txt | -
+            gr[^⟨fc⟩]n.txt | gr⟨fd⟩n.txt | yes
+            gr⟨fc⟩/*.txt | gr⟨fc⟩/a.txt | yes
+            gr⟨fc⟩/*.txt | gr⟨fd⟩/a.txt | -
+        ";
+        for [pattern, path, expected] in rows(table) {
+            let search = FileSearch::from_pattern(&named(pattern)).expect(pattern);
+            let is_match = search.has(Path::new(&named(path)));
+            assert_eq!(is_match, expected == "yes", "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_search_begins_in_the_directory_before_the_first_wildcard() {
+        // The pattern, the directory, how many levels below it there may be files, and what else the search does.
+        let table = r"
+            *.rs | - | 1 | follows links
+            ./*.rs | . | 1 | follows links
+            src/*.rs | src | 1 | follows links
+            src//in/*.rs | src/in | 1 | follows links
+            src/*/in/*.rs | src | 3 | follows links
+            /tmp/a*/b | /tmp | 2 | follows links
+            gr⟨fc⟩/*.rs | gr⟨fc⟩ | 1 | follows links
+            **/*.rs | - | any | -
+            src/** | src | any | -
+            src/*/** | src | any | -
+            .git/* | .git | 1 | follows links
+            src/.* | src | 1 | follows links, looks into hidden
+            **/.* | - | any | looks into hidden
+        ";
+        for [pattern, root, depth, rest] in rows(table) {
+            let search = FileSearch::from_pattern(&named(pattern)).expect(pattern);
+            assert_eq!(search.root.as_os_str(), named(root), "{pattern}");
+            let depth = match depth {
+                "any" => usize::MAX,
+                levels => levels.parse().expect(levels),
+            };
+            assert_eq!(search.depth, depth, "{pattern}");
+            let mut found = Vec::new();
+            if search.follows_links {
+                found.push("follows links");
+            }
+            if search.looks_into_hidden {
+                found.push("looks into hidden");
+            }
+            assert_eq!(found.join(", "), rest, "{pattern}");
+        }
+    }
 
     #[test]
     fn a_search_looks_at_so_many_entries_and_no_more() {
@@ -335,7 +434,7 @@ mod tests {
         for (pattern, entries) in [("*", 2), ("**/*.rs", 4), ("**/none", 4), ("a/*", 2)] {
             for (limit, is_searched) in [(entries - 1, false), (entries, true)] {
                 let text = format!("{}/{pattern}", root.path().display());
-                let search = FileSearch::from_pattern(&text).expect("a pattern");
+                let search = FileSearch::from_pattern(text.as_ref()).expect("a pattern");
                 let end = search
                     .run(limit, &Environment::default())
                     .expect("a search");

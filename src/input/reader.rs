@@ -72,6 +72,8 @@ pub struct InputReader {
     stdin: Option<usize>,
     /// The names of files that were empty, until a note says so.
     empty: Vec<String>,
+    /// How many files have names of which bytes are replaced, until a note says so.
+    replaced_names: usize,
     /// The regular files that are taken. A file that is named again is not sent again.
     taken: HashSet<PathBuf>,
 }
@@ -79,6 +81,7 @@ pub struct InputReader {
 /// A source of bytes, with its name in errors and notes.
 struct InputSource {
     name: String,
+    path: PathBuf,
     /// Whether it is a file of `-a`, so that it may be an image or a PDF.
     is_attached: bool,
 }
@@ -97,6 +100,7 @@ impl InputReader {
             files: Vec::new(),
             stdin: None,
             empty: Vec::new(),
+            replaced_names: 0,
             taken: HashSet::new(),
         };
         for name in names {
@@ -110,7 +114,7 @@ impl InputReader {
                 reader.stdin = Some(reader.files.len());
             } else {
                 reader.take_file(name)?;
-                reader.note_empty();
+                reader.note_taken();
             }
         }
         Ok(reader)
@@ -137,7 +141,7 @@ impl InputReader {
             }
         }
         left_out.report(&self.notes);
-        self.note_empty();
+        self.note_taken();
         if !is_any_taken {
             let shown = on_one_line(&name.to_string_lossy());
             let is_directory = Path::new(name).is_dir();
@@ -147,8 +151,15 @@ impl InputReader {
         Ok(())
     }
 
-    /// Notes which files were empty: a command before may have failed.
-    fn note_empty(&mut self) {
+    /// Notes whose names are not sent as they are, and which files were empty: a command before may have failed.
+    fn note_taken(&mut self) {
+        match std::mem::take(&mut self.replaced_names) {
+            0 => {}
+            1 => self.notes.note_replaced("the name of a file"),
+            count => self.notes.note(&format!(
+                "the names of {count} files are not valid UTF-8: invalid bytes are sent as U+FFFD"
+            )),
+        }
         match &std::mem::take(&mut self.empty)[..] {
             [] => {}
             [name] => self.notes.note(&format!("{name} was empty")),
@@ -200,7 +211,7 @@ impl InputReader {
         let bytes = self.read_all_of_stdin(&source)?;
         let is_blank = bytes.trim_ascii().is_empty();
         let content = self.content(STDIN, bytes, &source)?;
-        self.note_empty();
+        self.note_taken();
         if !is_blank {
             self.files.insert(place, content);
         }
@@ -214,7 +225,7 @@ impl InputReader {
     }
 
     fn read_all_of_stdin(&self, source: &InputSource) -> Result<Vec<u8>, Error> {
-        let came = self.wait_for(source, STDIN_PATH.as_ref());
+        let came = self.wait_for(source);
         self.read(io::stdin().lock(), source, &came)
     }
 
@@ -227,6 +238,7 @@ impl InputReader {
         }
         let content = self.read_file(name)?;
         self.files.push(content);
+        self.replaced_names += usize::from(name.to_str().is_none());
         // Each of two reads of a pipe has something else.
         if path.is_file() {
             self.taken.insert(path);
@@ -235,18 +247,16 @@ impl InputReader {
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<FileContent, Error> {
-        if path.to_str().is_none() {
-            self.notes.note_replaced("the name of a file");
-        }
         let name = path.to_string_lossy();
         let source = InputSource {
             name: on_one_line(&name),
+            path: path.into(),
             is_attached: true,
         };
         // std instead of fs-err, because these messages name the path themselves.
         fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         // Opening a named pipe waits, too.
-        let came = self.wait_for(&source, path);
+        let came = self.wait_for(&source);
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
         let bytes = self.read(file, &source, &came)?;
         self.content(&name, bytes, &source)
@@ -254,12 +264,12 @@ impl InputReader {
 
     /// Shows what q waits for: with the spinner on a terminal, elsewhere with a note if nothing comes for long. The channel
     /// that is returned needs a message for each read.
-    fn wait_for(&self, source: &InputSource, path: &OsStr) -> Sender<()> {
+    fn wait_for(&self, source: &InputSource) -> Sender<()> {
         let (came, coming) = mpsc::channel();
         let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
         spinner.wait_for(&note);
-        if stdin::may_wait(path) && !spinner.is_active() {
+        if stdin::may_wait(source.path.as_os_str()) && !spinner.is_active() {
             let notes = self.notes.clone();
             if !source.is_attached {
                 note.push_str("; use -n or Q_STDIN=none to not read it");
@@ -314,7 +324,7 @@ impl InputReader {
         source: &InputSource,
     ) -> Result<FileContent, Error> {
         let Some((media, bytes)) = file_format::media_of(&bytes) else {
-            if bytes.is_empty() && !stdin::is_device(name) {
+            if bytes.is_empty() && !stdin::is_device(&source.path) {
                 self.empty.push(source.name.clone());
             }
             let mut text = self.text(file_format::without_mark(bytes), source)?;
@@ -387,17 +397,16 @@ fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
 
 /// The file whose name is most similar to that of one that does not exist. Names that look the same may differ in how they are
 /// written: macOS decomposes letters, and has a narrow blank in the names of its screenshots.
-fn similar_file(missing: &str) -> Option<String> {
-    let path = Path::new(missing);
-    let typed = path.file_name()?.to_str()?;
-    let parent = path.parent()?;
+fn similar_file(missing: &Path) -> Option<String> {
+    let typed = missing.file_name()?.to_string_lossy();
+    let parent = missing.parent()?;
     let directory = if parent.as_os_str().is_empty() {
         Path::new(".")
     } else {
         parent
     };
     let names = names_in(directory, MAX_COMPARED).ok()?.into_iter();
-    let similar = misspelt(typed, names.filter_map(|name| name.into_string().ok()))?;
+    let similar = misspelt(&typed, names.filter_map(|name| name.into_string().ok()))?;
     Some(parent.join(similar).to_str()?.to_owned())
 }
 
@@ -405,6 +414,7 @@ impl InputSource {
     fn stdin(is_attached: bool) -> InputSource {
         InputSource {
             name: "standard input".to_owned(),
+            path: STDIN_PATH.into(),
             is_attached,
         }
     }
@@ -421,10 +431,10 @@ impl InputSource {
         if name.contains("://") {
             let address = quoted(name);
             error = error.advise(format!("-a takes files only: curl -s {address} | q -a -"));
-        } else if is_missing && let Ok(target) = fs::read_link(name) {
+        } else if is_missing && let Ok(target) = fs::read_link(&self.path) {
             let target = on_one_line(&target.to_string_lossy());
             error = error.advise(format!("check the link: it leads to {target}"));
-        } else if is_missing && let Some(similar) = similar_file(name) {
+        } else if is_missing && let Some(similar) = similar_file(&self.path) {
             error = error.advise(format!("did you mean -a {}?", quoted(&similar)));
         }
         error
@@ -470,6 +480,7 @@ mod tests {
         };
         let file = InputSource {
             name: "x".to_owned(),
+            path: "x".into(),
             is_attached: true,
         };
         let bytes = reader.read(source, &file, &mpsc::channel().0)?;

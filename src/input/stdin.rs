@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use crate::error::Error;
 use crate::output::Notes;
@@ -71,8 +72,7 @@ pub fn is_named(file: &OsStr) -> bool {
 }
 
 /// Whether a file is a device. /dev/null is meant to be empty, whatever its name is.
-pub fn is_device(name: &str) -> bool {
-    let path = if name == STDIN { STDIN_PATH } else { name };
+pub fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device())
 }
 
