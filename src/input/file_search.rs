@@ -200,15 +200,18 @@ impl FileSearch {
             let path = entry.path();
             let is_directory = path.is_dir();
             let is_wanted = self.wants(&entry, entry.depth(), is_directory);
-            let is_passed_over = !self.follows_links && entry.path_is_symlink();
-            // To git, a link to a directory is none.
-            let is_ignored = is_wanted && rules.ignore(path, is_directory && !is_passed_over)?;
+            if entry.path_is_symlink() && !self.follows_links {
+                // To git, a link to a directory is none.
+                if is_wanted && !rules.ignore(path, false)? {
+                    named.left_out.links += 1;
+                }
+                continue;
+            }
+            let is_ignored = is_wanted && rules.ignore(path, is_directory)?;
             if entry.file_type().is_dir() && (!is_wanted || is_ignored) {
                 walk.skip_current_dir();
             }
-            if is_passed_over {
-                named.left_out.links += usize::from(is_wanted && !is_ignored);
-            } else if is_ignored && is_directory {
+            if is_ignored && is_directory {
                 match self.look_into_ignored(&entry, &mut ignored_entries_left) {
                     IgnoredContent::Meant => named.left_out.ignored += 1,
                     IgnoredContent::NotMeant => {}
