@@ -11,6 +11,7 @@ mod actions;
 mod answers;
 mod ask;
 mod child_output;
+mod commands;
 mod context;
 mod error;
 mod flags;

@@ -24,7 +24,7 @@ LAYERS = [
     ["output", "flags", "server_url"],
     ["message", "scratch"],
     ["shape", "threads", "error", "whole_file", "child_output", "programs"],
-    ["secret"],
+    ["secret", "commands"],
     ["text", "unix", "wait"],
 ]
 

@@ -8,7 +8,7 @@ import sys
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "src"
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # The words by which errors of servers are recognized, and the lists that stand for a table.
-NO_MESSAGES = {"provider/failure/words.rs", "provider/failure/rejected.rs", "provider/finish.rs", "text/synonyms.rs"}
+NO_MESSAGES = {"provider/failure/words.rs", "provider/failure/rejected.rs", "provider/finish.rs", "flags/synonyms.rs"}
 
 
 def messages(code):

@@ -14,7 +14,7 @@ use crate::session::edit;
 use crate::session::name::ConversationRef;
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Purpose};
-use crate::text::consent::is_yes;
+use crate::text::yes_or_no::is_yes;
 
 /// Drops the last exchange and prints its question. Unless `keep` is 0, a backup keeps it.
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {

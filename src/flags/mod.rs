@@ -3,6 +3,7 @@
 mod arguments;
 mod document;
 mod parse;
+pub mod synonyms;
 mod table;
 mod tool_names;
 

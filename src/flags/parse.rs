@@ -5,10 +5,10 @@ use std::ffi::{OsStr, OsString};
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
+use super::synonyms::{self, WordPlace};
 use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
 use crate::text::one_line::{beginning, on_one_line, quoted};
-use crate::text::synonyms::{self, WordPlace};
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;

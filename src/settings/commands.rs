@@ -8,9 +8,9 @@ use super::guess::time_limit;
 use super::program::LocalProgram;
 use super::sections::{section, unknown_key};
 use super::value::{self, ConfigError, TableEntry, string, switch};
-use crate::text::argv::{Argv, ArgvError};
+use crate::commands::argv::{Argv, ArgvError};
+use crate::flags::synonyms::WordPlace;
 use crate::text::short_form::{self, FormPurpose};
-use crate::text::synonyms::WordPlace;
 
 /// A command that the model may call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::paths::check_directory;
 use super::sections::{section, unknown_key};
 use super::value::{ConfigError, strings, switch};
-use crate::text::synonyms::WordPlace;
+use crate::flags::synonyms::WordPlace;
 
 /// The key `confine` of a section. Paths are as they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -13,13 +13,13 @@ use super::tools::ToolServer;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
 use crate::error::Error;
 use crate::flags::ToolNames;
+use crate::flags::synonyms::WordPlace;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
 use crate::server_url::ServerUrl;
 use crate::shape::{SchemaSpec, Shape};
-use crate::text::synonyms::WordPlace;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";

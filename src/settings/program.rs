@@ -12,8 +12,8 @@ use super::paths::check_directory;
 use super::pattern;
 use super::sections::unknown_key;
 use super::value::{self, ConfigError};
+use crate::flags::synonyms::WordPlace;
 use crate::secret::{self, Secret};
-use crate::text::synonyms::WordPlace;
 
 /// The variables that every program gets, unless they may be keys; a star matches any characters. npm and uv start many tool
 /// servers.

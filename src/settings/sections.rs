@@ -6,9 +6,9 @@ use toml::de::DeValue;
 
 use super::table::{self, SETTINGS};
 use super::value::{ConfigError, Table, TableEntry};
+use crate::flags::synonyms::{self, WordPlace};
 use crate::provider::table as providers;
 use crate::text::nearest::nearest;
-use crate::text::synonyms::{self, WordPlace};
 
 /// The keys at the top of the file that hold sections.
 pub const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];

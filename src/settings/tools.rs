@@ -13,9 +13,9 @@ use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};
 use super::value::{self, ConfigError, Table, TableEntry, string, strings};
 use crate::flags::NO_TOOLS;
+use crate::flags::synonyms::WordPlace;
 use crate::secret::Secret;
 use crate::server_url::Endpoint;
-use crate::text::synonyms::WordPlace;
 
 /// In `allow`, means the tools that are said to read.
 pub const READS: &str = "@reads";

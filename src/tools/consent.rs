@@ -13,7 +13,7 @@ use super::{faults, layout};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, TerminalLock};
 use crate::settings::{Environment, ToolServer};
-use crate::text::consent::is_yes;
+use crate::text::yes_or_no::is_yes;
 use crate::unix;
 
 /// The terminal of this process.

@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 
 use super::bounds::Bounds;
 use super::{kernel, names};
+use crate::commands::runners::runner;
 use crate::programs::find_program;
 use crate::settings::{
     Command, Environment, Key, LocalProgram, ServerKind, ToolServer, expand_home,
 };
-use crate::text::runners::runner;
 
 /// Returns the directory that a program starts in; `None` for the temporary directory of a confined one. The error says why it
 /// cannot start there.

@@ -1,6 +1,6 @@
 //! Which option or setting of q is meant by a name that other programs have for it (pure).
 
-use super::nearest::nearest;
+use crate::text::nearest::nearest;
 
 /// The place of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]

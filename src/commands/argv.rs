@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::number::integer_text;
-use super::short_form::{self, ARGUMENT_NAME, FieldKind, ShortField, is_argument_name};
+use crate::text::number::integer_text;
+use crate::text::short_form::{self, ARGUMENT_NAME, FieldKind, ShortField, is_argument_name};
 
 /// A command with placeholders for the model's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
