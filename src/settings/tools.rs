@@ -79,8 +79,8 @@ impl ToolServer {
         }
     }
 
-    /// Returns where a key for it belongs, for advice. A section takes the place of its whole entry in a file of other programs.
-    pub fn place(&self) -> String {
+    /// Returns the section that a key for it belongs to, for advice. A section replaces its whole entry in a file of other programs.
+    pub fn section_to_edit(&self) -> String {
         let name = &self.name;
         let how = match self.kind {
             ServerKind::Remote(_) => "url",

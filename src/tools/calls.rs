@@ -104,8 +104,8 @@ impl Toolbox {
         }
         // What does not fit is dropped at once, not when all have ended.
         let this = Mutex::new(self);
-        let on_end = |place: usize, outcome: Outcome| {
-            let run = lock(&this).result(&calls[place], outcome, notes);
+        let on_end = |index: usize, outcome: Outcome| {
+            let run = lock(&this).result(&calls[index], outcome, notes);
             observer.ended(run.clone());
             run
         };
@@ -148,12 +148,12 @@ impl Toolbox {
     ) -> Result<(OfferedTool, Arc<Server>), String> {
         let name = &call.name;
         let mut offers = self.offers.iter();
-        let Some(place) = offers.position(|offer| offer.shown.name == *name) else {
+        let Some(index) = offers.position(|offer| offer.shown.name == *name) else {
             let name = shown_name(name, &self.offers, &self.secrets);
             return Err(format!("There is no tool {name}."));
         };
-        let server = self.server(self.offers[place].source, notes)?;
-        let offer = &self.offers[place];
+        let server = self.server(self.offers[index].source, notes)?;
+        let offer = &self.offers[index];
         if !offer.is_listed {
             return Err(format!("The server no longer has the tool {name}."));
         }
@@ -277,9 +277,9 @@ fn run_side_by_side(
 ) -> Vec<ToolRun> {
     let runs = Mutex::new(BTreeMap::new());
     let run_lane = |lane: Vec<usize>| {
-        for place in lane {
-            let run = on_end(place, outcome_of(&calls[place]));
-            lock(&runs).insert(place, run);
+        for index in lane {
+            let run = on_end(index, outcome_of(&calls[index]));
+            lock(&runs).insert(index, run);
         }
     };
     thread::scope(|scope| {
@@ -301,12 +301,12 @@ fn run_side_by_side(
 fn lanes(calls: &[Result<ReadyCall, String>]) -> Vec<Vec<usize>> {
     let mut of_servers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut lanes = Vec::new();
-    for (place, call) in calls.iter().enumerate() {
+    for (index, call) in calls.iter().enumerate() {
         match call {
             Ok(call) if call.server.is_connected() => {
-                of_servers.entry(call.offer.source).or_default().push(place);
+                of_servers.entry(call.offer.source).or_default().push(index);
             }
-            _ => lanes.push(vec![place]),
+            _ => lanes.push(vec![index]),
         }
     }
     lanes.extend(of_servers.into_values());

@@ -112,7 +112,7 @@ impl Consent {
         if let Some(tool) = offer.own_name()
             && faults::can_be_allowed(section, tool, &self.environment)
         {
-            setting = format!("allow = [{tool:?}] in {} or ", section.place());
+            setting = format!("allow = [{tool:?}] in {} or ", section.section_to_edit());
         }
         format!("{name} did not run: {why}; {setting}--yes allows it")
     }

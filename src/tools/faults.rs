@@ -30,12 +30,16 @@ pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Err
 fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environment) -> Vec<Error> {
     let mut faults = Vec::new();
     if let Some(about) = &section.about {
-        faults.extend(faults_of_program(&about_place(&section.name), about, own));
+        faults.extend(faults_of_program(
+            &dotted_key_of_about(&section.name),
+            about,
+            own,
+        ));
     }
     for command in commands {
         if section.offers(&command.name) {
-            let place = command_place(section, command);
-            faults.extend(faults_of_program(&place, &command.program, own));
+            let dotted_key = dotted_key_of_command(section, command);
+            faults.extend(faults_of_program(&dotted_key, &command.program, own));
             faults.extend(fault_of_consent(section, command, own));
             faults.extend(fault_of_paths(section, command));
         }
@@ -43,19 +47,19 @@ fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environm
     faults
 }
 
-/// Returns how messages name the program that tells about the commands of a section.
-pub fn about_place(section: &str) -> String {
+/// Returns the dotted key, below `tools`, of the program that tells about the commands of a section.
+pub fn dotted_key_of_about(section: &str) -> String {
     format!("{section}.about_run")
 }
 
-/// Returns how messages name a command.
-pub fn command_place(section: &ToolServer, command: &Command) -> String {
+/// Returns the dotted key of a command.
+pub fn dotted_key_of_command(section: &ToolServer, command: &Command) -> String {
     format!("{}.{}", section.name, command.name)
 }
 
-/// Returns an error about the tool or server at this place.
-pub fn fault_at(place: &str, reason: &str) -> Error {
-    Error::settings(format!("tools.{place}: {reason}"))
+/// Returns an error about the tool or server that this key below `tools` configures.
+pub fn fault_at(dotted_key: &str, reason: &str) -> Error {
+    Error::settings(format!("tools.{dotted_key}: {reason}"))
 }
 
 /// Returns the error for a section that q cannot use.
@@ -64,32 +68,36 @@ pub fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
 }
 
 /// Returns why a program cannot be started as its section says: its file, and its bounds or its directory.
-fn faults_of_program(place: &str, local: &LocalProgram, own: &Environment) -> Vec<Error> {
-    let mut faults = Vec::from_iter(fault_of_file(place, local, own));
+fn faults_of_program(dotted_key: &str, local: &LocalProgram, own: &Environment) -> Vec<Error> {
+    let mut faults = Vec::from_iter(fault_of_file(dotted_key, local, own));
     let surroundings = bounds_of(local, own).and_then(|_| start_directory(local, own));
-    faults.extend(surroundings.err().map(|reason| fault_at(place, &reason)));
+    faults.extend(
+        surroundings
+            .err()
+            .map(|reason| fault_at(dotted_key, &reason)),
+    );
     faults
 }
 
 /// Returns the error for a program that is not there.
-fn fault_of_file(place: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
+fn fault_of_file(dotted_key: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
     let program = expand_home(&local.name, own).ok()?;
     match program_file(&program, &local.environment(own)) {
         Some(_) => None,
-        None => Some(fault_of_missing(place, &program)),
+        None => Some(fault_of_missing(dotted_key, &program)),
     }
 }
 
 /// Returns the error for a program with this name or path, which is not there.
-pub fn fault_of_missing(place: &str, program: &str) -> Error {
-    let missing = fault_at(place, &format!("there is no program {program}"));
-    missing.advise(advice_for_missing(place, program))
+pub fn fault_of_missing(dotted_key: &str, program: &str) -> Error {
+    let missing = fault_at(dotted_key, &format!("there is no program {program}"));
+    missing.advise(advice_for_missing(dotted_key, program))
 }
 
 /// Returns what to do about a program that is not there.
-fn advice_for_missing(place: &str, program: &str) -> String {
+fn advice_for_missing(dotted_key: &str, program: &str) -> String {
     if program.contains('/') {
-        format!("correct its path in [tools.{place}]")
+        format!("correct its path in [tools.{dotted_key}]")
     } else {
         "install it\nor write its absolute path".to_owned()
     }
@@ -110,7 +118,7 @@ pub fn fault_of_paths(section: &ToolServer, command: &Command) -> Option<Error> 
         return None;
     }
     Some(fault_at(
-        &command_place(section, command),
+        &dotted_key_of_command(section, command),
         "a path in input is below cwd, so set cwd to a directory of confine.read or confine.write",
     ))
 }
@@ -146,7 +154,7 @@ pub fn fault_of_consent(
         "remove {}\nor add confine = {{ read = [...] }} to [tools.{server}.{name}], so that the kernel holds it\nor give --yes, and the calls of this question run without asking",
         causes.join(" and ")
     );
-    Some(fault_at(&command_place(section, command), &reason).advise(advice))
+    Some(fault_at(&dotted_key_of_command(section, command), &reason).advise(advice))
 }
 
 /// Whether the settings can let a tool run without asking.
@@ -166,7 +174,7 @@ mod tests {
     use crate::text::table::rows;
 
     #[test]
-    fn each_fault_of_a_section_is_told_with_its_place() {
+    fn each_fault_of_a_section_is_told_with_its_key() {
         // The keys of a section, and the beginnings of the errors.
         let table = r#"
             command = ["/bin/sh"] | tools.s: ~ is not a directory

@@ -210,7 +210,7 @@ impl Http {
     /// Returns why the server failed, and where it is.
     pub fn failure(&self, cause: FailureCause) -> Failure {
         Failure {
-            more: self.place(),
+            more: self.url_in_parentheses(),
             ..Failure::new(cause)
         }
     }
@@ -219,7 +219,7 @@ impl Http {
         self.failure(FailureCause::ServerDid(what.into()))
     }
 
-    fn place(&self) -> String {
+    fn url_in_parentheses(&self) -> String {
         format!(" ({})", self.sender.site.url)
     }
 
@@ -254,7 +254,7 @@ impl Http {
         if is_flood {
             lock(&self.sender.protocol).close();
             self.events.fail(Failure {
-                more: self.place(),
+                more: self.url_in_parentheses(),
                 ..Failure::flood()
             });
         }

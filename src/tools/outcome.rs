@@ -183,9 +183,9 @@ fn content_of(result: &CallResult) -> Outcome {
     let mut has_text = false;
     let mut images = Vec::new();
     let mut large_images = 0;
-    for (place, piece) in pieces.into_iter().enumerate() {
+    for (index, piece) in pieces.into_iter().enumerate() {
         let mut piece: Value = content(piece);
-        if place > 0 {
+        if index > 0 {
             text.push('\n');
         }
         match image(&piece) {

@@ -82,7 +82,7 @@ impl Preparation<'_> {
                 // A list of tools says nothing of it, and must not depend on it.
                 let asks = self.settings.arguments.mode == Mode::Ask;
                 if let Some(local) = section.about.as_ref().filter(|_| asks) {
-                    about = Some(self.program(&faults::about_place(name), local)?);
+                    about = Some(self.program(&faults::dotted_key_of_about(name), local)?);
                 }
                 Callee::Commands(Commands { runnable, about })
             }
@@ -111,11 +111,11 @@ impl Preparation<'_> {
             let is_selected = self
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
-            let place = faults::command_place(section, command);
+            let dotted_key = faults::dotted_key_of_command(section, command);
             let fault = faults::fault_of_consent(section, command, &self.settings.environment);
             let fault = fault.filter(|_| !self.settings.arguments.yes);
             let fault = fault.or_else(|| faults::fault_of_paths(section, command));
-            let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
+            let found = fault.map_or_else(|| self.program(&dotted_key, &command.program), Err);
             match found {
                 Ok(program) => ready.push((command.clone(), program)),
                 Err(_) if !is_selected || !section.offers(name) => (),
@@ -126,14 +126,14 @@ impl Preparation<'_> {
         Ok(ready)
     }
 
-    /// Returns a program that can be started, and the directory that it starts in.
-    fn program(&mut self, place: &str, local: &LocalProgram) -> Result<Program, Error> {
+    /// Returns the program of the tool or server with this dotted key, as it can be started.
+    fn program(&mut self, dotted_key: &str, local: &LocalProgram) -> Result<Program, Error> {
         let own = &self.settings.environment;
-        let wrong = |reason: String| fault_at(place, &reason);
+        let wrong = |reason: String| fault_at(dotted_key, &reason);
         let mut environment = local.environment(own);
         let name = expand_home(&local.name, own).map_err(wrong)?;
         let file = program_file(&name, &environment)
-            .ok_or_else(|| faults::fault_of_missing(place, &name))?;
+            .ok_or_else(|| faults::fault_of_missing(dotted_key, &name))?;
         let bounds = bounds_of(local, own).map_err(wrong)?;
         let directory = start_directory(local, own).map_err(wrong)?;
         let mut confined = None;

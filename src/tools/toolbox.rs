@@ -247,10 +247,10 @@ impl Toolbox {
     /// Returns what to do about a tool that an API rejects.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
         let offer = self.offers.get(index)?;
-        let place = self.sources.get(offer.source)?.section.place();
+        let section = self.sources.get(offer.source)?.section.section_to_edit();
         let tool = offer.own_name().unwrap_or(&offer.shown.name);
         Some(format!(
-            "it rejects the tool {}: exclude it with only = [...] in {place}",
+            "it rejects the tool {}: exclude it with only = [...] in {section}",
             on_one_line(tool)
         ))
     }

@@ -128,21 +128,21 @@ pub fn file_rules(
     Ok(rules)
 }
 
-/// Returns the places that every confined program reaches, as far as they exist, with the access to each.
+/// Returns the paths that every confined program reaches, as far as they exist, with the access to each.
 fn access_of_all() -> Vec<(&'static str, BitFlags<AccessFs>)> {
     let reads = AccessFs::from_read(NEEDED);
-    let mut places = Vec::new();
+    let mut reached = Vec::new();
     for path in PROGRAMS.iter().chain(SETTINGS) {
-        places.push((*path, reads));
+        reached.push((*path, reads));
     }
     for path in FACTS {
-        places.push((*path, reads & !AccessFs::Execute));
+        reached.push((*path, reads & !AccessFs::Execute));
     }
-    places.push(("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile));
-    places
+    reached.push(("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile));
+    reached
 }
 
-/// Adds a rule for a place, which `file` has open.
+/// Adds a rule for a path, which `file` has open.
 fn allow(
     rules: &mut RulesetCreated,
     path: &Path,
@@ -157,7 +157,7 @@ fn allow(
     Ok(())
 }
 
-/// Opens the place of a path in which no part may be a link. It had none when q started: an earlier call may have put one there.
+/// Opens a path in which no part may be a symbolic link. None was when q started, but an earlier call may have put one there.
 fn open_without_links(path: &Path) -> Result<OwnedFd, String> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
@@ -196,10 +196,10 @@ mod tests {
 
     /// What every confined program may do with a path: read, write, run.
     fn rights(path: &str) -> String {
-        let places = access_of_all();
-        let above = places
+        let reached = access_of_all();
+        let above = reached
             .iter()
-            .filter(|(place, _)| Path::new(path).starts_with(place));
+            .filter(|(above, _)| Path::new(path).starts_with(above));
         let mut access = BitFlags::default();
         for (_, allowed) in above {
             access |= *allowed;

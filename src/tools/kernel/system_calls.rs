@@ -384,8 +384,8 @@ mod tests {
     /// What the kernel shows of a system call (linux/seccomp.h, struct seccomp_data).
     fn shown(architecture: u32, number: c_long, arguments: &[u64]) -> Vec<u32> {
         let mut words = vec![number as u32, architecture, 0, 0];
-        for place in 0..6 {
-            let argument = arguments.get(place).copied().unwrap_or_default();
+        for index in 0..6 {
+            let argument = arguments.get(index).copied().unwrap_or_default();
             words.extend([argument as u32, (argument >> 32) as u32]);
         }
         words
