@@ -22,7 +22,8 @@
 //!    (`run_side_by_side`). `Server::call` sends `tools/call`, or starts the command (`Commands::call`), and waits as long as
 //!    the section's `timeout` says.
 //! 6. **Outcome.** What comes back is an `Outcome`: a text and images, or why there is none. A server that cannot go on is
-//!    ended. Its `Failure` tells the model what happened, and the user its last lines, too.
+//!    ended. Its `Failure` tells the model what happened, and the user its last lines, too. A program is started again for the
+//!    next call, once in a question (`ToolSource::restart_if_ended`).
 //! 7. **Result.** `ToolSecrets` takes the keys out, `Room` cuts what is too much, and the `ToolRun` goes to the model and, by
 //!    the `Observer`, into the conversation: even where a signal ends q before the other calls have ended.
 //!

@@ -69,6 +69,22 @@ impl Server {
         Ok(self)
     }
 
+    /// Returns its program as a server that can be started once more, if it has ended.
+    pub fn again(&self) -> Option<Server> {
+        let Callee::Local(program) = &self.callee else {
+            return None;
+        };
+        let again = || Server {
+            section: Arc::clone(&self.section),
+            callee: Callee::Local(program.clone()),
+            about: ServerInfo::default(),
+            took: Duration::ZERO,
+            groups: self.groups.clone(),
+            connection: Mutex::new(None),
+        };
+        (!self.is_connected()).then(again)
+    }
+
     /// Whether there is something to end.
     pub fn is_connected(&self) -> bool {
         lock(&self.connection).is_some()

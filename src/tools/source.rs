@@ -23,6 +23,8 @@ pub struct ToolSource {
     listed_before: Option<ServerInfo>,
     /// Where to keep what it lists now.
     list: Option<PathBuf>,
+    /// Whether its program was started once more after it had ended.
+    was_restarted: bool,
     state: SourceState,
 }
 
@@ -56,12 +58,36 @@ impl ToolSource {
         if let Some(about) = &mut listed_before {
             secrets.redact_about(about);
         }
+        if !server.callee.needs_no_start() {
+            context.interrupts.install();
+        }
         Ok(ToolSource {
             section,
             listed_before,
             list: list.filter(|_| settings.saves()),
-            state: SourceState::Starting(open(server, secrets, context)?),
+            was_restarted: false,
+            state: SourceState::Starting(open(server, secrets, &context.notes)?),
         })
+    }
+
+    /// Starts a program that has ended once more, for the next call. The call that it has failed is not made again, so the model
+    /// knows that the server has forgotten what earlier calls did. One that ends twice in a question is not started again.
+    pub fn restart_if_ended(&mut self, secrets: &ToolSecrets, notes: &Notes) {
+        let SourceState::Ready(server) = &self.state else {
+            return;
+        };
+        if self.was_restarted {
+            return;
+        }
+        let Some(again) = server.again() else {
+            return;
+        };
+        self.was_restarted = true;
+        notes.detail(|| format!("{}: starting it again", self.section.name));
+        self.state = match open(again, secrets, notes) {
+            Ok(arrival) => SourceState::Starting(arrival),
+            Err(error) => SourceState::Failed(error),
+        };
     }
 
     /// Returns what it offers: what it has listed now, else what it has listed before; or why it could not be started.
@@ -99,7 +125,7 @@ impl ToolSource {
     }
 
     /// Takes the server if it has started, or waits for it. What it lists replaces what it has listed before. A note says if
-    /// a server that was listed before could not be started; for others this is an error.
+    /// a server that has been offered already could not be started; for others this is an error.
     pub fn receive(&mut self, waits: bool, secrets: &ToolSecrets, notes: &Notes) {
         let SourceState::Starting(arrival) = &self.state else {
             return;
@@ -130,7 +156,7 @@ impl ToolSource {
             }
             Some(Err(error)) => {
                 let error = secrets.redact_error(error);
-                if self.was_listed_before() {
+                if self.was_listed_before() || self.was_restarted {
                     notes.note_error(&error);
                 }
                 SourceState::Failed(error)
@@ -144,12 +170,12 @@ impl ToolSource {
 fn open(
     server: Server,
     secrets: &ToolSecrets,
-    context: &Context,
+    notes: &Notes,
 ) -> Result<Receiver<Result<Server, Error>>, Error> {
     let name = server.section.name.clone();
     let shown_name = name.clone();
     let secrets = secrets.clone();
-    let notes = context.notes.clone();
+    let notes = notes.clone();
     let report: ReportLine = Arc::new(move |text: &str| {
         notes.quote(|| secrets.redact_for_user(&format!("{shown_name}: {text}")));
     });
@@ -162,7 +188,6 @@ fn open(
     if needs_no_start {
         open();
     } else {
-        context.interrupts.install();
         threads::start(open).map_err(|error| {
             let message = format!("{name}: {error}");
             Error::new(ErrorKind::Tools, message)

@@ -260,8 +260,10 @@ impl Toolbox {
         self.secrets.add_keys(std::slice::from_ref(key));
     }
 
-    /// Waits for the server at this index. The error says to the model that it did not start.
+    /// Waits for the server at this index, which is started again if it has ended. The error says to the model that it did not
+    /// start.
     pub(super) fn server(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
+        self.sources[index].restart_if_ended(&self.secrets, notes);
         self.receive(index, true, notes);
         let source = &self.sources[index];
         if let Some(server) = source.server() {
