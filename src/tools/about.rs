@@ -65,7 +65,7 @@ impl ServerInfo {
             *text = secret::redact(text, keys);
         }
         for tool in tools {
-            // Its name and those of its arguments stay: a call needs them.
+            // Its name and those of its arguments stay: a call needs them. Tools with a key there are renamed or omitted later.
             tool.description = redact_description(&tool.description, keys);
             redact_schema(Arc::make_mut(&mut tool.schema), keys);
         }
@@ -131,6 +131,20 @@ fn redact_schema(schema: &mut Value, keys: &Secrets) {
         }
         Value::String(text) => *text = secret::redact(text, keys),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether a schema has a name of this kind: of a property, or of one that is required.
+pub fn has_name(schema: &Value, is_of_kind: &dyn Fn(&str) -> bool) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            let mut required = value.as_array().into_iter().flatten();
+            let is_required = |one: &Value| one.as_str().is_some_and(is_of_kind);
+            let requires = name == "required" && required.any(is_required);
+            is_of_kind(name) || requires || has_name(value, is_of_kind)
+        }),
+        Value::Array(values) => values.iter().any(|value| has_name(value, is_of_kind)),
+        _ => false,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::about::ServerInfo;
+use serde_json::Value;
+
+use super::about::{self, ServerInfo};
 use crate::error::Error;
 use crate::secret::{self, Secret, Secrets};
 use crate::settings::{Key, Settings};
@@ -61,6 +63,13 @@ impl ToolSecrets {
             return redacted;
         }
         redacted.replace(['[', ']'], "")
+    }
+
+    /// Whether a key is in the name of an argument, or of a part of one, in this schema. As in the names of tools, it counts only
+    /// if it has a digit.
+    pub fn are_in_argument_names(&self, schema: &Value) -> bool {
+        let keys = &lock(&self.0).keys;
+        about::has_name(schema, &|name| secret::redact_name(name, keys) != name)
     }
 
     /// Removes keys from what a server says of itself, before the model and a file get it.
@@ -129,6 +138,28 @@ mod tests {
         ";
         for [name, shown] in rows(table) {
             assert_eq!(secrets().redact_tool_name(name), shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_in_the_names_of_arguments_wherever_these_are() {
+        // Whether there is one, and a schema. Elsewhere in it keys are removed.
+        let table = r#"
+            no | {"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}
+            no | {"properties":{"database":{}},"required":["is_a_pass_word"]}
+            no | {"properties":{"x":{"description":"hunter22secret","enum":["hunter22secret"]}}}
+            yes | {"properties":{"hunter22secret":{}}}
+            yes | {"properties":{"of_HUNTER22secret_x":{}}}
+            yes | {"required":["query","hunter22secret"]}
+            yes | {"properties":{"x":{"items":{"properties":{"hunter22secret":true}}}}}
+            yes | {"properties":{"x":{"anyOf":[{},{"required":["hunter22secret"]}]}}}
+            yes | {"$defs":{"hunter22secret":{}}}
+            yes | {"dependentRequired":{"hunter22secret":["query"]}}
+        "#;
+        for [expected, schema] in rows(table) {
+            let schema: Value = serde_json::from_str(schema).expect(schema);
+            let found = secrets().are_in_argument_names(&schema);
+            assert_eq!(found, expected == "yes", "{schema}");
         }
     }
 }

@@ -145,7 +145,10 @@ impl ToolSource {
                     notes.detail(|| secrets.redact_for_user(&introduction(&server)));
                 }
                 let mut tools = server.about.tools.iter();
-                let has_key = tools.any(|tool| secrets.redact_tool_name(&tool.name) != tool.name);
+                let has_key = tools.any(|tool| {
+                    let is_renamed = secrets.redact_tool_name(&tool.name) != tool.name;
+                    is_renamed || secrets.are_in_argument_names(&tool.schema)
+                });
                 if let Some(path) = &self.list
                     && !has_key
                     && self.listed_before.as_ref() != Some(&server.about)

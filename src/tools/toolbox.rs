@@ -199,10 +199,38 @@ impl Toolbox {
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
         }
+        offers = self.without_keys_in_arguments(offers, notes)?;
         self.tools = offers.iter().map(|offer| offer.shown.clone()).collect();
         self.offers = offers;
         self.instructions = instructions;
         Ok(())
+    }
+
+    /// Leaves out the tools with a key in the name of an argument, with a note for each: a call needs this name as it is, and the
+    /// model and the file must not get it.
+    fn without_keys_in_arguments(
+        &self,
+        mut offers: Vec<OfferedTool>,
+        notes: &Notes,
+    ) -> Result<Vec<OfferedTool>, Error> {
+        let mut omitted = Vec::new();
+        offers.retain(|offer| {
+            let has_key = self.secrets.are_in_argument_names(&offer.shown.schema);
+            if has_key {
+                omitted.push(offer.shown.name.clone());
+            }
+            !has_key
+        });
+        let reason = "the name of one of its arguments contains a key";
+        if offers.is_empty() && !omitted.is_empty() && self.selection.is_some() {
+            let message = format!("{} cannot be offered: {reason}", omitted.join(", "));
+            let error = Error::new(ErrorKind::Tools, message);
+            return Err(error.advise("ask with other tools, or without: -t none"));
+        }
+        for name in omitted {
+            notes.note(&format!("{name} is omitted: {reason}"));
+        }
+        Ok(offers)
     }
 
     /// Returns what a server, or a command of the user's, wants the model to know, without keys and in a fence; empty if it says
