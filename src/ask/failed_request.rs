@@ -38,6 +38,12 @@ impl FailedRequest<'_> {
                 failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
                 false
             }
+            ErrorClass::TooManyTools => {
+                let toolbox = dialogue.toolbox.as_ref();
+                let advice = toolbox.and_then(|toolbox| toolbox.fewer_tools_advice());
+                failed.error.advice = advice.or(failed.error.advice.take());
+                false
+            }
             _ => false,
         }
     }

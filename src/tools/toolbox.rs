@@ -30,6 +30,9 @@ use crate::text::one_line::on_one_line;
 const MAX_INSTRUCTIONS: usize = 4_000;
 const MAX_ABOUT: usize = 20_000;
 
+/// How many sections advice counts the tools of.
+const MAX_COUNTED: usize = 5;
+
 /// The tools that a question may use. Dropping them asks all servers to end.
 pub struct Toolbox {
     /// `None`: all tools.
@@ -283,6 +286,19 @@ impl Toolbox {
         ))
     }
 
+    /// Returns what to do where an API takes fewer tools than it was sent.
+    pub fn fewer_tools_advice(&self) -> Option<String> {
+        let mut sections = Vec::new();
+        for (index, source) in self.sources.iter().enumerate() {
+            let mut offers = self.offers.iter().filter(|offer| offer.source == index);
+            if let Some(first) = offers.next() {
+                let count = 1 + offers.count();
+                sections.push((count, first.shown.name.as_str(), &*source.section));
+            }
+        }
+        fewer_tools(&mut sections)
+    }
+
     /// Hides a key: from now on, neither the model nor the user gets this key.
     pub fn hide(&self, key: &Secret) {
         self.secrets.add_keys(std::slice::from_ref(key));
@@ -342,10 +358,58 @@ impl Drop for Toolbox {
     }
 }
 
+/// Returns how to offer fewer tools. `sections` has how many tools each of them offers, and the name of one.
+fn fewer_tools(sections: &mut [(usize, &str, &ToolServer)]) -> Option<String> {
+    sections.sort_by_key(|(count, ..)| std::cmp::Reverse(*count));
+    let (_, example, largest) = sections.first()?;
+    let sum: usize = sections.iter().map(|(count, ..)| count).sum();
+    let mut counts = Vec::new();
+    for (count, _, section) in sections.iter().take(MAX_COUNTED) {
+        counts.push(format!("{count} of {}", section.name));
+    }
+    if sections.len() > MAX_COUNTED {
+        counts.push("…".to_owned());
+    }
+    let name = &largest.name;
+    Some(format!(
+        "offer fewer than these {sum} tools: {}\n\
+         name those of {name} that you need: -t {example}, or a pattern such as -t '{name}__list_*'\n\
+         or set only = [...] in {}; q --list-tools -t {name} lists its tools",
+        counts.join(", "),
+        largest.section_to_edit(),
+    ))
+}
+
 /// Lets a signal ask the servers to end, and those that remain are killed just before q ends.
 fn end_on_signal(groups: &ProcessGroups, interrupts: &Interrupts) {
     let first = groups.clone();
     interrupts.on_signal(ShutdownPhase::StopPrograms, move || first.terminate());
     let last = groups.clone();
     interrupts.on_signal(ShutdownPhase::KillPrograms, move || last.kill());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_on_too_many_tools_counts_them_and_says_where_to_choose() {
+        let section = |name: &str| ToolServer::parse(name, "command = [\"x\"]");
+        let sections = ["git", "time", "a", "b", "c", "d"].map(section);
+        let [git, time, others @ ..] = &sections;
+        let few = [(2, "time__now", time), (600, "git__add", git)];
+        assert_eq!(
+            fewer_tools(&mut few.clone()).as_deref(),
+            Some(
+                "offer fewer than these 602 tools: 600 of git, 2 of time\n\
+                 name those of git that you need: -t git__add, or a pattern such as -t 'git__list_*'\n\
+                 or set only = [...] in [tools.git]; q --list-tools -t git lists its tools"
+            )
+        );
+        let many = others.iter().map(|section| (40, "x", section));
+        let many = fewer_tools(&mut Vec::from_iter(many.chain(few))).expect("advice");
+        let counts = "these 762 tools: 600 of git, 40 of a, 40 of b, 40 of c, 40 of d, …\n";
+        assert!(many.contains(counts), "{many}");
+        assert_eq!(fewer_tools(&mut []), None);
+    }
 }

@@ -165,6 +165,9 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
     }
     let words = format!("{} {}", error.message, error.field);
     let lower = words.to_lowercase();
+    if lower.contains(words::TOO_MANY_DECLARATIONS) {
+        return None;
+    }
     for before in [
         "function_declarations[",
         "functiondeclarations[",

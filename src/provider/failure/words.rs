@@ -85,12 +85,17 @@ pub const CANNOT_CHAT: &[&str] = &[
     "is an embedding model",
 ];
 
-/// The words for a list that is too long, of OpenAI, Azure and Copilot.
+/// The words for a list that is too long, of OpenAI, Azure, Copilot, Groq and Gemini.
 pub const TOO_MANY: &[&str] = &[
     "array too long",
     "array_above_max_length",
     "tools per request",
+    "maximum number of items",
+    TOO_MANY_DECLARATIONS,
 ];
+
+/// Gemini's, which name the first tool, although they are about all of them.
+pub const TOO_MANY_DECLARATIONS: &str = "function declarations can be specified";
 
 /// The words for a key that is not accepted.
 pub const KEY: &[&str] = &[
