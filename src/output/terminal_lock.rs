@@ -119,3 +119,51 @@ pub fn write_unless_asked(device: Option<&File>, write: impl FnOnce()) -> bool {
     let _ = device.unlock();
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_on_a_terminal_where_another_q_asks() {
+        let terminal = tempfile::NamedTempFile::new().expect("a file");
+        let own = terminal.reopen().expect("a file");
+        // What another q does there, and whether this one may write, and ask.
+        for (what, may_write, may_ask) in [
+            ("nothing", true, true),
+            ("draws", true, false),
+            ("asks", false, false),
+        ] {
+            let other = terminal.reopen().expect("a file");
+            let locked = match what {
+                "draws" => other.lock_shared(),
+                "asks" => other.lock(),
+                _ => Ok(()),
+            };
+            locked.expect("a lock");
+            let mut has_written = false;
+            let said = write_unless_asked(Some(&own), || has_written = true);
+            assert_eq!([said, has_written], [may_write; 2], "{what}");
+            assert_eq!(try_to_lock(&own), may_ask, "{what}");
+            own.unlock().expect("no lock");
+        }
+    }
+
+    #[test]
+    fn no_other_q_asks_while_something_is_written_and_one_may_after_it() {
+        let terminal = tempfile::NamedTempFile::new().expect("a file");
+        let own = terminal.reopen().expect("a file");
+        let other = terminal.reopen().expect("a file");
+        let mut could_ask = true;
+        write_unless_asked(Some(&own), || could_ask = try_to_lock(&other));
+        assert!(!could_ask);
+        assert!(try_to_lock(&other));
+    }
+
+    #[test]
+    fn without_a_device_everything_is_written() {
+        let mut has_written = false;
+        assert!(write_unless_asked(None, || has_written = true));
+        assert!(has_written);
+    }
+}

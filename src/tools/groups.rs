@@ -200,9 +200,25 @@ fn remove_all<T>(left: Vec<T>, remove: impl Fn(T, Duration)) {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
     use std::thread::sleep;
 
     use super::*;
+
+    /// Long enough for a busy machine.
+    const SOON: Duration = Duration::from_secs(120);
+
+    /// Starts a group that ends at a signal, and returns its leader and its temporary directory, which is made in this one.
+    fn start(groups: &ProcessGroups, directory: &Path) -> (Child, PathBuf) {
+        let scratch = Scratch::create(directory).expect("a temporary directory");
+        let path = scratch.path.clone();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec sleep 1000"]);
+        unix::in_own_session(&mut command);
+        let started = groups.start(Signal::TERM, || Ok((command.spawn()?, Some(scratch))));
+        (started.expect("a process"), path)
+    }
 
     impl ProcessGroups {
         pub fn is_empty(&self) -> bool {
@@ -222,5 +238,35 @@ mod tests {
         for pair in given.windows(2) {
             assert!(pair[1] <= pair[0] / 2, "{given:?}");
         }
+    }
+
+    #[test]
+    fn the_temporary_directories_of_killed_groups_are_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let groups = ProcessGroups::default();
+        let started = [(); 3].map(|()| start(&groups, directory.path()));
+        groups.kill();
+        for (mut leader, scratch) in started {
+            assert!(!scratch.exists(), "{}", scratch.display());
+            // It may have been reaped with its group.
+            let _ = leader.wait();
+        }
+    }
+
+    #[test]
+    fn servers_that_have_not_listed_their_tools_are_asked_to_end_and_forgotten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let groups = ProcessGroups::default();
+        let (mut listed, kept) = start(&groups, directory.path());
+        let (mut unlisted, removed) = start(&groups, directory.path());
+        groups.mark_listed(listed.id());
+        groups.terminate_unlisted();
+        assert!(wait_until(SOON, || groups.forget_if_gone(&mut unlisted)));
+        assert!(!removed.exists() && !groups.has(unlisted.id()));
+        assert!(!groups.forget_if_gone(&mut listed));
+        assert!(kept.exists() && groups.has(listed.id()));
+        groups.terminate_one(listed.id());
+        assert!(wait_until(SOON, || groups.forget_if_gone(&mut listed)));
+        assert!(groups.is_empty());
     }
 }

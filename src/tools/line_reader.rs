@@ -95,3 +95,108 @@ impl LineReader {
 fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::text::table::rows;
+    use crate::tools::events::{Arrival, EventReceiver, event_queue};
+
+    /// A reader of the lines of a server that was asked something, under the number 1.
+    fn reader() -> (LineReader, EventReceiver) {
+        let mut protocol = Protocol::new(false);
+        protocol.request("tools/list", json!({}));
+        let (sender, events) = event_queue();
+        let report: ReportLine = Arc::new(|_: &str| ());
+        let protocol = Arc::new(Mutex::new(protocol));
+        (LineReader::new(protocol, sender, &report), events)
+    }
+
+    /// A program that repeats its input, in place of the server.
+    fn program() -> (Child, Input) {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
+        let stdin = child.stdin.take().expect("its input");
+        (child, Input::start(stdin).expect("a thread"))
+    }
+
+    /// Returns what the program was sent.
+    fn sent(mut child: Child, input: &Input) -> String {
+        input.close();
+        let mut sent = String::new();
+        let stdout = child.stdout.take();
+        let read = stdout.map(|mut stdout| stdout.read_to_string(&mut sent));
+        read.expect("its output").expect("text");
+        child.wait().expect("its end");
+        sent.trim_end().to_owned()
+    }
+
+    fn line(text: &str) -> WrittenLine {
+        WrittenLine {
+            bytes: text.as_bytes().to_owned(),
+            is_endless: false,
+            is_unfinished: false,
+        }
+    }
+
+    #[test]
+    fn each_line_is_answered_passed_on_or_ignored() {
+        // How the line ends, what is passed on, what the server is sent, and the line.
+        let pong = r#"{"jsonrpc":"2.0","id":"p","result":{}}"#;
+        let table = r#"
+            newline | answer 1 | - | {"id":1,"result":{}}
+            newline | - | pong | {"id":"p","method":"ping"}
+            newline | answer 1 | pong | [{"id":"p","method":"ping"},{"id":1,"result":{}}]
+            newline | - | - | {"method":"notifications/tools/list_changed"}
+            newline | - | - | listening on standard input
+            newline | - | - | -
+            nothing | answer 1 | - | {"id":1,"result":{}}
+            nothing | - | - | {"id":1,"res
+            never | the tool server db writes a line of more than 110 MB, so it was ended | - | x
+        "#;
+        for [end, passed, reply, text] in rows(table) {
+            let (mut reader, events) = reader();
+            let (child, input) = program();
+            let goes_on = reader.take(
+                &input,
+                &WrittenLine {
+                    is_endless: end == "never",
+                    is_unfinished: end == "nothing",
+                    ..line(text)
+                },
+            );
+            let found = match events.next(Duration::ZERO) {
+                Ok(Ok(Arrival::Event(ServerEvent::RpcAnswer(id, _)))) => format!("answer {id}"),
+                Ok(Ok(other)) => format!("{other:?}"),
+                Ok(Err(failure)) => failure.for_model("db"),
+                Err(_) => String::new(),
+            };
+            assert_eq!(found, passed, "{text}");
+            assert_eq!(sent(child, &input), reply.replace("pong", pong), "{text}");
+            assert_eq!(goes_on, end != "never", "{text}");
+        }
+    }
+
+    #[test]
+    fn only_lines_in_a_row_that_ask_and_answer_nothing_are_too_many() {
+        let (child, input) = program();
+        for (between, goes_on) in [
+            (r#"{"id":1,"result":{}}"#, true),
+            (r#"{"id":"p","method":"ping"}"#, true),
+            ("noise", false),
+        ] {
+            let (mut reader, _events) = reader();
+            reader.ignored = MAX_IGNORED - LINE;
+            reader.take(&input, &line(between));
+            assert_eq!(reader.take(&input, &line("noise")), goes_on, "{between}");
+        }
+        sent(child, &input);
+    }
+}

@@ -228,3 +228,66 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     let section = adds_one("tools", &settings.file);
     error.advise(format!("{meant}there are {there_are}\n{section}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Arguments;
+    use crate::output::{Spinner, Terminal, Verbosity};
+    use crate::settings::Environment;
+    use crate::text::table::rows;
+
+    /// Prepares a section, and returns what the model and the user get of a text.
+    fn redacted(section: &str, text: &str) -> [String; 2] {
+        let home = tempfile::tempdir().expect("a directory");
+        let file = home.path().join("config.toml");
+        let section = section.replace("; ", "\n");
+        fs_err::write(&file, format!("[tools.shop]\n{section}\n")).expect("a file");
+        let environment = Environment::new(&[
+            ("HOME", &home.path().to_string_lossy()),
+            ("PATH", "/usr/bin:/bin"),
+            ("ALL_PROXY", "http://me:proxy-secret@proxy.example:3128"),
+            ("SHOP_TOKEN", "shop-token-1"),
+        ]);
+        let loaded = Settings::load(&Arguments::default(), &environment, &file);
+        let settings = loaded.expect("settings");
+        let secrets = ToolSecrets::default();
+        let mut preparation = Preparation {
+            selection: None,
+            settings: &settings,
+            notes: &Notes::new(Verbosity::Errors, Spinner::default(), Terminal::default()),
+            groups: &ProcessGroups::default(),
+            secrets: &secrets,
+            cache: None,
+        };
+        let prepared = preparation.prepare_all().expect("a server");
+        assert_eq!(prepared.len(), 1, "{section}");
+        [
+            secrets.redact_for_model(text),
+            secrets.redact_for_user(text),
+        ]
+    }
+
+    #[test]
+    fn the_model_gets_no_key_of_a_section_or_a_proxy_and_the_user_no_header_or_variable_either() {
+        // Of a section, what a tool says, what the model gets of that, and what the user.
+        let table = r#"
+            url = "http://shop.example/mcp" | proxy-secret | [redacted] | [redacted]
+            url = "http://shop.example/mcp" | bWU6cHJveHktc2VjcmV0 | [redacted] | [redacted]
+            url = "http://shop.example/mcp" | shop-token-1 | shop-token-1 | shop-token-1
+            url = "http://shop.example/mcp"; key_env = "SHOP_TOKEN" | shop-token-1 | [redacted] | [redacted]
+            url = "http://shop.example/mcp"; headers = { x-api-key = "open-sesame" } | open-sesame | [redacted] | [redacted]
+            url = "http://shop.example/mcp"; headers = { x-team = "warehouse" } | warehouse | warehouse | [redacted]
+            url = "http://me:pass-word@shop.example/mcp" | pass-word | [redacted] | [redacted]
+            url = "http://shop.example/mcp?api_key=open-sesame" | open-sesame | [redacted] | [redacted]
+            command = ["sh"] | proxy-secret | [redacted] | [redacted]
+            command = ["sh"] | shop-token-1 | shop-token-1 | shop-token-1
+            command = ["sh"]; env_from = ["SHOP_TOKEN"] | shop-token-1 | [redacted] | [redacted]
+            command = ["sh"]; env = { TEAM = "warehouse" } | warehouse | warehouse | [redacted]
+            [tools.shop.sql]; run = ["sh"]; env_from = ["SHOP_*"] | shop-token-1 | [redacted] | [redacted]
+        "#;
+        for [section, text, model, user] in rows(table) {
+            assert_eq!(redacted(section, text), [model, user], "{section}: {text}");
+        }
+    }
+}

@@ -117,3 +117,83 @@ pub fn program_file(name: &str, variables: &[(String, OsString)]) -> Option<Path
     let path = variables.find(|(variable, _)| variable == "PATH");
     find_program(name, path.map(|(_, path)| path.as_os_str()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn a_program_starts_in_its_cwd_or_at_home_and_a_confined_one_in_its_temporary_directory() {
+        let home = tempfile::tempdir().expect("a directory");
+        let home = home.path();
+        fs_err::create_dir(home.join("shop")).expect("a directory");
+        fs_err::write(home.join("file"), "").expect("a file");
+        let own = Environment::new(&[("HOME", &home.to_string_lossy())]);
+        // Lines of a section, and the directory, or why there is none.
+        let table = r#"
+            - | HOME
+            cwd = "~" | HOME
+            cwd = "~/shop" | HOME/shop
+            cwd = "/" | /
+            confine = {} | temporary
+            confine = {}; cwd = "~/shop" | HOME/shop
+            cwd = "~/file" | ~/file is not a directory, so nothing can start there
+            cwd = "~/gone" | ~/gone is not a directory, so nothing can start there
+        "#;
+        for [lines, expected] in rows(table) {
+            let section = format!("command = [\"x\"]\n{}", lines.replace("; ", "\n"));
+            let section = ToolServer::parse("db", &section);
+            let ServerKind::Local(local) = &section.kind else {
+                panic!("{lines} is of another kind");
+            };
+            let found = match start_directory(local, &own) {
+                Ok(Some(directory)) => directory.to_string_lossy().into_owned(),
+                Ok(None) => "temporary".to_owned(),
+                Err(reason) => reason,
+            };
+            assert_eq!(
+                found,
+                expected.replace("HOME", &home.to_string_lossy()),
+                "{lines}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_to_an_interpreter_runs_code_as_it_does() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str| directory.path().join(name);
+        for program in ["python3.13", "report"] {
+            fs_err::write(file(program), "").expect("a file");
+            let executable = PermissionsExt::from_mode(0o755);
+            fs_err::set_permissions(file(program), executable).expect("a program");
+        }
+        symlink(file("python3.13"), file("tool")).expect("a link");
+        symlink(file("tool"), file("link")).expect("a link to the link");
+        let path = directory.path().to_string_lossy();
+        let own = Environment::new(&[("PATH", &path), ("HOME", "/")]);
+        // The words of a command, other lines of its section, and the program that runs code.
+        let table = r#"
+            "python3.13", "{code}" | - | python3.13
+            "tool", "{code}" | - | tool
+            "link", "{code}" | - | link
+            "report", "DIR/link", "{code}" | - | DIR/link
+            "report", "{code}" | - | -
+            "tool", "--version" | - | -
+            "tool", "{count}" | input = "count int" | -
+            "tool", "{code}" | confine = {} | -
+        "#;
+        for [words, lines, expected] in rows(table) {
+            let words = words.replace("DIR", &path);
+            let section = ToolServer::parse("shop", &format!("[run]\nrun = [{words}]\n{lines}"));
+            let ServerKind::Commands(commands) = &section.kind else {
+                panic!("{words} is no command");
+            };
+            let found = code_runner(&commands[0], &own).unwrap_or_default();
+            assert_eq!(found, expected.replace("DIR", &path), "{words} {lines}");
+        }
+    }
+}
