@@ -89,6 +89,16 @@ impl Argv {
         inputs.find(|field| element == whole(&field.name))
     }
 
+    /// Returns the first input of an element that may be missing, so that the element is left out.
+    fn missing_input<'t>(&self, element: &'t str) -> Option<&'t str> {
+        let may_be_missing = |name: &str| {
+            let mut inputs = self.inputs.iter();
+            inputs.any(|field| field.name == name && field.is_optional && field.default.is_none())
+        };
+        let mut placeholders = self.placeholders(element).into_iter();
+        placeholders.find_map(|(_, name)| may_be_missing(name).then_some(name))
+    }
+
     fn has_input(&self, name: &str) -> bool {
         self.inputs.iter().any(|field| field.name == name)
     }
@@ -145,19 +155,19 @@ impl Argv {
     fn check_optional(&self) -> Result<(), ArgvError> {
         for (index, value) in self.run.iter().enumerate().skip(1) {
             let option = &self.run[index - 1];
-            // Nothing after `--` is an option's value.
-            if !option.starts_with('-') || option == "--" {
+            // Nothing after `--` is an option's value, and an option is none.
+            if !option.starts_with('-') || option == "--" || value.starts_with('-') {
                 continue;
+            }
+            if let Some(name) = self.missing_input(value) {
+                let joined = format!("--{name}={value}");
+                return Err(ArgvError::run(format!(
+                    "“{value}”, which may be missing, cannot follow “{option}”, which would take the next argument as its value; write one argument, such as “{joined}”, or change their order"
+                )));
             }
             let Some(field) = self.whole_input(value) else {
                 continue;
             };
-            if field.is_optional {
-                let name = &field.name;
-                return Err(ArgvError::run(format!(
-                    "“{value}”, which may be missing, cannot follow “{option}”, which would take the next argument as its value; write one argument, such as “--{name}={value}”, or change their order"
-                )));
-            }
             // At the end there is no next element.
             let is_last = index + 1 == self.run.len();
             let has_value = option.contains('=');
@@ -503,9 +513,41 @@ mod tests {
         assert_eq!(called.argv, ["x", "-5"]);
         let error = negative.fill(&object(json!({"n": -5})), full);
         assert!(error.is_err(), "the model gives no option");
-        let error = parse(&["x", "-n", "{n}"], Some("n? int")).expect_err("an option's value");
-        assert!(error.reason.contains("cannot follow “-n”"), "{error:?}");
-        assert!(parse(&["x", "-n", "{n}"], Some("n int = 5")).is_ok());
+    }
+
+    #[test]
+    fn a_value_directly_after_an_option_is_refused_if_it_may_be_missing() {
+        for [run, input, refused] in rows(
+            "
+            -n {n}                     | n? int              | {n}
+            -n {n}                     | n? int = 5          | -
+            -n {n}                     | n int = 5           | -
+            -n {n}                     | n int               | -
+            --since {n}␠days␠ago -- x  | n? int              | {n} days ago
+            --since {n}␠days␠ago -- x  | n int               | -
+            -C {a}/{b} z               | a, b?               | {a}/{b}
+            -C {a}/{b} z               | a?, b               | {a}/{b}
+            -C {a}/{b} z               | a = x, b? = y       | -
+            -C {a}/{b}                 | a, b?               | {a}/{b}
+            -C /home/{a} z             | a?                  | /home/{a}
+            -C {{a}} {a}               | a?                  | -
+            -v --since={a} z           | a?                  | -
+            -- {a}/{b} z               | a, b?               | -
+            show {a}/{b} z             | a, b?               | -
+            {a}/{b} -C z               | a, b?               | -",
+        ) {
+            let words = run.split(' ').map(|word| word.replace('␠', " "));
+            let run = Vec::from_iter(std::iter::once("x".to_owned()).chain(words));
+            let found = Argv::parse(&run, None, Some(input), false);
+            let reason = found.err().map_or(String::new(), |error| error.reason);
+            let value = reason
+                .strip_prefix('“')
+                .and_then(|rest| rest.split_once('”'));
+            let value = value.map_or("", |(value, _)| value);
+            assert_eq!(value, refused, "{run:?} {input}");
+            let is_told = reason.contains("which may be missing, cannot follow “-");
+            assert_eq!(is_told, !refused.is_empty(), "{reason}");
+        }
     }
 
     #[test]
