@@ -184,56 +184,23 @@ impl Argv {
     pub fn free_texts(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for field in &self.inputs {
-            if matches!(field.kind, FieldKind::Text | FieldKind::List) {
+            if is_free(field) {
                 names.push(field.name.as_str());
             }
         }
         names
     }
 
-    /// Whether the element at `index` may begin with any text of the model's.
-    pub fn begins_freely(&self, index: usize) -> bool {
-        let element = self.run.get(index).map_or("", String::as_str);
-        self.free_beginning(element).is_some()
-    }
-
-    /// Whether the value that the element at `index` gives to a long option may begin with any text of the model's.
-    pub fn value_begins_freely(&self, index: usize) -> bool {
-        let element = self.run.get(index).map_or("", String::as_str);
-        let value = element.split_once('=');
-        value.is_some_and(|(option, value)| {
-            option.starts_with("--") && self.free_beginning(value).is_some()
-        })
-    }
-
-    /// Whether the model may write any text on standard input.
-    pub fn has_free_stdin(&self) -> bool {
-        let stdin = self.stdin.as_deref().unwrap_or_default();
-        let names = self.free_texts();
-        let mut placeholders = self.placeholders(stdin).into_iter();
-        placeholders.any(|(_, name)| names.contains(&name))
-    }
-
-    /// Whether the model may write an option as the element at `index`, which is an argument of the program at `program`. After
-    /// `--` there are none. `takes_patterns` says that what follows -e is its value, as for grep.
-    pub fn may_be_option(&self, index: usize, program: usize, takes_patterns: bool) -> bool {
-        let Some(field) = self.free_beginning(&self.run[index]) else {
-            return false;
-        };
-        let before = &self.run[program + 1..index];
-        let follows_e = before.last().is_some_and(|last| last == "-e");
-        let is_value = takes_patterns && follows_e && field.kind != FieldKind::List;
-        let is_after_options = before.iter().any(|element| element == "--");
-        self.dashes && !is_value && !is_after_options
-    }
-
-    /// Returns the argument that an element begins with, if the model may write any text for it.
-    fn free_beginning(&self, element: &str) -> Option<&ShortField> {
-        let (start, name) = *self.placeholders(element).first()?;
-        let mut fields = self.inputs.iter();
-        let field = fields.find(|field| field.name == name)?;
-        let is_free = matches!(field.kind, FieldKind::Text | FieldKind::List);
-        (start == 0 && is_free).then_some(field)
+    /// Returns the arguments in an element, or in standard input, for which a model may write any text, each with its place.
+    pub fn free_parts(&self, text: &str) -> Vec<(usize, &ShortField)> {
+        let mut parts = Vec::new();
+        for (start, name) in self.placeholders(text) {
+            let mut inputs = self.inputs.iter();
+            if let Some(field) = inputs.find(|field| field.name == name && is_free(field)) {
+                parts.push((start, field));
+            }
+        }
+        parts
     }
 
     /// Whether an argument is the path of a file.
@@ -331,6 +298,11 @@ impl Argv {
         filled.push_str(&text[from..]);
         Some(vec![filled])
     }
+}
+
+/// Whether a model may write any text for an argument.
+fn is_free(field: &ShortField) -> bool {
+    matches!(field.kind, FieldKind::Text | FieldKind::List)
 }
 
 /// Finds what is in single braces, each with its place. Two braces of one kind in a row mean one brace.

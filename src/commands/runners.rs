@@ -7,6 +7,7 @@ use self::programs::{
     SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, name_of,
 };
 use super::argv::Argv;
+use super::short_form::{FieldKind, ShortField};
 
 /// Returns the element of a command that names a program which runs code that somebody gives it: the first element, or a later
 /// one that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's file
@@ -83,7 +84,7 @@ fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
     let takes_patterns = PATTERN_AFTER_E.contains(program);
     let writes_options = places
         .clone()
-        .any(|at| argv.may_be_option(at, index, takes_patterns));
+        .any(|at| may_be_option(argv, at, index, takes_patterns));
     if SQL_CLIENTS.contains(program) {
         return writes_options || !is_safe_client(program, argv, index);
     }
@@ -92,11 +93,11 @@ fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
     }
     match name_of(program) {
         // A setting can be an alias, which is a command.
-        "git" => argv.begins_freely(first_word(argv, index)),
+        "git" => begins_freely(argv, first_word(argv, index)),
         // Its own commands begin with a backslash.
-        "psql" => argv.has_free_stdin() || places.any(|at| begins_psql_command(argv, at)),
+        "psql" => has_free_stdin(argv) || places.any(|at| begins_psql_command(argv, at)),
         // The value of -e is itself a program, or a setting that names one.
-        "hg" | "wget" => places.any(|at| argv.run[at - 1] == "-e" && argv.begins_freely(at)),
+        "hg" | "wget" => places.any(|at| argv.run[at - 1] == "-e" && begins_freely(argv, at)),
         _ => false,
     }
 }
@@ -111,7 +112,46 @@ fn is_safe_client(program: &str, argv: &Argv, index: usize) -> bool {
 /// Whether the model may write how an argument of psql begins that psql may read as a command. The value of a variable is none.
 fn begins_psql_command(argv: &Argv, at: usize) -> bool {
     let sets_variable = argv.run[at].starts_with("--set=");
-    argv.begins_freely(at) || (!sets_variable && argv.value_begins_freely(at))
+    begins_freely(argv, at) || (!sets_variable && value_begins_freely(argv, at))
+}
+
+/// Whether the model may write an option as the element at `at`, which is an argument of the program at `index`. After `--` there
+/// are none. `takes_patterns` says that what follows -e is its value, as for grep.
+fn may_be_option(argv: &Argv, at: usize, index: usize, takes_patterns: bool) -> bool {
+    let Some(field) = free_beginning(argv, &argv.run[at]) else {
+        return false;
+    };
+    let before = &argv.run[index + 1..at];
+    let follows_e = before.last().is_some_and(|last| last == "-e");
+    let is_value = takes_patterns && follows_e && field.kind != FieldKind::List;
+    let is_after_options = before.iter().any(|element| element == "--");
+    argv.dashes && !is_value && !is_after_options
+}
+
+/// Whether the element at `at` may begin with any text of the model's.
+fn begins_freely(argv: &Argv, at: usize) -> bool {
+    let element = argv.run.get(at).map_or("", String::as_str);
+    free_beginning(argv, element).is_some()
+}
+
+/// Whether the value that the element at `at` gives to a long option may begin with any text of the model's.
+fn value_begins_freely(argv: &Argv, at: usize) -> bool {
+    let value = argv.run[at].split_once('=');
+    value.is_some_and(|(option, value)| {
+        option.starts_with("--") && free_beginning(argv, value).is_some()
+    })
+}
+
+/// Returns the argument that a text begins with, if the model may write any text for it.
+fn free_beginning<'a>(argv: &'a Argv, text: &str) -> Option<&'a ShortField> {
+    let mut parts = argv.free_parts(text).into_iter();
+    parts.find_map(|(start, field)| (start == 0).then_some(field))
+}
+
+/// Whether the model may write any text on standard input.
+fn has_free_stdin(argv: &Argv) -> bool {
+    let stdin = argv.stdin.as_deref().unwrap_or_default();
+    !argv.free_parts(stdin).is_empty()
 }
 
 /// Returns the place of the first argument of git that is no option, which is what git is to do.
@@ -129,7 +169,6 @@ fn first_word(argv: &Argv, index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::short_form::{FieldKind, ShortField};
     use crate::text::table::rows;
 
     /// A command in which the model writes `{x}`, `{l}`, a list, and `{n}`, a number.
