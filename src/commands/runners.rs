@@ -3,20 +3,25 @@
 mod programs;
 
 use self::programs::{
-    MANY_IN_ONE, PATTERN_AFTER_E, PROGRAM_OPTIONS, READERS, RUNNERS, RUNNERS_BY_OPTION,
-    SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, name_of,
+    CODE_WORDS, CodeWords, MANY_IN_ONE, PATTERN_AFTER_E, READERS, RUNNERS, SAFE_SQL_CLIENTS,
+    SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, is_dynamic_linker, name_of,
 };
 use super::argv::Argv;
 use super::short_form::{FieldKind, ShortField};
 
-/// Returns the element of a command that names a program which runs code that somebody gives it: the first element, or a later
-/// one that is a bare word or the absolute path of a program. Where the code is, is not guessed. `file` finds the program's file
-/// behind all links: that of the first element, or of a path.
+/// Returns the word of a command that names a program which runs code that somebody gives it: the first element, a later one that
+/// is a bare word or the absolute path of a program, or the program that an option has as its value. Where the code is, is guessed
+/// only for programs that run others because of a word. `file` finds the program's file behind all links: that of the first
+/// element, or of a path.
 pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str> {
-    let takes_words = takes_words(argv);
+    // Words of a program that runs no other are no programs: `go` in `rg -t go {x}`.
+    let program = argv.run.first();
+    let takes_words = program.is_some_and(|program| READERS.contains(program));
     for (index, element) in argv.run.iter().enumerate() {
-        let is_runner = if index == 0 {
-            is_runner(element, argv, index) || is_linked_runner(file(element), argv, index)
+        let named = named_program(argv, index);
+        let word = named.unwrap_or(element);
+        let is_runner = if index == 0 || named.is_some() {
+            is_runner(word, argv, index) || is_linked_runner(file(word), argv, index)
         } else if element.contains('/') {
             let found = file(element);
             found.is_some() && is_runner(element, argv, index)
@@ -27,22 +32,46 @@ pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str
             is_runner(element, argv, index)
         };
         if is_runner {
-            return Some(element);
+            return Some(word);
         }
     }
     None
 }
 
-/// Whether the words of a command are no programs, because its own program runs none: `go` in `rg -t go {x}`.
-fn takes_words(argv: &Argv) -> bool {
-    let names_program = |element: &String| PROGRAM_OPTIONS.contains(&element.as_str());
-    let program = argv.run.first();
-    program.is_some_and(|program| READERS.contains(program)) && !argv.run.iter().any(names_program)
+/// Returns the program that the user has written in the element at `at`, as the value of an option of a program before it.
+fn named_program(argv: &Argv, at: usize) -> Option<&str> {
+    let (code, _) = (0..at)
+        .filter_map(|index| code(argv, &argv.run[index], index, at))
+        .find(|(_, words)| words.precede_program())?;
+    code.split_whitespace().next()
+}
+
+/// Returns the text in the element at `at` that a program, the element at `index`, runs or reads as code, with the words that say
+/// so.
+fn code<'a>(
+    argv: &'a Argv,
+    program: &str,
+    index: usize,
+    at: usize,
+) -> Option<(&'a str, &'static CodeWords)> {
+    let before = &argv.run[index + 1..at];
+    let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
+    all.find_map(|words| Some((words.code(before, &argv.run[at])?, words)))
+}
+
+/// Whether the model may write any text in what the element at `at` gives a program, the element at `index`, to run.
+fn gives_code(argv: &Argv, program: &str, index: usize, at: usize) -> bool {
+    let Some((code, _)) = code(argv, program, index, at) else {
+        return false;
+    };
+    let is_stdin = matches!(code, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
+    !argv.free_parts(code).is_empty() || (is_stdin && has_free_stdin(argv))
 }
 
 /// Whether a program, the element at `index`, runs code that somebody gives it.
 fn is_runner(program: &str, argv: &Argv, index: usize) -> bool {
     RUNNERS.iter().any(|group| group.contains(program))
+        || is_dynamic_linker(program)
         || is_configured_git(program, argv, index)
         || runs_code_of_model(program, argv, index)
 }
@@ -85,19 +114,26 @@ fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
     let writes_options = places
         .clone()
         .any(|at| may_be_option(argv, at, index, takes_patterns));
+    if places
+        .clone()
+        .any(|at| gives_code(argv, program, index, at))
+    {
+        return true;
+    }
     if SQL_CLIENTS.contains(program) {
         return writes_options || !is_safe_client(program, argv, index);
     }
-    if writes_options && RUNNERS_BY_OPTION.contains(program) {
+    if writes_options && CODE_WORDS.iter().any(|words| words.are_of(program)) {
         return true;
     }
     match name_of(program) {
         // A setting can be an alias, which is a command.
-        "git" => begins_freely(argv, first_word(argv, index)),
+        "git" => {
+            let word = argv.run.get(first_word(argv, index));
+            word.is_some_and(|word| !argv.free_parts(word).is_empty())
+        }
         // Its own commands begin with a backslash.
         "psql" => has_free_stdin(argv) || places.any(|at| begins_psql_command(argv, at)),
-        // The value of -e is itself a program, or a setting that names one.
-        "hg" | "wget" => places.any(|at| argv.run[at - 1] == "-e" && begins_freely(argv, at)),
         _ => false,
     }
 }
@@ -109,10 +145,17 @@ fn is_safe_client(program: &str, argv: &Argv, index: usize) -> bool {
         && words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
 }
 
-/// Whether the model may write how an argument of psql begins that psql may read as a command. The value of a variable is none.
+/// Whether the model may write a command of psql's own, or of a shell, in the element at `at`: how it or its value begins, or what
+/// follows the user's `\` or `|`. The value of a variable is none.
 fn begins_psql_command(argv: &Argv, at: usize) -> bool {
-    let sets_variable = argv.run[at].starts_with("--set=");
-    begins_freely(argv, at) || (!sets_variable && value_begins_freely(argv, at))
+    let element = argv.run[at].as_str();
+    let is_command = |text: &str| {
+        let is_free = !argv.free_parts(text).is_empty();
+        free_beginning(argv, text).is_some() || (is_free && text.starts_with(['\\', '|']))
+    };
+    let value = element.split_once('=').map_or("", |(_, value)| value);
+    let has_value = element.starts_with("--") && !element.starts_with("--set=");
+    is_command(element) || (has_value && is_command(value))
 }
 
 /// Whether the model may write an option as the element at `at`, which is an argument of the program at `index`. After `--` there
@@ -126,20 +169,6 @@ fn may_be_option(argv: &Argv, at: usize, index: usize, takes_patterns: bool) -> 
     let is_value = takes_patterns && follows_e && field.kind != FieldKind::List;
     let is_after_options = before.iter().any(|element| element == "--");
     argv.dashes && !is_value && !is_after_options
-}
-
-/// Whether the element at `at` may begin with any text of the model's.
-fn begins_freely(argv: &Argv, at: usize) -> bool {
-    let element = argv.run.get(at).map_or("", String::as_str);
-    free_beginning(argv, element).is_some()
-}
-
-/// Whether the value that the element at `at` gives to a long option may begin with any text of the model's.
-fn value_begins_freely(argv: &Argv, at: usize) -> bool {
-    let value = argv.run[at].split_once('=');
-    value.is_some_and(|(option, value)| {
-        option.starts_with("--") && free_beginning(argv, value).is_some()
-    })
 }
 
 /// Returns the argument that a text begins with, if the model may write any text for it.
@@ -180,7 +209,10 @@ mod tests {
         };
         let (run, stdin) = line.split_once(" < ").unwrap_or((line, ""));
         Argv {
-            run: run.split(' ').map(|word| word.replace('␠', " ")).collect(),
+            run: run
+                .split(' ')
+                .map(|word| word.replace('␠', " ").replace('¦', "|"))
+                .collect(),
             stdin: Some(stdin.to_owned()),
             inputs: vec![
                 field("x", FieldKind::Text),
@@ -242,6 +274,176 @@ mod tests {
                 let found = runner(&argv, file).unwrap_or_default();
                 assert_eq!(found, expected, "{line} {dashes}");
             }
+        }
+    }
+
+    #[test]
+    fn a_program_runs_code_where_an_option_for_it_has_a_value_of_the_model() {
+        for [line, expected] in rows(
+            "
+            git submodule foreach {x}            | git
+            git submodule -q foreach --recursive ls␠{x} | git
+            git submodule foreach ls {x}         | git
+            git submodule foreach ls             | -
+            git submodule status {x}             | -
+            git log --grep foreach {x}           | -
+            git bisect run {l}                   | git
+            git bisect start {l}                 | -
+            git for-each-repo --config=a {x}     | git
+            git hook run {x}                     | git
+            git difftool -y -x {x}               | git
+            git difftool -yx {x}                 | git
+            git difftool -x meld␠{x}             | git
+            git difftool -x meld -- {x}          | -
+            git difftool --extcmd={x}            | git
+            git difftool --extcmd {x}            | git
+            git difftool --ext={x}               | git
+            git difftool -t {x}                  | git
+            git difftool -y {x}                  | -
+            git difftool -x sh {x}               | sh
+            git difftool -xsh {x}                | sh
+            git difftool --extcmd=sh␠-c {x}      | sh
+            git cherry-pick -x {x}               | -
+            git mergetool --tool={x}             | git
+            git grep --open-files-in-pager={x} h | git
+            git grep --op={x} h                  | git
+            git grep -nO={x} h                   | git
+            git grep -O=a{x} h                   | git
+            git grep -C={x} h                    | -
+            git grep -e --open-files {x}         | git
+            git diff -O {x}                      | -
+            git ls-remote --upload-pack={x} .    | git
+            git ls-remote --upload-pack=a{x} .   | git
+            git ls-remote --upload-pack {x} .    | git
+            git ls-remote --upload-pack=a {x}    | -
+            git ls-remote --upload-pack=/gone/sh {x} | /gone/sh
+            git ls-remote --upload-pack=/bin/link {x} | /bin/link
+            git ls-remote --exec={x} .           | git
+            git ls-remote --sort={x} .           | -
+            git push --receive-pack={x}          | git
+            git archive --exec={x} a             | git
+            git archive --prefix={x} a           | -
+            git clone -u {x} a                   | git
+            git clone --config core.x={x} a      | git
+            git clone --template={x} a           | git
+            git clone --branch={x} a             | -
+            git fetch -u {x}                     | -
+            git rebase --exec={x} a              | git
+            git rebase -ix {x}                   | git
+            git rebase --onto={x} a              | -
+            git filter-branch --tree-filter {x}  | git
+            git commit --template={x}            | -
+            git a{x}                             | git
+            git log --grep={x}                   | -
+            git log --author={x}                 | -
+            git log -S {x}                       | -
+            git log -- {x}                       | -
+            git log -n{n} --exec={n}             | -
+            git -C {x} log                       | -
+            wrap git difftool -x {x}             | git
+            /bin/config difftool -x {x}          | /bin/config
+            rg --pre {x} h .                     | rg
+            rg --pre={x} h .                     | rg
+            rg --pre=./{x} h .                   | rg
+            rg --hostname-bin={x} h              | rg
+            rg --pre {n} h                       | -
+            rg --pre=go {x}                      | go
+            rg --pre cat -t go {x}               | -
+            rg --pre-glob={x} h .                | -
+            rg -e {x} --glob={x} .               | -
+            wget --execute={x} u                 | wget
+            wget --exe={x} u                     | wget
+            wget -e {x} u                        | wget
+            wget -qe {x} u                       | wget
+            wget -e a={x} u                      | wget
+            wget --use-askpass={x} u             | wget
+            wget --user={x} u                    | -
+            wget -q {x}                          | -
+            curl --engine {x} u                  | curl
+            curl -sK {x}                         | curl
+            curl -K - < url={x}                  | curl
+            curl -K a < {x}                      | -
+            curl -d @- u < {x}                   | -
+            curl -q -G --data-urlencode t={x} u  | -
+            hg --config={x} log                  | hg
+            hg --config a={x} log                | hg
+            hg pull -e {x}                       | hg
+            hg resolve --tool={x}                | hg
+            hg bisect -c {x}                     | hg
+            hg log -k {x}                        | -
+            hg status -c {x}                     | -
+            svn diff --diff-cmd={x}              | svn
+            svn log --search={x}                 | -
+            man -P {x} ls                        | man
+            man --pager={x} ls                   | man
+            man -H={x} ls                        | man
+            man {x}                              | -
+            man -k {x}                           | -
+            sort --compress-program={x} a        | sort
+            sort --comp {x} a                    | sort
+            sort -t {x} a                        | -
+            sort --key={x} a                     | -
+            split --filter={x} a                 | split
+            split --bytes={x} a                  | -
+            zip -T -TT {x} a b                   | zip
+            zip --unzip-command={x} a            | zip
+            zip -T {x}                           | -
+            gpg --agent-program={x} -k           | gpg
+            gpg --output={x} a                   | -
+            gpg -k {x}                           | -
+            apt-get -o {x} update                | apt-get
+            apt-get -yo a={x} update             | apt-get
+            apt-cache show {x}                   | -
+            openssl req -config {x}              | openssl
+            openssl engine {x}                   | openssl
+            openssl dgst -engine a -sign {x}     | -
+            openssl x509 -in {x}                 | -
+            ssh-keygen -D {x}                    | ssh-keygen
+            ssh-keygen -lf {x}                   | -
+            gcc -wrapper {x} a.c                 | gcc
+            gcc -fplugin={x} a.c                 | gcc
+            gcc -DBAR={x} a.c                    | -
+            exiftool -if {x} a                   | exiftool
+            exiftool -Description={x} a          | -
+            pandoc --filter={x} a                | pandoc
+            pandoc -t {x} a                      | pandoc
+            pandoc --to=latex {x}                | -
+            pandoc --pdf-engine=xelatex {x}      | xelatex
+            nmap --script={x} h                  | nmap
+            nmap -p {x} h                        | -
+            rpm --eval {x}                       | rpm
+            rpm -qE {x}                          | rpm
+            rpm -q {x}                           | -
+            dpkg --pre-invoke={x} -l             | dpkg
+            dpkg -l {x}                          | -
+            dpkg-architecture -c {x}             | dpkg-architecture
+            dpkg-architecture -q {x}             | -
+            yt-dlp --exec {x} u                  | yt-dlp
+            yt-dlp {x}                           | -
+            prove -e {x} t                       | prove
+            mlr put {x} a                        | mlr
+            psql -c \\dt␠{x}                     | psql
+            psql --command=\\dt␠{x}              | psql
+            psql -c SELECT␠{x}                   | -
+            psql -o ¦tee␠{x} -c a                | psql
+            psql --file=/a/{x}                   | psql
+            psql -c a -vfoo={x}                  | -
+            sqlite3 -safe -init {x} a b          | sqlite3
+            sqlite3 -cmd .a␠{x} -safe a b        | sqlite3
+            sqlite3 -safe -cmd .a a ␠{x}         | -
+            /lib64/ld-linux-x86-64.so.2 {l}      | /lib64/ld-linux-x86-64.so.2
+            ld.so {l}                            | ld.so
+            /lib/ld-musl-x86_64.so.1 {x}         | /lib/ld-musl-x86_64.so.1
+            ld -o {x} a.o                        | -
+            tar -tf {x}                          | tar",
+        ) {
+            let file = |path: &str| match path {
+                "/bin/config" => Some("/usr/bin/git".to_owned()),
+                "/bin/link" => Some("/usr/bin/bash".to_owned()),
+                _ => None,
+            };
+            let argv = command(line, false);
+            assert_eq!(runner(&argv, file).unwrap_or_default(), expected, "{line}");
         }
     }
 

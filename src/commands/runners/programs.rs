@@ -30,12 +30,12 @@ const SHELLS: ProgramNames = ProgramNames(
 
 /// Interpreters and compilers, which run the program that they are given.
 const INTERPRETERS: ProgramNames = ProgramNames(
-    "asy awk babashka bb bpftrace bun clisp clj clojure crystal csi d8 dart dc deno ecl elixir erl escript expect gawk \
-     gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile iex ipython irb java jjs jruby jshell julia jython \
-     kotlin latex lldb lua luajit lualatex luatex m4 matlab mawk maxima micropython mongo mongosh mono mysqlsh nawk nim \
-     node nodejs ocaml octave octave-cli original-awk osascript pdb pdflatex pdftex perl php pry psysh pypy python qjs R \
-     racket raku Rscript ruby runghc runhaskell sage sbcl scala scheme scilab sed stap swift swipl tclsh tex ts-node tsx \
-     utop wish xelatex xetex zig",
+    "asy awk babashka bb bpftrace bun clisp clj clojure cpan crystal csi d8 dart dc deno ecl elixir erl escript expect \
+     file-rename gawk gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile iex ipython irb java jjs jruby \
+     jrunscript jshell julia jython kotlin latex latexmk lldb lua luajit lualatex luatex m4 matlab mawk maxima \
+     micropython mlr mongo mongosh mono mysqlsh nawk nim node nodejs ocaml octave octave-cli original-awk osascript pdb \
+     pdflatex pdftex perl php prename prove pry psysh pypy python qjs R racket raku Rscript ruby runghc runhaskell sage \
+     sbcl scala scheme scilab sed slsh stap swift swipl tclsh tex ts-node tsx utop wish xelatex xetex zig",
 );
 
 /// Editors and pagers, which have commands that run programs.
@@ -46,18 +46,18 @@ const EDITORS: ProgramNames = ProgramNames(
 
 /// Programs whose arguments are, or name, another program.
 const WRAPPERS: ProgramNames = ProgramNames(
-    "at batch bsdtar bwrap capsh cgexec choom chpst chroot chrt cpulimit crontab dbus-run-session direnv doas dumb-init \
-     entr env exo-open fakechroot fakeroot faketime fd fdfind find firejail flatpak flock fzf gio gnome-open gosu gtar \
-     gtk-launch gxargs hyperfine ionice ip kde-open ltrace mpiexec mpirun multitime nice nohup nsenter numactl open \
+    "aa-exec at batch bsdtar bwrap capsh cgexec choom chpst chroot chrt cpulimit crontab dbus-run-session direnv doas dumb-init \
+     entr env exo-open fakechroot fakeroot faketime fd fdfind find firejail flatpak flock fzf gio gnome-open gosu grc gtar \
+     gtester gtk-launch gxargs hyperfine ionice ip kde-open ksu logsave ltrace mpiexec mpirun msgfilter multitime nice nohup nsenter numactl open openvt \
      parallel perf pexec pkexec prlimit proot proxychains rlwrap rr run-parts runcon runuser sbatch schroot screen script \
-     setarch setpriv setsid setuidgid sg srun ssh-agent start-stop-daemon stdbuf strace su su-exec sudo sudo-rs \
+     setarch setlock setpriv setsid setuidgid sg softlimit srun ssh-agent start-stop-daemon stdbuf strace su su-exec sudo sudo-rs \
      systemd-inhibit systemd-run tar taskset tcpdump time timeout tini tmux torify torsocks trickle tsocks uftrace \
      unbuffer unshare valgrind viddy watch watchexec wine xargs xdg-open xterm xvfb-run zellij",
 );
 
 /// Builders and package managers, whose files and packages are programs that they run.
 const BUILDERS: ProgramNames = ProgramNames(
-    "ant asdf bazel brew bundle bunx cabal cargo cmake composer conda corepack dotnet gem gmake go gradle gradlew guix \
+    "ant asdf bazel brew bundle bunx cabal cargo cmake composer conda corepack debuild dotnet dpkg-buildpackage gem gmake go gradle gradlew guix \
      hatch just lein make mamba maven meson micromamba mise mix msbuild mvn ninja nix nix-build nix-shell nox npm npx pdm \
      pip pipx pixi pnpm pnpx poetry pyenv rake rbenv rustup rye sbt scons stack tox uv uvx volta yarn yarnpkg",
 );
@@ -96,38 +96,277 @@ pub const SURE_RUNNERS: &[ProgramNames] = &[
     ),
 ];
 
-/// Programs that run no other, whatever their arguments, so that a word among these is hardly ever a program. rg is one unless
-/// [`PROGRAM_OPTIONS`] are there.
+/// Programs that run no other, whatever their arguments, so that a word among these is hardly ever a program. The
+/// program that an option of rg names is looked at by itself.
 pub const READERS: ProgramNames = ProgramNames(
     "basename cal cat cmp comm cut date df dig dirname du echo egrep fgrep file fold free grep head hexdump host id join jq \
      locate ls lscpu lsblk md5sum nl paste pgrep printf ps realpath rev rg seq sha256sum stat tac tail tr tree uname uniq uptime \
      wc whatis whois xxd",
 );
 
-/// Options of rg whose value names a program.
-pub const PROGRAM_OPTIONS: &[&str] = &["--pre", "--hostname-bin"];
-
 /// Those of [`RUNNERS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
 /// first word of a command only. The programs that run it are themselves known.
 pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames("ip open");
 
+/// Whether a program is a dynamic linker, such as ld-linux-x86-64.so.2, which runs the program that it is given.
+pub fn is_dynamic_linker(program: &str) -> bool {
+    let name = file_name(program);
+    let mut beginnings = ["ld-", "ld.so", "ld32.so", "ld64.so"].into_iter();
+    name.contains(".so") && beginnings.any(|beginning| name.starts_with(beginning))
+}
+
 /// Programs that act by the name that they are called by: what is a link to one is not called that.
 pub const MANY_IN_ONE: ProgramNames = ProgramNames("busybox toybox");
 
-/// Programs that run others if an option says so: git and its brothers, those that search, sort, pack, show and load, and
-/// compilers with plugins.
-pub const RUNNERS_BY_OPTION: ProgramNames = ProgramNames(
-    "ack ag apt apt-get aptitude aria2c bat batcat c++ cc clang clang++ cpio delta diff3 dpkg exiftool g++ gcc gh git gpg \
-     gsort hg ld logrotate man mpv mutt nmap openssl pandoc psql rg rpm sdiff sort split ssh-keygen svn tshark wget yt-dlp \
-     zip",
-);
+/// Words of a program after which it takes another program, a shell command, code, a library, or a file that names them.
+pub struct CodeWords {
+    programs: ProgramNames,
+    /// The command of the program that has these options: words that stand before them, in this order. Empty: all commands have.
+    command: &'static str,
+    /// The options that have such a value. Empty: whatever follows `command` is run.
+    options: &'static str,
+    /// Whether an option of one letter may stand behind others in one element.
+    joins_options: bool,
+    /// Whether the value may be the name of a program.
+    names_program: bool,
+}
+
+const fn row(programs: &'static str, command: &'static str, options: &'static str) -> CodeWords {
+    CodeWords {
+        programs: ProgramNames(programs),
+        command,
+        options,
+        joins_options: true,
+        names_program: true,
+    }
+}
+
+impl CodeWords {
+    /// Says that options of one letter are never joined.
+    const fn apart(mut self) -> CodeWords {
+        self.joins_options = false;
+        self
+    }
+
+    /// Says that the values are files of code, or names of what is no program.
+    const fn with_files(mut self) -> CodeWords {
+        self.names_program = false;
+        self
+    }
+
+    /// Whether these are words of a program.
+    pub fn are_of(&self, program: &str) -> bool {
+        self.programs.contains(program)
+    }
+
+    /// Whether what follows them may be the name of a program.
+    pub fn precede_program(&self) -> bool {
+        self.names_program
+    }
+
+    /// Returns the text in an element that the program runs, or reads as code, if these words are before it. `before` has the
+    /// elements between the program and this one.
+    pub fn code<'e>(&self, before: &[String], element: &'e str) -> Option<&'e str> {
+        let mut words = before.iter();
+        let mut command = self.command.split_whitespace();
+        if !command.all(|wanted| words.any(|word| word == wanted)) {
+            return None;
+        }
+        if self.options.is_empty() {
+            return Some(element);
+        }
+        let last = before.last().map_or("", String::as_str);
+        let mut options = self.options.split_whitespace();
+        options.find_map(|option| {
+            let joined = self.value(option, element);
+            let joined = joined.filter(|value| !value.is_empty());
+            let follows = self.value(option, last) == Some("");
+            joined.or(follows.then_some(element))
+        })
+    }
+
+    /// Returns the value that an element gives to an option; it is empty if the next element is the value. `None` if the element
+    /// is another option or none. A long option may be abbreviated.
+    fn value<'e>(&self, option: &str, element: &'e str) -> Option<&'e str> {
+        let letter = option.strip_prefix('-').unwrap_or_default();
+        if letter.chars().count() == 1 {
+            let (others, value) = element.strip_prefix('-')?.split_once(letter)?;
+            let joins = self.joins_options && others.chars().all(char::is_alphabetic);
+            let value = value.strip_prefix('=').unwrap_or(value);
+            return (others.is_empty() || joins).then_some(value);
+        }
+        let (given, value) = element.split_once('=').unwrap_or((element, ""));
+        let is_long = given.len() > 2 && given.starts_with("--");
+        let is_option = given == option || (is_long && option.starts_with(given));
+        is_option.then_some(value)
+    }
+}
+
+/// All such words of programs that run nothing else. Those of [`RUNNERS`] need none here.
+pub const CODE_WORDS: &[CodeWords] = &[
+    // Searching, sorting, comparing and showing.
+    row("ack", "", "--ackrc --pager"),
+    row("ag bat batcat", "", "--pager"),
+    row("delta", "", "-@ --config --diff-args --pager"),
+    row("diff3 sdiff", "", "--diff-program"),
+    row("enscript", "", "-I --filter"),
+    row("gsort sort", "", "--compress-program"),
+    row("gsplit split", "", "--filter"),
+    row("man", "", "-C -H -P --config-file --html --pager"),
+    row("rg", "", "--hostname-bin --pre"),
+    // Git and its like. An option of git that means something else to other commands is known behind its own command.
+    row(
+        "git",
+        "",
+        "--config-env --exec --exec-path --extcmd --open-files-in-pager --receive-pack --upload-pack",
+    ),
+    row("git", "bisect run", ""),
+    row("git", "clone", "-c -u --config --template"),
+    row("git", "daemon", "--access-hook"),
+    row("git", "difftool", "-t -x --tool"),
+    row(
+        "git",
+        "filter-branch",
+        "--commit-filter --env-filter --index-filter --msg-filter --parent-filter --setup --tag-name-filter --tree-filter",
+    ),
+    row("git", "for-each-repo", ""),
+    row("git", "grep", "-O"),
+    row("git", "hook run", ""),
+    row("git", "init", "--template"),
+    row("git", "instaweb", "-b -d --browser --httpd"),
+    row("git", "mergetool", "-t --tool"),
+    row("git", "rebase", "-x"),
+    row(
+        "git",
+        "send-email",
+        "--cc-cmd --header-cmd --sendmail-cmd --smtp-server --to-cmd",
+    ),
+    row("git", "submodule foreach", ""),
+    row("git", "svn", "--authors-prog"),
+    row("git", "web--browse", "-b -t --browser --tool"),
+    row("gh", "alias set", ""),
+    row("gh", "extension exec", ""),
+    row(
+        "gh",
+        "repo clone",
+        "-c -u --config --template --upload-pack",
+    ),
+    row(
+        "hg",
+        "",
+        "-e --config --editor --program --remotecmd --ssh --tool",
+    ),
+    row("hg", "bisect", "-c --command"),
+    row("hg", "extdiff", "-p"),
+    row("hg", "merge", "-t"),
+    row("hg", "resolve", "-t"),
+    row(
+        "svn",
+        "",
+        "--config-dir --config-option --diff-cmd --diff3-cmd --editor-cmd",
+    ),
+    // Loading, sending and saving elsewhere.
+    row(
+        "aria2c",
+        "",
+        "--conf-path --on-bt-download-complete --on-download-complete --on-download-error --on-download-pause \
+         --on-download-start --on-download-stop",
+    ),
+    row("borg", "", "--remote-path --rsh"),
+    row("curl", "", "-K --config --engine"),
+    row("mail mailx nail s-nail", "", "-E -S -X -Y --exec"),
+    row("mutt neomutt", "", "-F -e"),
+    row(
+        "rclone",
+        "",
+        "--config --metadata-mapper --password-command --sftp-ssh",
+    ),
+    row("restic", "", "-o --option --password-command"),
+    row("ssh-copy-id", "", "-F -o"),
+    row("sshfs", "", "-F -o"),
+    row("wget", "", "-e --config --execute --use-askpass"),
+    row(
+        "yt-dlp youtube-dl",
+        "",
+        "--alias --config-locations --downloader --downloader-args --exec --exec-before-download --external-downloader \
+         --external-downloader-args --ffmpeg-location --js-runtimes --netrc-cmd --plugin-dirs --postprocessor-args --ppa",
+    ),
+    // Packing and packages.
+    row(
+        "apt apt-cache apt-get apt-mark aptitude",
+        "",
+        "-c -o --config-file --option",
+    ),
+    row("cpio", "", "--rsh-command"),
+    row(
+        "dpkg",
+        "",
+        "--post-invoke --pre-invoke --root --status-logger",
+    ),
+    row("dpkg-architecture", "", "-c --command"),
+    row(
+        "rpm rpmdb rpmkeys rpmquery rpmspec rpmverify",
+        "",
+        "-D -E --define --eval --load --macros --pipe --rcfile --root",
+    ),
+    row("zip", "", "-TT --unzip-command"),
+    // Keys.
+    row(
+        "gpg",
+        "",
+        "--agent-program --dirmngr-program --exec-path --homedir --keyboxd-program --load-extension --options --photo-viewer",
+    ),
+    row(
+        "openssl",
+        "",
+        "-config -engine -provider -provider-path -ssl_client_engine",
+    ),
+    row("openssl", "engine", ""),
+    row("ssh-add", "", "-S -s"),
+    row("ssh-keygen", "", "-D -w"),
+    // Compilers and their like.
+    row(
+        "c++ cc clang clang++ g++ gcc",
+        "",
+        "-B -Xassembler -Xclang -Xlinker -Xpreprocessor -fpass-plugin -fplugin -fuse-ld -load -specs --specs -wrapper",
+    )
+    .apart(),
+    row("ld", "", "-plugin --plugin"),
+    row("exiftool", "", "-@ -config -if -p -printFormat").apart(),
+    row("logrotate", "", "-m --mail"),
+    row(
+        "pandoc",
+        "",
+        "-F -L --data-dir --filter --lua-filter --pdf-engine --pdf-engine-opt",
+    ),
+    row(
+        "pandoc",
+        "",
+        "-d -f -r -t -w --defaults --from --read --to --write",
+    )
+    .with_files(),
+    // Pictures, packets and windows.
+    row(
+        "mpv",
+        "",
+        "--config-dir --include --input-commands --input-conf --script --script-opts --script-opts-append --scripts -script",
+    ),
+    row("nmap", "", "--datadir --script -datadir -script"),
+    row("pidstat", "-e", ""),
+    row("scrot", "", "-e --exec"),
+    row("tshark wireshark", "", "-X"),
+    row("xdotool", "exec", ""),
+    // Databases.
+    row("psql", "", "--file --output"),
+    row("duckdb sqlite sqlite3", "", "-cmd -f -init --cmd --init"),
+];
 
 /// Clients of databases that have commands of their own, which run programs, among the SQL that they are given.
 pub const SQL_CLIENTS: ProgramNames = ProgramNames(
     "beeline db2 duckdb isql litecli mariadb mssql-cli mycli mysql pgcli snowsql sqlcmd sqlite sqlite3 sqlplus usql vsql",
 );
 
-/// Those of them that have no such commands with the option -safe.
+/// Those of them that have no such commands with the option -safe, but for those of [`CODE_WORDS`].
 pub const SAFE_SQL_CLIENTS: ProgramNames = ProgramNames("duckdb sqlite sqlite3");
 
 /// Programs whose option -e is followed by a pattern.
@@ -156,6 +395,25 @@ mod tests {
         {
             let is_runner = RUNNERS.iter().any(|group| group.contains(name));
             assert!(is_runner, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_words_are_of_a_program_that_runs_code_whatever_its_arguments() {
+        let mut seen = HashSet::new();
+        for words in CODE_WORDS {
+            for name in words.programs.0.split_whitespace() {
+                let is_runner = RUNNERS.iter().any(|group| group.contains(name));
+                assert!(!is_runner, "{name}");
+                assert!(!words.command.is_empty() || !words.options.is_empty());
+                for option in words.options.split_whitespace() {
+                    assert!(option.starts_with('-'), "{name} {option}");
+                    assert!(
+                        seen.insert((name, words.command, option)),
+                        "{name} {option}"
+                    );
+                }
+            }
         }
     }
 
