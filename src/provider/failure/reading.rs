@@ -140,6 +140,37 @@ const CODES: &[&str] = &[
     "error",
 ];
 
+/// The words of codes, in small letters, for what went well or still goes on: some servers tell about their progress in events
+/// with a message.
+const SUCCESS_WORDS: &[&str] = &[
+    "ok",
+    "success",
+    "successful",
+    "succeeded",
+    "true",
+    "done",
+    "complete",
+    "completed",
+    "finished",
+    "connected",
+    "ready",
+    "accepted",
+    "created",
+    "pending",
+    "queued",
+    "started",
+    "running",
+    "processing",
+    "in_progress",
+    "in progress",
+    "loading",
+    "searching",
+    "thinking",
+    "generating",
+    "streaming",
+    "working",
+];
+
 /// How much memory the value of a field may take.
 const MAX_WEIGHT: usize = 1_000_000;
 
@@ -241,22 +272,79 @@ fn is_known(name: &str) -> bool {
 
 fn is_error(json: &Value) -> bool {
     let is_named = json["object"] == "error" || json["type"] == "error";
-    let mut inner = values(json, &["error", "errors", "detail", "Message"]);
-    let has_inner = inner.any(|value| from_value(value).is_some());
+    let mut errors = values(json, &["error", "errors"]);
+    let has_error = errors.any(|error| check_field(error).is_err());
     // MiniMax has this field in answers, too, with a zero.
     let code = json["base_resp"]["status_code"].as_i64();
     let has_failed = code.is_some_and(|code| code != 0);
-    if is_named || has_inner || has_failed {
+    if is_named || has_error || has_failed {
+        return true;
+    }
+    let said = outcome(json);
+    if said == Some(Outcome::Success) {
+        return false;
+    }
+    let mut inner = values(json, &["detail", "Message"]);
+    if inner.any(|value| from_value(value).is_some()) {
         return true;
     }
     // A gateway may have no field for errors, but a message alone or with a code.
     let mut messages = values(json, &["message", "msg"]).filter_map(Value::as_str);
     let has_message = messages.any(|message| !message.is_empty());
     let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
-    let has_code = values(json, &["code", "status", "success", "error"])
-        .next()
-        .is_some();
-    has_message && (is_alone || has_code)
+    has_message && (is_alone || said == Some(Outcome::Failure))
+}
+
+/// The outcome that a code states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It went well, or goes on.
+    Success,
+    Failure,
+}
+
+/// Returns the outcome that the codes of an object state. Where they differ, it has failed, unless one says `"success": true`:
+/// some gateways have a number of their own for success.
+fn outcome(json: &Value) -> Option<Outcome> {
+    if json["success"] == true {
+        return Some(Outcome::Success);
+    }
+    let mut stated = None;
+    for name in ["code", "status", "success", "error"] {
+        match outcome_of(&json[name], name == "error") {
+            None => {}
+            Some(Outcome::Failure) => return Some(Outcome::Failure),
+            Some(Outcome::Success) => stated = Some(Outcome::Success),
+        }
+    }
+    stated
+}
+
+/// Returns the outcome that the value of one code states. `is_for_error`: it says whether there is an error.
+fn outcome_of(value: &Value, is_for_error: bool) -> Option<Outcome> {
+    let is_success = match value {
+        Value::Null => return None,
+        Value::Bool(said) => *said != is_for_error,
+        Value::Number(code) => is_success_code(code.as_i64()),
+        Value::String(word) if word.is_empty() => return None,
+        Value::String(word) => {
+            let word = word.to_lowercase();
+            is_success_code(word.parse().ok()) || SUCCESS_WORDS.contains(&word.as_str())
+        }
+        Value::Array(values) if values.is_empty() => return None,
+        Value::Object(fields) if fields.is_empty() => return None,
+        Value::Array(_) => false,
+        Value::Object(_) => outcome(value) == Some(Outcome::Success),
+    };
+    if is_success {
+        Some(Outcome::Success)
+    } else {
+        Some(Outcome::Failure)
+    }
+}
+
+fn is_success_code(code: Option<i64>) -> bool {
+    matches!(code, Some(0 | 200..=299))
 }
 
 /// Looks for an error in what should have been an answer, or a part of one. Proxies and gateways report errors in forms of
@@ -264,14 +352,22 @@ fn is_error(json: &Value) -> bool {
 pub fn check(json: &str) -> Result<(), ServerError> {
     let value = errors_in(json).unwrap_or_default();
     if is_error(&value) {
-        check_field(&value)
+        report(&value)
     } else {
         Ok(())
     }
 }
 
-/// Looks for an error in a field for one. Some servers send an empty error when nothing is wrong.
+/// Looks for an error in a field for one. Some servers send an empty error, or one that states success, when nothing is wrong.
 pub fn check_field(error: &Value) -> Result<(), ServerError> {
+    if outcome(error) == Some(Outcome::Success) {
+        return Ok(());
+    }
+    report(error)
+}
+
+/// Returns what is found of an error as a failure.
+fn report(error: &Value) -> Result<(), ServerError> {
     match from_value(error) {
         Some(error) => Err(error),
         None => Ok(()),
@@ -591,6 +687,17 @@ pub mod tests {
             r#"{"object":"error","error":{},"message":"x"}"#,
             r#"{"object":"error","error":[],"message":"x"}"#,
             r#"{"choices":null,"base_resp":{"status_code":1004,"status_msg":"x"}}"#,
+            r#"{"success":false,"code":0,"message":"x"}"#,
+            r#"{"code":"200 x","message":"x"}"#,
+            r#"{"code":"1113","message":"x"}"#,
+            r#"{"status":"failed","message":"x"}"#,
+            r#"{"status":false,"msg":"x"}"#,
+            r#"{"status":{"code":400},"message":"x"}"#,
+            r#"{"error":true,"code":200,"message":"x"}"#,
+            r#"{"error":500,"message":"x"}"#,
+            r#"{"error":{"code":0,"success":false,"message":"x"}}"#,
+            r#"{"success":true,"error":{"message":"x"}}"#,
+            r#"{"code":0,"status":500,"detail":"x"}"#,
         ] {
             let error = check(json).expect_err(json);
             assert_eq!(error.message, "x", "{json}");
@@ -601,6 +708,20 @@ pub mod tests {
             r#"{"message":"","code":1}"#,
             r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}"#,
             r#"{"message":{"role":"assistant"},"code":1}"#,
+            r#"{"code":0,"message":"Success","choices":[],"usage":{}}"#,
+            r#"{"success":true,"message":"connected"}"#,
+            r#"{"success":true,"code":1000,"message":"x"}"#,
+            r#"{"success":true,"detail":"x"}"#,
+            r#"{"choices":[],"code":200,"msg":"ok"}"#,
+            r#"{"code":"0","error":null,"msg":"x"}"#,
+            r#"{"code":"OK","message":"x"}"#,
+            r#"{"status":"processing","message":"Searching the web"}"#,
+            r#"{"status":"in_progress","message":"x"}"#,
+            r#"{"status":true,"message":"x"}"#,
+            r#"{"status":{"code":200},"message":"x"}"#,
+            r#"{"error":false,"message":"x"}"#,
+            r#"{"error":{"code":0,"message":"Success"}}"#,
+            r#"{"code":null,"message":"x"}"#,
             "{",
             "7",
         ] {
