@@ -15,7 +15,9 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
     let mut list: &RawValue = serde_json::from_str(&body)?;
     if list.get().starts_with('{') {
         let lists: ModelLists = serde_json::from_str(list.get())?;
-        list = lists.data.or(lists.models).unwrap_or(list);
+        let mut fields = [lists.data, lists.models].into_iter().flatten();
+        let given = fields.clone().find(|field| field.get().starts_with('['));
+        list = given.or(fields.next()).unwrap_or(list);
     }
     if !list.get().starts_with('[') && list.get() != "null" {
         let reason = "the list of models is not a list";
@@ -228,6 +230,9 @@ mod tests {
                 list,
                 &format!(r#"{{"data":{list}}}"#),
                 &format!(r#"{{"models":{list}}}"#),
+                &format!(r#"{{"data":null,"models":{list}}}"#),
+                &format!(r#"{{"data":{list},"models":null}}"#),
+                &format!(r#"{{"data":{{}},"models":{list}}}"#),
             ] {
                 assert_eq!(read_models(body).as_deref(), Ok(&ids[..]), "{body}");
             }
