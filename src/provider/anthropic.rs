@@ -37,6 +37,7 @@ pub static DIALECT: Dialect = Dialect {
     ],
     enforces_maps: false,
     searches: true,
+    groups_tools: false,
     tool_schemas: ToolSchemas::PlainArguments,
 };
 

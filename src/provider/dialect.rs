@@ -7,7 +7,7 @@ use super::api_of::api_of;
 use super::failure::{self, ReplyError, ReplyResult};
 use super::lenient::{self, List};
 use super::reply::Reply;
-use super::request::{Field, OptionalField, Prompt, Quirks, Request};
+use super::request::{Field, OptionalField, Prompt, Quirks, Request, ToolNames};
 use super::tool_schema::ToolSchemas;
 use crate::secret::Secret;
 use crate::server_url::Version;
@@ -49,6 +49,8 @@ pub struct Dialect {
     pub enforces_maps: bool,
     /// Whether the provider can search the web for an answer.
     pub searches: bool,
+    /// Whether the tools are one element in the request's list of tools.
+    pub(super) groups_tools: bool,
     /// What it takes of the schemas of tools.
     pub tool_schemas: ToolSchemas,
 }
@@ -88,14 +90,17 @@ impl Dialect {
             body.shift_remove("stream_options");
         }
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
-        let tools = prompt.tools.iter().map(|tool| tool.name.clone());
+        let names = prompt.tools.iter().map(|tool| tool.name.clone());
         let earlier_calls = prompt.steps.iter().flat_map(|step| &step.calls);
         Request {
             path,
             headers: self.headers(key),
             body: Some(body.to_string()),
             offers_tools,
-            tools: tools.collect(),
+            tools: ToolNames {
+                names: names.collect(),
+                are_grouped: self.groups_tools,
+            },
             optional_fields,
             earlier_call_ids: earlier_calls.map(|call| call.id.clone()).collect(),
             budget: prompt.budget_left(),

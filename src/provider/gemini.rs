@@ -36,6 +36,7 @@ pub static DIALECT: Dialect = Dialect {
     ],
     enforces_maps: true,
     searches: true,
+    groups_tools: true,
     tool_schemas: ToolSchemas::FewKeywords,
 };
 

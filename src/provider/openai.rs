@@ -39,6 +39,7 @@ pub static DIALECT: Dialect = Dialect {
     ],
     enforces_maps: true,
     searches: false,
+    groups_tools: false,
     tool_schemas: ToolSchemas::Any,
 };
 

@@ -224,6 +224,15 @@ pub enum OptionalField {
     Attachments,
 }
 
+/// The tools of a request.
+#[derive(Debug, Clone, Default)]
+pub struct ToolNames {
+    /// In the order of the request.
+    pub names: Vec<String>,
+    /// Whether they are one element in the request's list of tools. The others are the provider's own.
+    pub are_grouped: bool,
+}
+
 /// A request to a path below the client's address.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -235,8 +244,7 @@ pub struct Request {
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
     pub optional_fields: Vec<OptionalField>,
-    /// The names of the tools in it, in their order.
-    pub tools: Vec<String>,
+    pub tools: ToolNames,
     /// The ids of the question's calls that came before it.
     pub earlier_call_ids: Vec<String>,
     /// What the replies before it have left of the budget, which is for all replies of a question.

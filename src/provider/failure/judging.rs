@@ -6,7 +6,7 @@ use self::Clue::{Judged, Named, Statuses, Words};
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
-use crate::provider::request::OptionalField;
+use crate::provider::request::{OptionalField, ToolNames};
 use crate::text::whole_name::has_name;
 
 /// The statuses of errors after which another try may succeed.
@@ -134,12 +134,12 @@ const ROWS: &[(ErrorClass, Clue)] = &[
 ];
 
 /// Returns what an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in
-/// the error counts. `asked` is what was in the request that it can do without, and `tools` are the names of its tools.
+/// the error counts. `asked` is what was in the request that it can do without, and `tools` are its tools.
 pub fn judge(
     error: &ServerError,
     status: Option<u16>,
     asked: &[OptionalField],
-    tools: &[String],
+    tools: &ToolNames,
 ) -> ErrorClass {
     if let Some(place) = refused_tool(error, status.or(error.status), tools) {
         return ErrorClass::RejectsTool(place);
@@ -157,9 +157,24 @@ pub fn judge(
     found.map_or(ErrorClass::Other, |(meaning, _)| *meaning)
 }
 
+/// What is before the place of a tool in a group.
+const IN_GROUP: &[&str] = &["function_declarations[", "functiondeclarations["];
+
+/// What is before a place in the list of tools.
+const IN_LIST: &[&str] = &["tools[", "tools."];
+
+/// Returns the number that follows one of these texts.
+fn number_after(words: &str, texts: &[&str]) -> Option<usize> {
+    texts.iter().find_map(|text| {
+        let (_, after) = words.split_once(text)?;
+        let digits = after.split(|end: char| !end.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    })
+}
+
 /// Returns the place of the tool whose definition a server rejects, if its error says which one: by its name, or by its place,
 /// such as `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
-fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> Option<usize> {
+fn refused_tool(error: &ServerError, status: Option<u16>, tools: &ToolNames) -> Option<usize> {
     if !matches!(status, Some(400 | 422)) {
         return None;
     }
@@ -168,22 +183,19 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &[String]) -> O
     if lower.contains(words::TOO_MANY_DECLARATIONS) {
         return None;
     }
-    for before in [
-        "function_declarations[",
-        "functiondeclarations[",
-        "tools[",
-        "tools.",
-    ] {
-        let after = lower.split(before).nth(1);
-        let digits = after.and_then(|after| after.split(|end: char| !end.is_ascii_digit()).next());
-        if let Some(place) = digits.and_then(|digits| digits.parse().ok()) {
-            return (place < tools.len()).then_some(place);
-        }
+    let names = &tools.names;
+    let mut place = number_after(&lower, IN_GROUP);
+    // Else it is the place of the group, or of a tool of the provider's own.
+    if place.is_none() && !tools.are_grouped {
+        place = number_after(&lower, IN_LIST);
+    }
+    if place.is_some() {
+        return place.filter(|place| *place < names.len());
     }
     let is_about_definition = ["schema", "function", "parameters"]
         .iter()
         .any(|word| lower.contains(word));
-    let named = tools.iter().position(|tool| has_name(&words, tool));
+    let named = names.iter().position(|tool| has_name(&words, tool));
     named.filter(|_| is_about_definition)
 }
 
@@ -373,7 +385,10 @@ mod tests {
     fn check(asks: &[OptionalField], table: &str) {
         for [meaning, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = format!("{:?}", judge(&error, status.parse().ok(), asks, &[]));
+            let found = format!(
+                "{:?}",
+                judge(&error, status.parse().ok(), asks, &ToolNames::default())
+            );
             match meaning.strip_prefix("not ") {
                 Some(other) => assert_ne!(found, other, "{status} {body}"),
                 None => assert_eq!(found, meaning, "{status} {body}"),
@@ -390,7 +405,30 @@ mod tests {
 
     #[test]
     fn the_rejected_tool_is_found_in_an_error_about_its_definition() {
-        let tools = ["db__get", "db__list", "db__get_2"].map(str::to_owned);
+        let names = ["db__get", "db__list", "db__get_2"].map(str::to_owned);
+        let tools = ToolNames {
+            names: names.to_vec(),
+            are_grouped: false,
+        };
+        let grouped = ToolNames {
+            are_grouped: true,
+            ..tools.clone()
+        };
+        for (message, place) in [
+            (
+                "Unknown name \"google_search\" at 'tools[1]': Cannot find field.",
+                None,
+            ),
+            (
+                "Invalid at 'tools[0].function_declarations[1].parameters'",
+                Some(1),
+            ),
+            ("Invalid at 'tools[0]': schema of db__list", Some(1)),
+        ] {
+            let error = ServerError::new(message);
+            let found = refused_tool(&error, Some(400), &grouped);
+            assert_eq!(found, place, "{message}");
+        }
         for (status, message, field, place) in [
             (
                 400,
@@ -506,7 +544,7 @@ mod tests {
                     code: code.to_owned(),
                     ..ServerError::new(message)
                 };
-                let found = judge(&error, status.parse().ok(), ALL, &[]);
+                let found = judge(&error, status.parse().ok(), ALL, &ToolNames::default());
                 assert_eq!(found, meaning, "{status} {code} {message} {seconds:?}");
             }
         }
@@ -557,7 +595,7 @@ mod tests {
                 should_retry,
                 ..ServerError::new("no")
             };
-            let found = judge(&error, Some(status), &[], &[]);
+            let found = judge(&error, Some(status), &[], &ToolNames::default());
             assert_eq!(found, meaning, "{status} {should_retry:?}");
         }
     }

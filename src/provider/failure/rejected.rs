@@ -289,6 +289,7 @@ mod tests {
     use super::super::judging::{ErrorClass, judge};
     use super::super::reading::tests::read;
     use super::*;
+    use crate::provider::request::ToolNames;
     use crate::text::table::rows;
 
     const ALL: &[OptionalField] = &[
@@ -366,14 +367,14 @@ mod tests {
         "##;
         for [refused, server, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL, &[]);
+            let found = judge(&error, status.parse().ok(), ALL, &ToolNames::default());
             assert_eq!(
                 format!("{found:?}"),
                 format!("Rejects({refused})"),
                 "{server}: {body}"
             );
             // What was not sent cannot be rejected.
-            let found = judge(&error, status.parse().ok(), &[], &[]);
+            let found = judge(&error, status.parse().ok(), &[], &ToolNames::default());
             assert!(!matches!(found, ErrorClass::Rejects(_)), "{server}: {body}");
         }
     }
@@ -400,7 +401,7 @@ mod tests {
         "##;
         for [status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL, &[]);
+            let found = judge(&error, status.parse().ok(), ALL, &ToolNames::default());
             assert!(
                 !matches!(found, ErrorClass::Rejects(_)),
                 "{body}: {found:?}"

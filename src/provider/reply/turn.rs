@@ -38,7 +38,7 @@ impl ModelTurn {
 
     /// Follows the turns in a request.
     pub fn follow(&mut self, request: &Request) {
-        self.calls = Calls::after(&request.earlier_call_ids, &request.tools);
+        self.calls = Calls::after(&request.earlier_call_ids, &request.tools.names);
         self.budget = request.budget;
     }
 
