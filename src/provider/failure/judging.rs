@@ -339,14 +339,16 @@ impl Case<'_> {
 
     /// Whether quota or money is used up. Google has the same words for a limit per minute, but then says how long to wait.
     fn is_spent(&self) -> bool {
-        if has_name(&self.words, words::NO_QUOTA) {
+        if self.says(&[words::NO_QUOTA]) {
             return true;
         }
         let wait = self.error.retry_after.unwrap_or(Duration::MAX);
         if wait <= MAX_WAIT && self.is_transient() {
             return false;
         }
-        self.status == Some(402) || self.says(words::SPENT)
+        self.status == Some(402)
+            || self.says(words::SPENT)
+            || has_name(&self.words, words::NO_QUOTA_NOW)
     }
 
     fn is_transient(&self) -> bool {
@@ -566,6 +568,8 @@ mod tests {
             Spent | 429 | Extra usage is required for long context requests.
             Spent | 429 | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted","type":"request_error"}}
             Spent | - | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted"}}
+            Transient | 429 | {"error":{"message":"Rate limit: 0 requests remaining","metadata":{"retry_after_seconds":1}}}
+            Spent | 429 | {"error":{"message":"Rate limit: 0 requests remaining"}}
             Spent | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
             Transient | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 05, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
             Spent | 403 | Key limit exceeded (monthly limit). Manage it using https://openrouter.ai/settings/keys

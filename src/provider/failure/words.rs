@@ -136,8 +136,11 @@ pub const SPENT: &[&str] = &[
     "contract_spend_limit_reached",
 ];
 
-/// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. The number must not go on.
-pub const NO_QUOTA: &str = "limit: 0";
+/// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. It asks to wait anyway.
+pub const NO_QUOTA: &str = "limit: 0, model:";
+
+/// The same without a model. Of a limit that passes, other servers say that much, too. The number must not go on.
+pub const NO_QUOTA_NOW: &str = "limit: 0";
 
 /// What servers call the calling of tools in their errors, without backticks and double quotes.
 pub const TOOLS: &[&str] = &[
