@@ -64,6 +64,9 @@ const WORDS: &[&str] = &[
     "pattern",
 ];
 
+/// The words for schemas to which references lead.
+const DEFINITIONS: &[&str] = &["$defs", "definitions"];
+
 /// Returns the schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something
 /// else.
 pub fn unwrapped(mut value: Value) -> Option<Value> {
@@ -111,11 +114,25 @@ fn lower_type(kind: &mut Value) {
     }
 }
 
-/// Lets a schema take null, too.
+/// Lets a schema take null, too. What is within it should stay where it is, because references lead to it by its place.
 fn allow_null(schema: &mut Value) {
     let nothing = json!({"type": "null"});
+    let kinds = types_in(schema);
+    if schema.get("type").is_none() && !kinds.is_empty() {
+        // Other words imply it.
+        schema["type"] = json!(kinds);
+    }
     if !has_any(schema, &["type", "anyOf"]) {
-        *schema = json!({"anyOf": [schema.take(), nothing]});
+        let mut whole = json!({});
+        for word in DEFINITIONS {
+            if let Some(words) = schema.as_object_mut()
+                && let Some(definitions) = words.shift_remove(*word)
+            {
+                whole[*word] = definitions;
+            }
+        }
+        whole["anyOf"] = json!([schema.take(), nothing]);
+        *schema = whole;
         return;
     }
     if let Value::String(kind) = &schema["type"] {
@@ -197,6 +214,9 @@ mod tests {
             {"type":"OBJECT","properties":{"nullable":{"type":"BOOLEAN"},"type":{"enum":["OBJECT"]}}} | {"type":"object","properties":{"nullable":{"type":"boolean"},"type":{"enum":["OBJECT"]}}}
             {"type":"array","items":{"$ref":"#/$defs/A","nullable":true}} | {"type":"array","items":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}}
             {"anyOf":[{"type":"string"},{"type":"INTEGER","nullable":true}],"nullable":true} | {"anyOf":[{"type":"string"},{"type":["integer","null"]},{"type":"null"}]}
+            {"properties":{"p":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"string"}},"nullable":true} | {"properties":{"p":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"string"}},"type":["object","null"]}
+            {"required":["p"],"anyOf":[{"type":"object"}],"nullable":true} | {"required":["p"],"anyOf":[{"type":"object"},{"type":"null"}],"type":["object","null"]}
+            {"$ref":"#/definitions/P","definitions":{"P":{"enum":["a"]}},"$defs":{},"nullable":true} | {"$defs":{},"definitions":{"P":{"enum":["a"]}},"anyOf":[{"$ref":"#/definitions/P"},{"type":"null"}]}
             {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"NUMBER"}} | {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"number"}}"##,
         ) {
             let value = serde_json::from_str(text).expect(text);
