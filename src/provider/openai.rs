@@ -441,7 +441,7 @@ fn read_choice(choice: &ChunkChoice, usual_form: PartForm, reply: &mut Reply) ->
     };
     add_calls(part.tool_calls, form, reply)?;
     let text = &*part.content.text;
-    if form != PartForm::Increment && reply.has_part_of(None) {
+    if form != PartForm::Increment && reply.has_open_message() {
         // At the end of a stream, some servers send all of the answer once more.
         reply.finish_text(PLACE, text);
     } else {
@@ -451,7 +451,7 @@ fn read_choice(choice: &ChunkChoice, usual_form: PartForm, reply: &mut Reply) ->
             PartForm::Message => reply.add_message(PLACE, text),
             PartForm::WholeAnswer => reply.add_text(text),
         }
-        if text.is_empty() && !reply.has_part_of(None) {
+        if text.is_empty() && !reply.has_open_message() {
             reply.add_text(&choice.text);
         }
         if !part.refusal.is_null() {

@@ -8,6 +8,7 @@ mod piece;
 mod retold;
 mod streamed;
 mod turn;
+mod unarrived;
 mod unstreamed;
 
 pub use self::activity::note_of_images;
@@ -21,6 +22,8 @@ pub use self::piece::Piece;
 use self::streamed::Missing;
 pub(super) use self::streamed::TextPlace;
 use self::turn::ModelTurn;
+pub(super) use self::unarrived::CompleteMessage;
+use self::unarrived::Unarrived;
 use self::unstreamed::{UnstreamedText, is_same_message};
 pub(super) use super::calls::Added;
 use super::failure::ReplyError;
@@ -127,9 +130,14 @@ impl Reply {
         }
     }
 
-    /// Whether a message with this index would repeat what has come as increments.
-    pub(super) fn has_part_of(&self, index: Option<u64>) -> bool {
-        self.arrived.has_part_of(index)
+    /// Whether increments have come since the last message ended.
+    pub(super) fn has_open_message(&self) -> bool {
+        self.arrived.has_open_message()
+    }
+
+    /// Whether a finished message repeats what has come as increments.
+    pub(super) fn has_part_of(&mut self, index: Option<u64>, finished: &str) -> bool {
+        self.arrived.has_part_of(index, finished)
     }
 
     /// Adds what is new in a message of a stream that has had no increments.
@@ -147,7 +155,9 @@ impl Reply {
 
     /// Does the same, and holds the text back if it has had no increments: a message that comes has it, too.
     pub(super) fn finish_or_hold_text(&mut self, place: TextPlace, finished: &str) {
-        if !self.arrived.is_unstreamed(place, finished) {
+        if self.arrived.is_next_part(place, finished) {
+            self.add_increment(place, finished);
+        } else if !self.arrived.is_unstreamed(place, finished) {
             self.finish_text(place, finished);
         } else if self.turn.budget.spend(ITEM + finished.len()) {
             self.arrived.hold(UnstreamedText {
@@ -181,7 +191,7 @@ impl Reply {
     pub(super) fn add_whole_message(&mut self, text: &str, is_commentary: bool) {
         self.answer.begin_message(is_commentary);
         if !text.is_empty() {
-            self.arrived.complete_message();
+            self.arrived.complete_message(text);
             self.add_text(text);
         }
     }
@@ -190,6 +200,36 @@ impl Reply {
     pub(super) fn finish_message(&mut self, index: Option<u64>, finished: &str) {
         let missing = self.arrived.finished_message(index, finished);
         self.complete_text(&missing);
+    }
+
+    /// Adds what is missing of the words of a model that it says instead of an answer.
+    pub(super) fn finish_refusal(&mut self, words: &str) {
+        let said = self.end.refusal();
+        if words.trim().is_empty() || said.contains(words) || self.turn.budget.is_exhausted() {
+            return;
+        }
+        let missing = words.strip_prefix(said).unwrap_or(words);
+        if self.arrived.has_text(words) {
+            self.end.refuse(words);
+        } else {
+            self.refuse(&missing.to_owned());
+        }
+    }
+
+    /// Adds the messages of the complete reply that have not arrived, if everything before them has. If text is missing elsewhere,
+    /// the end says so.
+    pub(super) fn add_unarrived(&mut self, messages: &[CompleteMessage]) {
+        match self.arrived.unarrived(messages) {
+            Unarrived::Nothing => {}
+            Unarrived::From(first) => {
+                for message in &messages[first..] {
+                    if !message.is_commentary {
+                        self.add_whole_message(&message.text, false);
+                    }
+                }
+            }
+            Unarrived::Elsewhere => self.end.lacks_text = true,
+        }
     }
 
     /// Records that a message has ended, and that what follows is another one; not every server says when one begins.
@@ -225,10 +265,9 @@ impl Reply {
     /// Records that the model says this instead of an answer.
     pub(super) fn refuse(&mut self, words: &str) {
         self.add_text(words);
+        let fits = self.turn.budget.spend(words.len());
+        self.end.refuse(if fits { words } else { "" });
         self.end.has_refused |= !words.trim().is_empty();
-        if self.turn.budget.spend(words.len()) {
-            self.end.reason.push_str(words);
-        }
     }
 
     /// Adds reasoning, which is no part of the answer. The provider may hide the text of it.

@@ -9,7 +9,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{self, Content, Index, Json, Object, Text, text_field};
 use super::openai;
-use super::reply::{Added, Reply, TextPlace};
+use super::reply::{Added, CompleteMessage, Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
@@ -164,6 +164,8 @@ struct Event<'a> {
     content_index: Index,
     /// Of a text that is finished.
     text: Text<'a>,
+    /// Likewise of a refusal.
+    refusal: Text<'a>,
     error: Json<'a>,
     item: Json<'a>,
     response: Json<'a>,
@@ -232,6 +234,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_text.delta" => reply.add_increment(place, delta),
         "response.output_text.done" => reply.finish_or_hold_text(place, &event.text),
         "response.refusal.delta" => reply.refuse_further(place, delta),
+        "response.refusal.done" => reply.finish_refusal(&event.refusal),
         "response.output_item.added" => {
             let item: Item = event.item.object()?;
             match &*item.kind {
@@ -272,10 +275,12 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
 fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
     let item: Item = json.object()?;
     if &*item.kind == MESSAGE {
-        if reply.has_part_of(index) {
-            complete_message(index, &item, reply)?;
+        let content = item.content.content()?;
+        if reply.has_part_of(index, &content.text) {
+            complete_message(index, &content, reply);
         } else {
-            add_message(&item, reply)?;
+            reply.add_whole_message(&content.text, item.is_commentary());
+            finish_refusal(&content, reply);
         }
         reply.end_message();
     }
@@ -310,8 +315,9 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             read_sources(&json.object()?, reply)?;
         }
     }
+    let mut messages = Vec::new();
     if reply.answer.has_begun() {
-        complete_messages(&output, reply)?;
+        messages = complete_messages(&output, reply)?;
     } else {
         let has_commentary = reply.answer.has_text();
         for json in output {
@@ -329,6 +335,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
         }
     }
     reply.add_unstreamed(None);
+    reply.add_unarrived(&messages);
     read_calls(reply);
     Ok(())
 }
@@ -349,39 +356,48 @@ fn read_reasoning(item: &Item, reply: &mut Reply) -> ReplyResult {
 
 /// Adds the text of an item that is a message. In most streams it has arrived in pieces before.
 fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
-    if &*item.kind != MESSAGE {
-        return Ok(());
-    }
-    let content = item.content.content()?;
-    reply.add_whole_message(&content.text, item.is_commentary());
-    if let Some(rest) = content.rest {
-        reply.refuse(&rest.refusal);
+    if &*item.kind == MESSAGE {
+        let content = item.content.content()?;
+        reply.add_whole_message(&content.text, item.is_commentary());
+        finish_refusal(&content, reply);
     }
     Ok(())
 }
 
-/// Adds what is missing of the messages of a complete response, if they have arrived in pieces.
-fn complete_messages(output: &[Json], reply: &mut Reply) -> ReplyResult {
+/// Adds what is missing of the messages of a complete response, if they have arrived in pieces. Returns the messages.
+fn complete_messages(output: &[Json], reply: &mut Reply) -> ReplyResult<Vec<CompleteMessage>> {
+    let mut contents = Vec::new();
     let mut messages = Vec::new();
     for (index, json) in (0..).zip(output) {
         let item: Item = json.object()?;
         if &*item.kind == MESSAGE {
-            messages.push((index, item));
+            let content = item.content.content()?;
+            messages.push(CompleteMessage {
+                text: content.text.to_string(),
+                is_commentary: item.is_commentary(),
+            });
+            contents.push((index, content));
         }
     }
-    let is_alone = messages.len() == 1;
-    for (index, item) in messages {
+    let is_alone = contents.len() == 1;
+    for (index, content) in contents {
         let index = (!is_alone).then_some(index);
-        complete_message(index, &item, reply)?;
+        complete_message(index, &content, reply);
     }
-    Ok(())
+    Ok(messages)
 }
 
 /// Adds what is missing of a message that has arrived in pieces.
-fn complete_message(index: Option<u64>, item: &Item, reply: &mut Reply) -> ReplyResult {
-    let content = item.content.content()?;
+fn complete_message(index: Option<u64>, content: &Content, reply: &mut Reply) {
     reply.finish_message(index, &content.text);
-    Ok(())
+    finish_refusal(content, reply);
+}
+
+/// Adds what is missing of the refusal in a message.
+fn finish_refusal(content: &Content, reply: &mut Reply) {
+    if let Some(rest) = &content.rest {
+        reply.finish_refusal(&rest.refusal);
+    }
 }
 
 /// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning that is not encrypted
@@ -487,6 +503,7 @@ mod tests {
     use super::super::dialect::tests::{calls_of, replied, replied_with_tools};
     use super::super::finish::{Finish, FinishKind};
     use super::*;
+    use crate::text::table::rows;
 
     #[test]
     fn text_of_a_stream_is_not_repeated_at_its_end() {
@@ -512,6 +529,111 @@ mod tests {
                 "{events:?}"
             );
             assert!(reply.end.is_over());
+        }
+    }
+
+    /// Returns an event in short: `d0.1 text` is an increment of the text of the message 0 with the index 1, `t0.1 text` is that
+    /// text when it is finished, `i0 text` the message, and `e one/two` the end with messages, or `e` without any. After `^` in a
+    /// message comes a refusal, and `~` begins commentary.
+    fn event(short: &str) -> String {
+        let (place, text) = short.split_once(' ').unwrap_or((short, ""));
+        let (kind, place) = place.split_at(1);
+        let mut numbers = place.split('.').map(|number| number.parse::<u64>().ok());
+        let (message, part) = (numbers.next().flatten(), numbers.next().flatten());
+        let item = |text: &str| {
+            let phase = if text.starts_with('~') {
+                "commentary"
+            } else {
+                "final_answer"
+            };
+            let text = text.trim_start_matches('~');
+            let (text, refusal) = text.split_once('^').unwrap_or((text, ""));
+            let mut content = vec![json!({"type": "output_text", "text": text})];
+            if !refusal.is_empty() {
+                content.push(json!({"type": "refusal", "refusal": refusal}));
+            }
+            json!({"type": "message", "phase": phase, "content": content})
+        };
+        let mut event = json!({"output_index": message, "content_index": part});
+        let kind = match kind {
+            "d" => {
+                event["delta"] = text.into();
+                "output_text.delta"
+            }
+            "r" => {
+                event["delta"] = text.into();
+                "refusal.delta"
+            }
+            "t" => {
+                event["text"] = text.into();
+                "output_text.done"
+            }
+            "f" => {
+                event["refusal"] = text.into();
+                "refusal.done"
+            }
+            "i" => {
+                event["item"] = item(text);
+                "output_item.done"
+            }
+            _ => {
+                let texts = text.split('/').filter(|text| !text.is_empty());
+                let output = Vec::from_iter(texts.map(item));
+                event["response"] = json!({"status": "completed", "output": output});
+                "completed"
+            }
+        };
+        event["type"] = format!("response.{kind}").into();
+        event.to_string()
+    }
+
+    #[test]
+    fn text_that_was_not_streamed_is_added_where_its_place_is_known_and_never_lost_without_a_note()
+    {
+        // The events; the answer, in which a bar begins a paragraph; whether it lacks text.
+        let table = r##"
+            d0.0 One. ; t0.0 One. ; e One./Two. | One.│Two. | no
+            d0.0 One. ; e Zero./One. | One. | yes
+            d0.0 One. ; e One./Two./Three. | One.│Two.│Three. | no
+            d0.0 One. ; e ~Hm/One./~Hm | One. | no
+            d0.0 One. ; d1.0 Tw ; e One./Two./Three. | One.Two.│Three. | no
+            d0.0 Yesterday ; i0 Yesterday ; e Yesterday/Yes | Yesterday│Yes | no
+            d1.0 Two. ; d0.0 One. ; e One./Two. | Two.One. | no
+            d0.0 Be ; d1.0 Li ; d0.0 cause ; d1.0 ght ; e Because/Light | BeLicauseght | no
+            d0.0 One ; e one | One | no
+            d0.0 One. ; i0 One. ; i0 Two. ; e One./Two. | One.│Two. | no
+            d0.0 One. ; i0 One. ; i0 Two. ; e | One.│Two. | no
+            d0.0 One. ; i0 One. ; i0 One. ; e One. | One. | no
+            d0.0 One. ; d1.0 Two. ; i0 One. ; i1 Two. ; e | One.Two. | no
+            i0 One. ; i1 Two. ; e One./Two. | One.│Two. | no
+            i0 One. ; i1 Two. ; e One./Two./Three. | One.│Two.│Three. | no
+            t0.0 One. ; t1.0 Two. ; e One./Two./Three. | One.│Two.│Three. | no
+            d0.0 Hello ; t0.0 Hello ; t0.1 _world ; e | Hello_world | no
+            d0.0 Hello ; t0.0 Hello ; t0.1 _world ; i0 Hello_world ; e Hello_world | Hello_world | no
+            d0.0 Hello ; t0.1 Hello ; e Hello | Hello | no
+            d0.0 Hello ; t0.1 Hello_world ; e Hello_world | Hello_world | no
+            d0.0 Hello ; t1.0 Hello ; t1.1 _world ; e Hello_world | Hello_world | no
+            d0.0 One. ; i0 One.^I_won't. ; e | One.I_won't. | no
+            d0.0 One. ; i0 One.^I_won't. ; e One.^I_won't. | One.I_won't. | no
+            d0.0 One. ; e One.^I_won't. | One.I_won't. | no
+            r0.0 I_won ; f0.0 I_won't. ; e ^I_won't. | I_won't. | no
+            f0.0 I_won't. ; i0 ^I_won't. ; e ^I_won't. | I_won't. | no
+            d0.0 I_won't. ; e ^I_won't. | I_won't. | no
+        "##;
+        for [events, text, lacks] in rows(table) {
+            let events = Vec::from_iter(events.replace('_', " ").split(" ; ").map(event));
+            let events = Vec::from_iter(events.iter().map(String::as_str));
+            let mut reply = replied(&DIALECT, &events);
+            let found = reply.take_piece(false).text.replace("\n\n", "│");
+            assert_eq!(found.replace(' ', "_"), text, "{events:?}");
+            let has_refused = text.contains("won't");
+            assert_eq!(reply.end.has_refused, has_refused, "{events:?}");
+            let kind = reply.end.finish().map(|finish| finish.kind);
+            assert_eq!(
+                kind == Some(FinishKind::Other),
+                lacks == "yes",
+                "{events:?}"
+            );
         }
     }
 

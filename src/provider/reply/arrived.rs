@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::retold::RetoldText;
 use super::streamed::{Missing, StreamedTexts, TextPlace};
+use super::unarrived::{CompleteMessage, Unarrived};
 use super::unstreamed::{UnstreamedText, UnstreamedTexts};
 
 /// The most messages whose increments are told apart.
@@ -54,11 +55,26 @@ impl ArrivedText {
         self.streamed.push(place, increment);
     }
 
-    /// Whether some increment of the message with this index has come. Not all servers count alike, so one of any message since
-    /// the last one ended counts, too.
-    pub fn has_part_of(&self, index: Option<u64>) -> bool {
-        let has_own = index.is_some_and(|index| self.messages.contains(&index));
-        self.open.is_some() || has_own
+    /// Whether increments have come since the last message ended.
+    pub fn has_open_message(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether some increment of this finished message has come. Not all servers count alike, so one of any message since the
+    /// last one ended counts, too.
+    pub fn has_part_of(&mut self, index: Option<u64>, finished: &str) -> bool {
+        if self.has_open_message() {
+            return true;
+        }
+        let is_known = index.is_some_and(|index| self.messages.contains(&index));
+        is_known && !self.streamed.is_another_message(index, finished)
+    }
+
+    /// Whether a finished text that has had no increments is the next part of the message whose increments come.
+    pub fn is_next_part(&mut self, place: TextPlace, finished: &str) -> bool {
+        self.is_open(place.0)
+            && self.streamed.is_next_part(place)
+            && !self.streamed.may_have(finished)
     }
 
     /// Whether a finished text has to wait for the message that has it: no message comes in one piece so far, and no increment of
@@ -95,8 +111,22 @@ impl ArrivedText {
     }
 
     /// Records that a message has come in one piece, which has its finished texts.
-    pub fn complete_message(&mut self) {
+    pub fn complete_message(&mut self, message: &str) {
         self.unstreamed.give_way_to_messages();
+        self.streamed.push_message(message);
+    }
+
+    /// Compares the messages of the complete reply with all that has arrived.
+    pub fn unarrived(&mut self, messages: &[CompleteMessage]) -> Unarrived {
+        match self.streamed.all() {
+            Some(arrived) => Unarrived::find(arrived, messages),
+            None => Unarrived::Nothing,
+        }
+    }
+
+    /// Whether this has come as text.
+    pub fn has_text(&mut self, words: &str) -> bool {
+        self.streamed.all().is_some_and(|all| all.contains(words))
     }
 
     /// Takes a message of a stream that has had no increments. Returns what is new in it.
@@ -123,7 +153,12 @@ impl ArrivedText {
 
     /// Compares the finished text of a message with what has arrived of it. After that, nothing more of it should come.
     pub fn finished_message<'t>(&mut self, index: Option<u64>, finished: &'t str) -> Missing<'t> {
-        self.streamed.missing_of_message(index, finished)
+        let missing = self.streamed.missing_of_message(index, finished);
+        if let Missing::End(end) = missing {
+            self.streamed.push_end(end);
+            self.unstreamed.give_way_to(end);
+        }
+        missing
     }
 
     /// Ends the message that has come: the next increment belongs to another one, whatever its index.

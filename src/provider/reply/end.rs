@@ -67,6 +67,17 @@ impl ReplyEnd {
         }
     }
 
+    /// Records what the model says instead of an answer, after what it has said so far.
+    pub fn refuse(&mut self, words: &str) {
+        self.has_refused |= !words.trim().is_empty();
+        self.reason.push_str(words);
+    }
+
+    /// Returns what the model has said instead of an answer.
+    pub fn refusal(&self) -> &str {
+        if self.has_refused { &self.reason } else { "" }
+    }
+
     /// Records that a part of the answer comes. After a finish reason, still more may follow.
     pub fn go_on(&mut self) {
         self.more_after_finish |= self.finish.is_some();

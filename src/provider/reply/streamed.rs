@@ -16,6 +16,8 @@ pub type TextPlace = (Option<u64>, Option<u64>);
 /// The texts that have been streamed.
 #[derive(Debug, Default)]
 pub struct StreamedTexts {
+    /// All text that has arrived, in its order, without the growth of the last text.
+    all: String,
     texts: BTreeMap<TextPlace, StreamedText>,
     /// The text that has grown last.
     last: Option<TextPlace>,
@@ -46,12 +48,7 @@ pub enum Missing<'t> {
 impl StreamedTexts {
     /// Adds an increment of the text at this place.
     pub fn push(&mut self, place: TextPlace, increment: &str) {
-        self.size = self.size.saturating_add(increment.len());
-        if self.size > MAX_COMPARED {
-            *self = StreamedTexts {
-                size: self.size,
-                ..StreamedTexts::default()
-            };
+        if !self.make_room(increment) {
             return;
         }
         if !increment.is_empty() && self.last != Some(place) {
@@ -61,12 +58,72 @@ impl StreamedTexts {
         self.growth.push_str(increment);
     }
 
+    /// Adds a message that has arrived in one piece. Nothing can follow the texts before it.
+    pub fn push_message(&mut self, message: &str) {
+        self.push_end(message);
+        self.last = None;
+    }
+
+    /// Adds the end of a message that is over, and that has grown last.
+    pub fn push_end(&mut self, end: &str) {
+        if self.make_room(end) {
+            self.settle();
+            self.all.push_str(end);
+        }
+    }
+
+    /// Counts more text. Returns whether there is room for it; if not, there is no comparison.
+    fn make_room(&mut self, text: &str) -> bool {
+        self.size = self.size.saturating_add(text.len());
+        let fits = self.size <= MAX_COMPARED;
+        if !fits {
+            *self = StreamedTexts {
+                size: self.size,
+                ..StreamedTexts::default()
+            };
+        }
+        fits
+    }
+
+    /// Returns all text that has arrived, in its order; `None` if it is too long for a comparison.
+    pub fn all(&mut self) -> Option<&str> {
+        self.settle();
+        (self.size <= MAX_COMPARED).then_some(&*self.all)
+    }
+
+    /// Whether a text is the next part of the message that has grown last.
+    pub fn is_next_part(&self, place: TextPlace) -> bool {
+        self.last.is_some_and(|last| {
+            let is_later = last.1.is_some() && last.1 < place.1;
+            is_later && last.0.is_some() && last.0 == place.0
+        })
+    }
+
+    /// Whether a finished message is another one than the message with this index that is over. Some servers give each message
+    /// the same index.
+    pub fn is_another_message(&mut self, index: Option<u64>, finished: &str) -> bool {
+        self.settle();
+        let mut known = String::new();
+        for (place, streamed) in &self.texts {
+            if place.0 == index {
+                if !streamed.is_over {
+                    return false;
+                }
+                known.push_str(&streamed.text);
+            }
+        }
+        let (known, finished) = (visible(&known), visible(finished));
+        let is_repeated = known.contains(&finished) || finished.starts_with(&known);
+        !is_repeated
+    }
+
     /// Adds to the last text what it has grown by.
     fn settle(&mut self) {
         let growth = std::mem::take(&mut self.growth);
         let Some(place) = self.last.filter(|_| !growth.is_empty()) else {
             return;
         };
+        self.all.push_str(&growth);
         if self.texts.len() >= MAX_TEXTS && !self.texts.contains_key(&place) {
             return;
         }
@@ -150,15 +207,19 @@ impl StreamedTexts {
     }
 }
 
-/// Returns the number of characters of an answer, without whitespace and the reasoning before it, which some servers send only in
-/// one of the two forms.
+/// Returns the number of characters of an answer that count in a comparison.
 fn length_of_answer(text: &str) -> usize {
+    visible(text).chars().count()
+}
+
+/// Returns an answer without whitespace and the reasoning before it, which some servers send only in one of the two forms.
+pub fn visible(text: &str) -> String {
     let mut answer = String::new();
     let mut filter = reasoning::Filter::default();
     filter.add(text, &mut answer);
     filter.end(&mut answer);
-    let is_visible = |char: &char| !char.is_whitespace();
-    answer.chars().filter(is_visible).count()
+    answer.retain(|char| !char.is_whitespace());
+    answer
 }
 
 #[cfg(test)]

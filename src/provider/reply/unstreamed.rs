@@ -44,6 +44,13 @@ impl UnstreamedTexts {
         *self = UnstreamedTexts::InMessages;
     }
 
+    /// Drops the texts that a finished message has.
+    pub fn give_way_to(&mut self, finished: &str) {
+        if let UnstreamedTexts::Held(texts) = self {
+            texts.retain(|held| !finished.contains(held.text.trim()));
+        }
+    }
+
     /// Takes the texts that no message has.
     pub fn take(&mut self) -> Vec<UnstreamedText> {
         match self {

@@ -1,0 +1,130 @@
+//! Compares the messages of a complete reply with the text that has arrived of it: a last look, so that no text is lost in
+//! silence, whatever the server's habits (pure).
+
+use super::streamed::visible;
+
+/// How many messages are looked for that are not at the beginning of what is left. Each costs a search in all of that.
+const MAX_SEARCHES: usize = 100;
+
+/// Stands for a message that was found, so that the texts before and after it do not become one.
+const FOUND: &str = "\0";
+
+/// A message of a complete reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompleteMessage {
+    pub text: String,
+    /// Whether it is a comment of the model before its answer.
+    pub is_commentary: bool,
+}
+
+/// The messages of a complete reply that have not arrived.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unarrived {
+    Nothing,
+    /// All from this place on. Everything else has arrived, so they can follow.
+    From(usize),
+    /// Some text elsewhere, which cannot follow.
+    Elsewhere,
+}
+
+impl Unarrived {
+    /// Compares the messages of a reply, in their order, with the text that has arrived. The order may differ, and whitespace
+    /// and reasoning do not count. Commentary need not arrive.
+    pub fn find(arrived: &str, messages: &[CompleteMessage]) -> Unarrived {
+        let all = visible(arrived);
+        let mut searched;
+        let mut left = all.as_str();
+        let mut searches = 0;
+        let mut first = None;
+        let mut missing = 0;
+        let mut can_follow = true;
+        for (place, message) in messages.iter().enumerate() {
+            let text = visible(&message.text);
+            if text.is_empty() {
+                continue;
+            }
+            if let Some(rest) = left.strip_prefix(&text) {
+                left = rest;
+            } else if searches >= MAX_SEARCHES {
+                return Unarrived::Nothing;
+            } else if left.contains(&text) {
+                searches += 1;
+                searched = left.replacen(&text, FOUND, 1);
+                left = &searched;
+            } else {
+                searches += 1;
+                if !message.is_commentary {
+                    first.get_or_insert(place);
+                    missing += text.chars().count();
+                }
+                continue;
+            }
+            can_follow &= first.is_none();
+        }
+        let is_found = |char: &char| FOUND.contains(*char);
+        let unknown = left.chars().filter(|char| !is_found(char)).count();
+        match first {
+            Some(first) if unknown == 0 && can_follow => Unarrived::From(first),
+            // Some servers spell a text differently when it is complete.
+            Some(_) if missing > unknown => Unarrived::Elsewhere,
+            _ => Unarrived::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn messages_of_a_complete_reply_that_have_not_arrived_are_found() {
+        // What has arrived, the messages, of which commentary begins with `~`, and what has not arrived.
+        let table = r##"
+            One. | One. | Nothing
+            One. | One. ; Two. | From(1)
+            One. | One. ; Two. ; Three. | From(1)
+            One. | Zero. ; One. | Elsewhere
+            One.Three. | One. ; Two. ; Three. | Elsewhere
+            One.Tw | One. ; Two. | Elsewhere
+            One.Two. | Two. ; One. | Nothing
+            One.Two. | Two. ; One. ; Three. | From(2)
+            BeLicauseght | Because ; Light | Nothing
+            Yesterday | Yesterday ; Yes | From(1)
+            Yesterday | Yes ; Yesterday | Elsewhere
+            One. | One. ; One. | From(1)
+            One. | one. | Nothing
+            One. | ~Hm ; One. | Nothing
+            HmOne. | ~Hm ; One. ; Two. | From(2)
+            One. | One. ; ~Hm ; Two. | From(2)
+            <think>hm</think>One. | One. | Nothing
+            One. | <think>hm</think>One. | Nothing
+            On e. | O ne. | Nothing
+            One. | - | Nothing
+            - | One. | From(0)
+        "##;
+        for [arrived, messages, expected] in rows(table) {
+            let messages = messages.split(" ; ").map(|text| CompleteMessage {
+                text: text.trim_start_matches('~').to_owned(),
+                is_commentary: text.starts_with('~'),
+            });
+            let messages = Vec::from_iter(messages);
+            let found = Unarrived::find(arrived, &messages);
+            assert_eq!(format!("{found:?}"), expected, "{arrived} | {messages:?}");
+        }
+    }
+
+    #[test]
+    fn the_search_for_messages_is_bounded() {
+        let message = |number: usize| CompleteMessage {
+            text: format!("{number}."),
+            is_commentary: false,
+        };
+        let messages = Vec::from_iter((0..100_000).map(message));
+        let all = "x".repeat(1_000_000);
+        assert_eq!(Unarrived::find(&all, &messages), Unarrived::Nothing);
+        let texts = Vec::from_iter(messages.iter().map(|message| message.text.as_str()));
+        let found = Unarrived::find(&texts.concat(), &messages);
+        assert_eq!(found, Unarrived::Nothing);
+    }
+}
