@@ -28,7 +28,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use self::keywords::{Keywords, checked, number, without_twins};
-use self::merging::{merge, require, unite};
+use self::merging::{Unfinished, Variants, merge, require, unite};
 use super::kept::{ByteBudget, ITEM, weight};
 use super::schema::add_rules;
 use crate::message::Tool;
@@ -106,19 +106,6 @@ fn unusual_argument(schema: &Value) -> Option<String> {
     Some(name.clone())
 }
 
-/// A schema that is being made. It is not finished: what it requires may be properties of the schema around it.
-#[derive(Default)]
-struct Unfinished {
-    keywords: Keywords,
-    choices: Vec<Variants>,
-}
-
-/// The branches of `anyOf` or `oneOf`.
-struct Variants {
-    word: String,
-    branches: Vec<Keywords>,
-}
-
 /// Returns a schema with nothing but its type.
 fn bare(schema: &Value) -> Unfinished {
     let mut bare = Unfinished::default();
@@ -181,9 +168,7 @@ impl<'c> SchemaBuilder<'c> {
             mut keywords,
             choices,
         } = self.unfinished(self.root, 0);
-        for choice in choices {
-            unite(&mut keywords, choice.branches);
-        }
+        unite(&mut keywords, choices);
         keywords.insert("type".into(), "object".into());
         if !keywords.contains_key("properties") {
             keywords.insert("properties".into(), json!({}));
@@ -195,26 +180,29 @@ impl<'c> SchemaBuilder<'c> {
 
     /// Returns a schema within another one.
     fn part(&mut self, schema: &'c Value, depth: usize) -> Value {
-        let mut part = self.branch(schema, depth);
+        let unfinished = self.unfinished(schema, depth);
+        let mut part = self.with_choices(unfinished);
         self.finish(&mut part);
         Value::Object(part)
     }
 
-    /// Returns a schema with its choices, unfinished.
-    fn branch(&mut self, schema: &'c Value, depth: usize) -> Keywords {
+    /// Returns the keywords of a schema with its choices. A choice in a schema that names its own properties or items becomes a
+    /// part of these.
+    fn with_choices(&self, schema: Unfinished) -> Keywords {
         let Unfinished {
             mut keywords,
             choices,
-        } = self.unfinished(schema, depth);
-        let is_whole = keywords.contains_key("properties") || keywords.contains_key("items");
+        } = schema;
+        let has_own_members = keywords.contains_key("properties") || keywords.contains_key("items");
+        if has_own_members {
+            unite(&mut keywords, choices);
+            return keywords;
+        }
         for choice in choices {
-            if is_whole {
-                unite(&mut keywords, choice.branches);
-                continue;
-            }
             let kind = keywords.shift_remove("type");
             let mut list = Vec::new();
-            for mut branch in choice.branches {
+            for branch in choice.branches {
+                let mut branch = self.with_choices(branch);
                 let has_kind = ["type", "anyOf", "oneOf"]
                     .iter()
                     .any(|word| branch.contains_key(*word));
@@ -226,7 +214,8 @@ impl<'c> SchemaBuilder<'c> {
                 self.finish(&mut branch);
                 list.push(Value::Object(branch));
             }
-            keywords.insert(choice.word, list.into());
+            // Without the keywords that no API takes, two may be the same, and then nothing would fit only one of them.
+            keywords.insert(choice.word, without_twins(list).into());
         }
         keywords
     }
@@ -250,8 +239,10 @@ impl<'c> SchemaBuilder<'c> {
                 "$ref" => merged.extend(self.referred(schema, depth)),
                 "allOf" => merged.extend(list.map(|branch| self.unfinished(branch, depth + 1))),
                 "anyOf" | "oneOf" => {
-                    let branches =
-                        Vec::from_iter(list.map(|branch| self.branch(branch, depth + 1)));
+                    // Nothing fits a branch that is false.
+                    let branches = list.filter(|branch| **branch != false);
+                    let branches = branches.map(|branch| self.unfinished(branch, depth + 1));
+                    let branches = Vec::from_iter(branches);
                     if !branches.is_empty() {
                         let word = name.clone();
                         found.choices.push(Variants { word, branches });
@@ -383,7 +374,7 @@ mod tests {
     use super::keywords::types;
     use super::*;
     use crate::provider::kept::MAX_KEPT;
-    use crate::shape::is_of_object;
+    use crate::shape::{Shape, elements, is_of_object};
 
     fn tool(name: &str, schema: Value) -> Tool {
         Tool {
@@ -536,6 +527,18 @@ mod tests {
             anyOf that only requires
             {"type": "object", "properties": {"b": {}, "c": {}, "d": {}}, "anyOf": [{"required": ["b", "d"]}, {"required": ["c", "d"]}]}
             {"type": "object", "properties": {"b": {}, "c": {}, "d": {}}, "description": "One of these sets is required: b, d; c, d", "required": ["d"]}
+            variants next to properties, with different values of one more
+            {"type": "object", "properties": {"n": {"type": "integer"}}, "oneOf": [{"properties": {"k": {"enum": ["a"]}}}, {"properties": {"k": {"enum": ["b"]}}}, {"properties": {"k": {"enum": ["a"]}}}]}
+            {"type": "object", "properties": {"n": {"type": "integer"}, "k": {"anyOf": [{"enum": ["a"], "type": "string"}, {"enum": ["b"], "type": "string"}]}}}
+            variants of other types next to properties
+            {"properties": {"b": {"type": "string"}}, "anyOf": [{"type": "object"}, {"anyOf": [{"type": "null"}, {"enum": ["x"]}]}]}
+            {"properties": {"b": {"type": "string"}}, "type": ["object", "null", "string"]}
+            variants that become the same, and one that nothing fits
+            {"type": "object", "oneOf": [{"required": ["b"]}, {"required": ["c"]}, false]}
+            {"oneOf": [{"type": "object"}]}
+            keywords that belong together, in allOf
+            {"type": "string", "allOf": [{"if": {"type": "string"}, "then": {"minLength": 1}}, {"if": {"type": "number"}, "else": {"maxLength": 9}}]}
+            {"type": "string", "if": {"type": "string"}, "then": {"minLength": 1}}
             allOf
             {"description": "d", "allOf": [{"type": "object", "description": "e", "properties": {"b": {"type": "string"}}}, {"properties": {"c": {}}, "required": ["b", "c"]}]}
             {"description": "d", "type": "object", "properties": {"b": {"type": "string"}, "c": {}}, "required": ["b", "c"]}
@@ -569,6 +572,21 @@ mod tests {
             top: several variants
             {"type": "object", "anyOf": [{"type": "object", "properties": {"b": {"type": "string"}, "c": {}}, "required": ["b", "c"]}, {"properties": {"b": {"type": "string"}, "d": {}}, "required": ["b", "d"]}, {"type": "null"}]}
             {"type": "object", "properties": {"b": {"type": "string"}, "c": {}, "d": {}}, "description": "One of these sets is required: b, c; b, d", "required": ["b"]}
+            top: variants with different schemas of an argument
+            {"type": "object", "oneOf": [{"properties": {"action": {"const": "get"}, "id": {"type": "string"}}, "required": ["action", "id"]}, {"properties": {"action": {"const": "set"}, "id": {"type": "integer"}, "value": {"type": "string"}}, "required": ["action", "id", "value"]}]}
+            {"type": "object", "properties": {"action": {"anyOf": [{"const": "get", "type": "string"}, {"const": "set", "type": "string"}]}, "id": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "value": {"type": "string"}}, "description": "One of these sets is required: action, id; action, id, value", "required": ["action", "id"]}
+            top: variants within variants
+            {"anyOf": [{"oneOf": [{"properties": {"b": {"type": "string"}}, "required": ["b"]}, {"properties": {"c": {"type": "string"}}, "required": ["c"]}]}, {"properties": {"d": {"type": "string"}}, "required": ["d"]}]}
+            {"type": "object", "properties": {"b": {"type": "string"}, "c": {"type": "string"}, "d": {"type": "string"}}, "description": "One of these sets is required: b; c; d"}
+            top: a variant that requires something itself, and has variants
+            {"anyOf": [{"properties": {"b": {"type": "string"}}, "required": ["b"], "oneOf": [{"required": ["c"]}, {"properties": {"c": {"type": "null"}}}]}, {"properties": {"b": {"type": "null"}, "c": {"type": "string"}}, "required": ["b", "c"]}]}
+            {"type": "object", "properties": {"b": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "c": {"anyOf": [{"type": "null"}, {"type": "string"}]}}, "description": "One of these sets is required: b; b, c", "required": ["b"]}
+            top: a variant that asks for nothing, and one that is no object
+            {"type": "object", "properties": {"b": {}}, "anyOf": [{"required": ["b"]}, {"type": "object"}, {"type": "string"}]}
+            {"type": "object", "properties": {"b": {}}}
+            top: an argument of two lists of variants
+            {"allOf": [{"anyOf": [{"properties": {"b": {"type": "string"}}}, {"properties": {"c": {"type": "string"}}}]}, {"anyOf": [{"properties": {"b": {"type": "integer"}}}, {"properties": {"d": {"type": "string"}}}]}]}
+            {"type": "object", "properties": {"b": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "c": {"type": "string"}, "d": {"type": "string"}}}
             top: all of several
             {"allOf": [{"$ref": "#/$defs/B"}, {"required": ["b"]}], "$defs": {"B": {"type": "object", "properties": {"b": {}}}}}
             {"type": "object", "properties": {"b": {}}, "required": ["b"]}
@@ -823,6 +841,127 @@ mod tests {
         })
     }
 
+    /// Schemas of objects with choices between objects.
+    fn object_schemas() -> impl Strategy<Value = Value> {
+        let value = prop::sample::select(vec![
+            json!({"type": "string"}),
+            json!({"type": "integer"}),
+            json!({"type": ["integer", "null"]}),
+            json!({"enum": ["x", "y"]}),
+            json!({"const": "z"}),
+            json!({"type": "array", "items": {"enum": [1, 2]}}),
+            json!({"anyOf": [{"const": 3}, {"$ref": "#/$defs/D"}]}),
+            json!({"$ref": "#/$defs/D"}),
+            json!({"allOf": [{"$ref": "#/$defs/D"}]}),
+        ]);
+        let name = || prop::sample::select(vec!["a", "b", "c"]);
+        let plain = (
+            prop::collection::btree_map(name(), value, 0..3),
+            prop::collection::btree_set(name(), 0..2),
+            any::<bool>(),
+        );
+        let plain = plain.prop_map(|(properties, required, is_typed)| {
+            let mut schema = Map::new();
+            if is_typed {
+                schema.insert("type".into(), "object".into());
+            }
+            if !properties.is_empty() {
+                schema.insert("properties".into(), json!(properties));
+            }
+            if !required.is_empty() {
+                schema.insert("required".into(), json!(required));
+            }
+            Value::Object(schema)
+        });
+        let level = |inner: BoxedStrategy<Value>| {
+            let branches = prop::collection::vec(inner.clone(), 1..4);
+            let word = prop::sample::select(vec!["anyOf", "oneOf", "allOf"]);
+            let within = prop::option::of((name(), inner.clone()));
+            let parts = (inner, prop::option::of((word, branches)), within);
+            let level = parts.prop_map(|(mut schema, choice, within)| {
+                if let Some((word, branches)) = choice {
+                    schema[word] = branches.into();
+                }
+                if let Some((name, property)) = within {
+                    schema["properties"][name] = property;
+                }
+                schema
+            });
+            level.boxed()
+        };
+        level(level(plain.boxed()))
+    }
+
+    /// A source of decisions.
+    struct Decisions(Vec<u8>);
+
+    impl Decisions {
+        /// Returns a number below the limit.
+        fn next(&mut self, limit: usize) -> usize {
+            usize::from(self.0.pop().unwrap_or_default()) % limit.max(1)
+        }
+    }
+
+    /// Returns a value, with only the fields that are named by the schema and by one branch of each choice; `None` if it does not
+    /// fit these.
+    fn example(root: &Value, schema: &Value, decisions: &mut Decisions) -> Option<Value> {
+        let mut found = Value::Null;
+        if let Some(constant) = schema.get("const") {
+            found = constant.clone();
+        } else if let Some(values) = schema["enum"].as_array() {
+            found = values[decisions.next(values.len())].clone();
+        } else if schema["type"] == "string" {
+            found = "any".into();
+        } else if schema["type"] == "integer" {
+            found = 7.into();
+        } else if schema["type"] == "array" {
+            found = json!([example(root, &schema["items"], decisions)?]);
+        } else if schema["type"].is_array() && decisions.next(2) == 0 {
+            found = 8.into();
+        }
+        let mut fields = Map::new();
+        let mut has_fields = is_of_object(schema);
+        for (name, property) in named(&schema["properties"]) {
+            if decisions.next(8) > 0 {
+                fields.insert(name.clone(), example(root, property, decisions)?);
+            }
+        }
+        let mut parts = Vec::from_iter(referred(root, schema));
+        for word in ["anyOf", "oneOf"] {
+            let branches = elements(&schema[word]);
+            parts.extend(branches.get(decisions.next(branches.len())));
+        }
+        parts.extend(elements(&schema["allOf"]));
+        for part in &parts {
+            match example(root, part, decisions)? {
+                Value::Object(more) => {
+                    has_fields = true;
+                    for (name, value) in more {
+                        fields.entry(name).or_insert(value);
+                    }
+                }
+                Value::Null => {}
+                other => found = other,
+            }
+        }
+        if has_fields && found.is_null() {
+            found = fields.into();
+        }
+        parts.push(schema);
+        let fits_all = parts.iter().all(|part| {
+            let mut part = (*part).clone();
+            part["$defs"] = root["$defs"].clone();
+            fits(&found, &part)
+        });
+        fits_all.then_some(found)
+    }
+
+    /// Whether a value fits a schema.
+    fn fits(value: &Value, schema: &Value) -> bool {
+        let schema = schema.clone();
+        Shape { schema }.find_in(&value.to_string()).is_ok()
+    }
+
     /// The keywords of schemas within one another.
     fn nested() -> impl Strategy<Value = Vec<&'static str>> {
         let keyword = prop::sample::select(vec![
@@ -889,6 +1028,24 @@ mod tests {
                 let found = completed(&schema, accepted);
                 prop_assert!(is_of_object(&found) && found["properties"].is_object());
                 check_schema(&found)?;
+            }
+        }
+
+        #[test]
+        fn arguments_that_fit_a_schema_fit_what_it_becomes(
+            mut schema in object_schemas(),
+            choices in prop::collection::vec(prop::collection::vec(any::<u8>(), 24), 6),
+        ) {
+            schema["$defs"] = json!({"D": {"type": "object", "properties": {"d": {"enum": ["v", "w"]}}, "required": ["d"]}});
+            for choices in choices {
+                let found = example(&schema, &schema, &mut Decisions(choices));
+                let Some(arguments) = found.filter(Value::is_object) else {
+                    continue;
+                };
+                for accepted in [ToolSchemas::Any, ToolSchemas::PlainArguments, ToolSchemas::FewKeywords] {
+                    let found = completed(&schema, accepted);
+                    prop_assert!(fits(&arguments, &found), "{arguments} fits {schema}, but not {found}");
+                }
             }
         }
 

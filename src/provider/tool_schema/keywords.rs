@@ -125,7 +125,7 @@ pub fn complete(schema: &mut Keywords) {
 }
 
 /// Returns the type that other keywords show.
-fn type_by_keywords(schema: &Keywords) -> Option<&'static str> {
+pub fn type_by_keywords(schema: &Keywords) -> Option<&'static str> {
     let constant = schema.get("const").map(std::slice::from_ref);
     let values = schema
         .get("enum")
