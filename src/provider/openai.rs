@@ -60,7 +60,10 @@ const REASONING_DETAILS: &str = "reasoning_details";
 const WEB_SEARCH: &str = "openrouter:web_search";
 
 /// The place of all text: a reply has one message.
-const PLACE: TextPlace = (None, None);
+const PLACE: TextPlace = TextPlace {
+    message: None,
+    part: None,
+};
 
 /// A name of the limit of tokens.
 #[derive(Clone, Copy, PartialEq)]

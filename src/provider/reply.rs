@@ -123,7 +123,7 @@ impl Reply {
 
     /// Records that increments of the message at this place come, if it is not known.
     fn open_message(&mut self, place: TextPlace) {
-        if !self.arrived.is_open(place.0) {
+        if !self.arrived.is_open(place.message) {
             self.add_unstreamed(Some(place));
             let held = self.arrived.open(place);
             self.add_text(&held);
@@ -462,7 +462,11 @@ mod tests {
         );
         let mut unstreamed = Reply::default();
         for index in 0..9 {
-            unstreamed.finish_or_hold_text((Some(index), None), &long);
+            let place = TextPlace {
+                message: Some(index),
+                part: None,
+            };
+            unstreamed.finish_or_hold_text(place, &long);
         }
         unstreamed.add_unstreamed(None);
         unstreamed.end.read("completed");

@@ -229,7 +229,10 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         failure::check(data)?;
     }
     let delta = &*event.delta.text;
-    let place: TextPlace = (event.output_index.0, event.content_index.0);
+    let place = TextPlace {
+        message: event.output_index.0,
+        part: event.content_index.0,
+    };
     match kind {
         "response.output_text.delta" => reply.add_increment(place, delta),
         "response.output_text.done" => reply.finish_or_hold_text(place, &event.text),

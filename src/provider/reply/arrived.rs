@@ -40,7 +40,7 @@ impl ArrivedText {
     /// Begins increments of the message at this place. Returns what was held back of messages before them.
     #[cold]
     pub fn open(&mut self, place: TextPlace) -> String {
-        let (index, _) = place;
+        let index = place.message;
         self.open = Some(OpenMessage { index });
         if self.messages.len() < MAX_MESSAGES {
             self.messages.extend(index);
@@ -72,7 +72,7 @@ impl ArrivedText {
 
     /// Whether a finished text that has had no increments is the next part of the message whose increments come.
     pub fn is_next_part(&mut self, place: TextPlace, finished: &str) -> bool {
-        self.is_open(place.0)
+        self.is_open(place.message)
             && self.streamed.is_next_part(place)
             && !self.streamed.may_have(finished)
     }
@@ -80,7 +80,7 @@ impl ArrivedText {
     /// Whether a finished text has to wait for the message that has it: no message comes in one piece so far, and no increment of
     /// the text has come, or may have come, because the server does not say what it belongs to.
     pub fn is_unstreamed(&mut self, place: TextPlace, finished: &str) -> bool {
-        let (index, _) = place;
+        let index = place.message;
         let is_unknown = match self.open {
             Some(open) => index.is_none() || open.index.is_none(),
             None => false,
@@ -103,7 +103,7 @@ impl ArrivedText {
         let texts = self.unstreamed.take();
         for text in &texts {
             if self.messages.len() < MAX_MESSAGES {
-                self.messages.extend(text.place.0);
+                self.messages.extend(text.place.message);
             }
             self.streamed.push(text.place, &text.text);
         }

@@ -10,8 +10,14 @@ const MAX_COMPARED: usize = 1_000_000;
 /// The most texts that are told apart.
 const MAX_TEXTS: usize = 1_000;
 
-/// The place of a text: the index of its message, and its index in that. Not every server says them.
-pub type TextPlace = (Option<u64>, Option<u64>);
+/// The place of a text. Not every server says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TextPlace {
+    /// The index of its message.
+    pub message: Option<u64>,
+    /// Its index in that.
+    pub part: Option<u64>,
+}
 
 /// The texts that have been streamed.
 #[derive(Debug, Default)]
@@ -94,8 +100,8 @@ impl StreamedTexts {
     /// Whether a text is the next part of the message that has grown last.
     pub fn is_next_part(&self, place: TextPlace) -> bool {
         self.last.is_some_and(|last| {
-            let is_later = last.1.is_some() && last.1 < place.1;
-            is_later && last.0.is_some() && last.0 == place.0
+            let is_later = last.part.is_some() && last.part < place.part;
+            is_later && last.message.is_some() && last.message == place.message
         })
     }
 
@@ -105,7 +111,7 @@ impl StreamedTexts {
         self.settle();
         let mut known = String::new();
         for (place, streamed) in &self.texts {
-            if place.0 == index {
+            if place.message == index {
                 if !streamed.is_over {
                     return false;
                 }
@@ -164,12 +170,12 @@ impl StreamedTexts {
                 places.push(*place);
             }
         }
-        if places.iter().any(|place| place.0 == index) {
-            places.retain(|place| place.0 == index);
+        if places.iter().any(|place| place.message == index) {
+            places.retain(|place| place.message == index);
         } else {
             // Not every server says in each event which message it means.
-            let first = places.first().map(|place| place.0);
-            let is_one = places.iter().all(|place| Some(place.0) == first);
+            let first = places.first().map(|place| place.message);
+            let is_one = places.iter().all(|place| Some(place.message) == first);
             if !is_one || (index.is_some() && first != Some(None)) {
                 return Missing::Nothing;
             }
@@ -227,6 +233,10 @@ mod tests {
     use super::*;
     use crate::text::table::rows;
 
+    fn place_of(message: Option<u64>, part: Option<u64>) -> TextPlace {
+        TextPlace { message, part }
+    }
+
     #[test]
     fn what_was_not_streamed_of_a_finished_text_is_found() {
         // The increments with the place of each; the index of a message that is finished, and its text; what is missing.
@@ -255,7 +265,7 @@ mod tests {
             for increment in increments.split(" ; ").filter(|words| !words.is_empty()) {
                 let (place, text) = increment.split_once(' ').expect(increment);
                 let (message, part) = place.split_once('.').expect(place);
-                streamed.push((number(message), number(part)), text);
+                streamed.push(place_of(number(message), number(part)), text);
             }
             let finished = finished.replace('␊', "\n");
             let found = streamed.missing_of_message(number(index), &finished);
@@ -269,7 +279,7 @@ mod tests {
     #[test]
     fn a_place_is_used_again_by_the_next_message() {
         let mut streamed = StreamedTexts::default();
-        let place = (Some(0), Some(0));
+        let place = place_of(Some(0), Some(0));
         streamed.push(place, "one");
         assert_eq!(streamed.missing_of_text(place, "one!"), Missing::End("!"));
         assert_eq!(
@@ -289,19 +299,19 @@ mod tests {
         let mut streamed = StreamedTexts::default();
         let long = "x".repeat(MAX_COMPARED / 4);
         for _ in 0..9 {
-            streamed.push((None, None), &long);
+            streamed.push(place_of(None, None), &long);
         }
         for place in 0..9_999 {
-            streamed.push((Some(place), None), "x");
+            streamed.push(place_of(Some(place), None), "x");
         }
         assert!(streamed.texts.is_empty() && streamed.growth.is_empty());
         assert_eq!(
-            streamed.missing_of_text((None, None), "y"),
+            streamed.missing_of_text(place_of(None, None), "y"),
             Missing::Nothing
         );
         let mut many = StreamedTexts::default();
         for place in 0..9_999 {
-            many.push((Some(place), None), "x");
+            many.push(place_of(Some(place), None), "x");
         }
         assert_eq!(many.texts.len(), MAX_TEXTS);
     }

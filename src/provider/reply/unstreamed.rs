@@ -63,9 +63,7 @@ impl UnstreamedTexts {
 /// Whether a text belongs to the same message as the text before it. Some servers give each message the same index.
 pub fn is_same_message(before: Option<TextPlace>, next: Option<TextPlace>) -> bool {
     match (before, next) {
-        (Some((message, part)), Some((next_message, next_part))) => {
-            message == next_message && part != next_part
-        }
+        (Some(before), Some(next)) => before.message == next.message && before.part != next.part,
         _ => false,
     }
 }
