@@ -1,5 +1,7 @@
 //! Makes requests for OpenAI's chat completions, and reads the replies of the many compatible servers (pure).
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -425,52 +427,69 @@ fn read_chunk(data: &str, usual_form: PartForm, reply: &mut Reply) -> ReplyResul
     Ok(())
 }
 
+/// Reads a choice: a part of the answer, or all of it, in a delta or a message, and how it ends.
 fn read_choice(choice: &ChunkChoice, usual_form: PartForm, reply: &mut Reply) -> ReplyResult {
     let is_whole = usual_form == PartForm::WholeAnswer;
-    let message: Delta;
-    let (part, form) = match &choice.delta.0 {
-        Some(delta) if !choice.message.is_object() || (!is_whole && delta.says_something()) => {
-            (delta, PartForm::Increment)
+    let has_message = choice.message.is_object();
+    match &choice.delta.0 {
+        Some(delta) if !has_message || (!is_whole && delta.says_something()) => {
+            read_part(delta, PartForm::Increment, &choice.text, reply)?;
         }
-        _ => {
-            message = choice.message.object()?;
-            let form = if is_whole {
-                usual_form
-            } else {
-                PartForm::Message
-            };
-            (&message, form)
-        }
-    };
+        _ if is_whole => read_part(&choice.message.object()?, usual_form, &choice.text, reply)?,
+        _ => read_part(
+            &choice.message.object()?,
+            PartForm::Message,
+            &choice.text,
+            reply,
+        )?,
+    }
+    reply.end.read(&choice.finish_reason);
+    Ok(())
+}
+
+/// Reads a part of the answer. `completion` is the text in the older API, which has no messages.
+fn read_part(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) -> ReplyResult {
     add_calls(part.tool_calls, form, reply)?;
-    let text = &*part.content.text;
     if form != PartForm::Increment && reply.has_open_message() {
         // At the end of a stream, some servers send all of the answer once more.
-        reply.finish_text(PLACE, text);
+        reply.finish_text(PLACE, &part.content.text);
+        reply.finish_refusal(&refusal_in(part)?);
     } else {
         add_reasoning(part, form, reply)?;
-        match form {
-            PartForm::Increment => reply.add_increment(PLACE, text),
-            PartForm::Message => reply.add_message(PLACE, text),
-            PartForm::WholeAnswer => reply.add_text(text),
-        }
-        if text.is_empty() && !reply.has_open_message() {
-            reply.add_text(&choice.text);
-        }
-        if !part.refusal.is_null() {
-            let refusal = part.refusal.content()?.text;
-            match form {
-                PartForm::Increment => reply.refuse_further(PLACE, &refusal),
-                PartForm::Message | PartForm::WholeAnswer => reply.refuse(&refusal),
-            }
-        }
+        add_text(part, form, completion, reply)?;
     }
     add_sources(part.annotations, reply);
     if !part.images.is_null() && (form == PartForm::Increment || reply.activity.images == 0) {
         reply.activity.images += part.images.list::<&RawValue>()?.len();
     }
-    reply.end.read(&choice.finish_reason);
     Ok(())
+}
+
+/// Adds the text of a part, and what the model says instead of it.
+fn add_text(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) -> ReplyResult {
+    let text = &*part.content.text;
+    match form {
+        PartForm::Increment => reply.add_increment(PLACE, text),
+        PartForm::Message => reply.add_message(PLACE, text),
+        PartForm::WholeAnswer => reply.add_text(text),
+    }
+    if text.is_empty() && !reply.has_open_message() {
+        reply.add_text(completion);
+    }
+    let refusal = refusal_in(part)?;
+    match form {
+        PartForm::Increment => reply.refuse_further(PLACE, &refusal),
+        PartForm::Message | PartForm::WholeAnswer => reply.refuse(&refusal),
+    }
+    Ok(())
+}
+
+/// Returns what the model says instead of an answer. Few events have it.
+fn refusal_in<'a>(part: &Delta<'a>) -> ReplyResult<Cow<'a, str>> {
+    if part.refusal.is_null() {
+        return Ok(Cow::default());
+    }
+    Ok(part.refusal.content()?.text)
 }
 
 /// Adds sources. Few events have any.
