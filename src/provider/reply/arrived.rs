@@ -1,5 +1,23 @@
 //! The text of a reply that has arrived, which tells what a message or a finished text repeats of it, and what is held back until
 //! that can be told (pure).
+//!
+//! A server may send a text in increments, once more when it is finished, again in its message, and again in the complete reply;
+//! or only in one of these. These are the habits of servers, with the function that decides in [`ArrivedText`]:
+//!
+//! | habit | decided by | what is done |
+//! |---|---|---|
+//! | increments, then the same finished | `finished_text`, `finished_message` | what is missing at its end is added |
+//! | a finished text without increments, then its message | `is_unstreamed` | it is held back, and dropped for the message |
+//! | a finished text without increments and without a message | `take_unstreamed` | it is added before what follows, or at the end |
+//! | a part of a message in increments, the next one only finished | `is_next_part` | it is added at once |
+//! | increments with other indexes than their message, or with none | `has_part_of` | any message repeats what came since the last |
+//! | the same index for each message | `has_part_of` | another text than that which is over is another message |
+//! | messages in one piece | `complete_message` | they are added, and finished texts are dropped from then on |
+//! | messages that each have all of the text so far | `message` | what is new in them is added |
+//! | a message that only the complete reply has | `unarrived` | it is added, if all before it has arrived |
+//!
+//! Each may be a wrong guess about some server. So the complete reply is compared with everything that has arrived, whatever was
+//! guessed before ([`ArrivedText::unarrived`]): a wrong guess becomes a note, and never a loss.
 
 use std::collections::BTreeSet;
 
