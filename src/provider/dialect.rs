@@ -7,7 +7,7 @@ use super::api_of::api_of;
 use super::failure::{self, ReplyError, ReplyResult};
 use super::lenient::{self, List};
 use super::reply::Reply;
-use super::request::{Field, OptionalField, Prompt, Quirks, Request, ToolNames};
+use super::request::{Field, OptionalField, Prompt, Quirks, Request, RequestedTools};
 use super::tool_schema::ToolSchemas;
 use crate::secret::Secret;
 use crate::server_url::Version;
@@ -97,7 +97,7 @@ impl Dialect {
             headers: self.headers(key),
             body: Some(body.to_string()),
             offers_tools,
-            tools: ToolNames {
+            tools: RequestedTools {
                 names: names.collect(),
                 are_grouped: self.groups_tools,
             },

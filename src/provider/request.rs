@@ -226,7 +226,7 @@ pub enum OptionalField {
 
 /// The tools of a request.
 #[derive(Debug, Clone, Default)]
-pub struct ToolNames {
+pub struct RequestedTools {
     /// In the order of the request.
     pub names: Vec<String>,
     /// Whether they are one element in the request's list of tools. The others are the provider's own.
@@ -244,7 +244,7 @@ pub struct Request {
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
     pub optional_fields: Vec<OptionalField>,
-    pub tools: ToolNames,
+    pub tools: RequestedTools,
     /// The ids of the question's calls that came before it.
     pub earlier_call_ids: Vec<String>,
     /// What the replies before it have left of the budget, which is for all replies of a question.

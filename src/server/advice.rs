@@ -162,7 +162,7 @@ fn try_again_in(asked: Option<Duration>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::provider::failure;
-    use crate::provider::request::ToolNames;
+    use crate::provider::request::RequestedTools;
     use crate::secret::Secrets;
     use crate::text::table::rows;
 
@@ -236,7 +236,7 @@ mod tests {
                 };
                 let error = failure::read_redacted(message, &Secrets::default());
                 let meaning =
-                    failure::judge(&error, status, optional_fields, &ToolNames::default());
+                    failure::judge(&error, status, optional_fields, &RequestedTools::default());
                 let rejection = Rejection {
                     meaning,
                     status,

@@ -6,7 +6,7 @@ use self::Clue::{Judged, Named, Statuses, Words};
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
-use crate::provider::request::{OptionalField, ToolNames};
+use crate::provider::request::{OptionalField, RequestedTools};
 use crate::text::whole_name::has_name;
 
 /// The statuses of errors after which another try may succeed.
@@ -139,7 +139,7 @@ pub fn judge(
     error: &ServerError,
     status: Option<u16>,
     asked: &[OptionalField],
-    tools: &ToolNames,
+    tools: &RequestedTools,
 ) -> ErrorClass {
     if let Some(place) = refused_tool(error, status.or(error.status), tools) {
         return ErrorClass::RejectsTool(place);
@@ -174,7 +174,7 @@ fn number_after(words: &str, texts: &[&str]) -> Option<usize> {
 
 /// Returns the place of the tool whose definition a server rejects, if its error says which one: by its name, or by its place,
 /// such as `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
-fn refused_tool(error: &ServerError, status: Option<u16>, tools: &ToolNames) -> Option<usize> {
+fn refused_tool(error: &ServerError, status: Option<u16>, tools: &RequestedTools) -> Option<usize> {
     if !matches!(status, Some(400 | 422)) {
         return None;
     }
@@ -389,7 +389,12 @@ mod tests {
             let error = read(body).expect(body);
             let found = format!(
                 "{:?}",
-                judge(&error, status.parse().ok(), asks, &ToolNames::default())
+                judge(
+                    &error,
+                    status.parse().ok(),
+                    asks,
+                    &RequestedTools::default()
+                )
             );
             match meaning.strip_prefix("not ") {
                 Some(other) => assert_ne!(found, other, "{status} {body}"),
@@ -408,11 +413,11 @@ mod tests {
     #[test]
     fn the_rejected_tool_is_found_in_an_error_about_its_definition() {
         let names = ["db__get", "db__list", "db__get_2"].map(str::to_owned);
-        let tools = ToolNames {
+        let tools = RequestedTools {
             names: names.to_vec(),
             are_grouped: false,
         };
-        let grouped = ToolNames {
+        let grouped = RequestedTools {
             are_grouped: true,
             ..tools.clone()
         };
@@ -546,7 +551,7 @@ mod tests {
                     code: code.to_owned(),
                     ..ServerError::new(message)
                 };
-                let found = judge(&error, status.parse().ok(), ALL, &ToolNames::default());
+                let found = judge(&error, status.parse().ok(), ALL, &RequestedTools::default());
                 assert_eq!(found, meaning, "{status} {code} {message} {seconds:?}");
             }
         }
@@ -599,7 +604,7 @@ mod tests {
                 should_retry,
                 ..ServerError::new("no")
             };
-            let found = judge(&error, Some(status), &[], &ToolNames::default());
+            let found = judge(&error, Some(status), &[], &RequestedTools::default());
             assert_eq!(found, meaning, "{status} {should_retry:?}");
         }
     }

@@ -281,7 +281,7 @@ fn is_error(json: &Value) -> bool {
         return true;
     }
     let said = outcome(json);
-    if said == Some(Outcome::Success) {
+    if said == Some(StatedOutcome::Success) {
         return false;
     }
     let mut inner = values(json, &["detail", "Message"]);
@@ -292,12 +292,12 @@ fn is_error(json: &Value) -> bool {
     let mut messages = values(json, &["message", "msg"]).filter_map(Value::as_str);
     let has_message = messages.any(|message| !message.is_empty());
     let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
-    has_message && (is_alone || said == Some(Outcome::Failure))
+    has_message && (is_alone || said == Some(StatedOutcome::Failure))
 }
 
 /// The outcome that a code states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum StatedOutcome {
     /// It went well, or goes on.
     Success,
     Failure,
@@ -305,23 +305,23 @@ enum Outcome {
 
 /// Returns the outcome that the codes of an object state. Where they differ, it has failed, unless one says `"success": true`:
 /// some gateways have a number of their own for success.
-fn outcome(json: &Value) -> Option<Outcome> {
+fn outcome(json: &Value) -> Option<StatedOutcome> {
     if json["success"] == true {
-        return Some(Outcome::Success);
+        return Some(StatedOutcome::Success);
     }
     let mut stated = None;
     for name in ["code", "status", "success", "error"] {
         match outcome_of(&json[name], name == "error") {
             None => {}
-            Some(Outcome::Failure) => return Some(Outcome::Failure),
-            Some(Outcome::Success) => stated = Some(Outcome::Success),
+            Some(StatedOutcome::Failure) => return Some(StatedOutcome::Failure),
+            Some(StatedOutcome::Success) => stated = Some(StatedOutcome::Success),
         }
     }
     stated
 }
 
 /// Returns the outcome that the value of one code states. `is_for_error`: it says whether there is an error.
-fn outcome_of(value: &Value, is_for_error: bool) -> Option<Outcome> {
+fn outcome_of(value: &Value, is_for_error: bool) -> Option<StatedOutcome> {
     let is_success = match value {
         Value::Null => return None,
         Value::Bool(said) => *said != is_for_error,
@@ -334,12 +334,12 @@ fn outcome_of(value: &Value, is_for_error: bool) -> Option<Outcome> {
         Value::Array(values) if values.is_empty() => return None,
         Value::Object(fields) if fields.is_empty() => return None,
         Value::Array(_) => false,
-        Value::Object(_) => outcome(value) == Some(Outcome::Success),
+        Value::Object(_) => outcome(value) == Some(StatedOutcome::Success),
     };
     if is_success {
-        Some(Outcome::Success)
+        Some(StatedOutcome::Success)
     } else {
-        Some(Outcome::Failure)
+        Some(StatedOutcome::Failure)
     }
 }
 
@@ -360,7 +360,7 @@ pub fn check(json: &str) -> Result<(), ServerError> {
 
 /// Looks for an error in a field for one. Some servers send an empty error, or one that states success, when nothing is wrong.
 pub fn check_field(error: &Value) -> Result<(), ServerError> {
-    if outcome(error) == Some(Outcome::Success) {
+    if outcome(error) == Some(StatedOutcome::Success) {
         return Ok(());
     }
     report(error)

@@ -289,7 +289,7 @@ mod tests {
     use super::super::judging::{ErrorClass, judge};
     use super::super::reading::tests::read;
     use super::*;
-    use crate::provider::request::ToolNames;
+    use crate::provider::request::RequestedTools;
     use crate::text::table::rows;
 
     const ALL: &[OptionalField] = &[
@@ -367,14 +367,14 @@ mod tests {
         "##;
         for [refused, server, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL, &ToolNames::default());
+            let found = judge(&error, status.parse().ok(), ALL, &RequestedTools::default());
             assert_eq!(
                 format!("{found:?}"),
                 format!("Rejects({refused})"),
                 "{server}: {body}"
             );
             // What was not sent cannot be rejected.
-            let found = judge(&error, status.parse().ok(), &[], &ToolNames::default());
+            let found = judge(&error, status.parse().ok(), &[], &RequestedTools::default());
             assert!(!matches!(found, ErrorClass::Rejects(_)), "{server}: {body}");
         }
     }
@@ -401,7 +401,7 @@ mod tests {
         "##;
         for [status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL, &ToolNames::default());
+            let found = judge(&error, status.parse().ok(), ALL, &RequestedTools::default());
             assert!(
                 !matches!(found, ErrorClass::Rejects(_)),
                 "{body}: {found:?}"
