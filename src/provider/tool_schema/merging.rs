@@ -141,9 +141,9 @@ impl Members {
                 }
             }
         }
-        let required = branch.keywords.shift_remove("required");
-        let required = required.unwrap_or_default();
-        let names = elements(&required).iter().filter_map(Value::as_str);
+        let list = branch.keywords.shift_remove("required");
+        let list = list.unwrap_or_default();
+        let names = elements(&list).iter().filter_map(Value::as_str);
         let mut required = RequiredSet::from_iter(names.map(str::to_owned));
         let mut choices = branch.choices;
         if required.is_empty() && choices.len() == 1 {
@@ -193,8 +193,7 @@ fn may_be_object(schema: &Keywords) -> bool {
     let values = schema.get("enum").map_or(&[][..], elements);
     let has_scalars = !values.is_empty() && values.iter().all(|value| !value.is_object());
     let is_scalar = schema.get("const").is_some_and(|value| !value.is_object());
-    let kinds = kinds(schema);
-    let has_kind = kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == "object"));
+    let has_kind = kinds(schema).is_none_or(|kinds| kinds.iter().any(|kind| kind == "object"));
     has_kind && !has_scalars && !is_scalar
 }
 
