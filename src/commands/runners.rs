@@ -7,7 +7,7 @@ use self::programs::{
     SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, is_dynamic_linker, name_of,
 };
 use super::argv::Argv;
-use super::short_form::{FieldKind, ShortField};
+use crate::text::short_form::{FieldKind, ShortField};
 
 /// Returns the word of a command that names a program which runs code that somebody gives it: the first element, a later one that
 /// is a bare word or the absolute path of a program, or the program that an option has as its value. Where the code is, is guessed
