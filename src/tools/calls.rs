@@ -12,10 +12,10 @@ use super::connection::Callee;
 use super::consent::ProposedCall;
 use super::offers::OfferedTool;
 use super::outcome::Outcome;
-use super::secrets::ToolSecrets;
+use super::secrets::{NameGoal, ToolSecrets};
 use super::server::Server;
 use super::toolbox::Toolbox;
-use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_TOOL_NAME, ToolCall, ToolRun};
+use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, ToolCall, ToolRun};
 use crate::output::Notes;
 use crate::text::json;
 use crate::text::one_line::{beginning, on_one_line};
@@ -61,8 +61,12 @@ impl Toolbox {
 
     /// Returns a run with the name of its tool as it may be shown and saved.
     fn with_safe_name(&self, run: ToolRun) -> ToolRun {
-        let name = safe_name(&run.name, &self.offers, &self.secrets);
+        let name = self.redacted_name(&run.name, NameGoal::Sent);
         ToolRun { name, ..run }
+    }
+
+    fn redacted_name(&self, name: &str, goal: NameGoal) -> String {
+        redacted_name(name, goal, &self.offers, &self.secrets)
     }
 
     /// Returns how many of these calls, from the first on, run side by side: as long as they only read. At least one.
@@ -128,7 +132,7 @@ impl Toolbox {
         };
         let size = in_bytes(text.len());
         let seconds = outcome.took.as_secs_f64();
-        let name = shown_name(&call.name, &self.offers, &self.secrets);
+        let name = self.redacted_name(&call.name, NameGoal::Shown);
         let line = || format!("{name}: {what} of {size} after {seconds:.3} s");
         notes.detail(|| self.secrets.redact_for_user(&line()));
         let omitted = self.room.leave_out_images(&mut outcome);
@@ -149,7 +153,7 @@ impl Toolbox {
         let name = &call.name;
         let mut offers = self.offers.iter();
         let Some(index) = offers.position(|offer| offer.shown.name == *name) else {
-            let name = shown_name(name, &self.offers, &self.secrets);
+            let name = self.redacted_name(name, NameGoal::Shown);
             return Err(format!("There is no tool {name}."));
         };
         let server = self.server(self.offers[index].source, notes)?;
@@ -190,7 +194,7 @@ impl Toolbox {
         let name = &call.name;
         let ready = self.checked(call, room, notes).inspect_err(|reason| {
             if watched {
-                let name = shown_name(name, &self.offers, &self.secrets);
+                let name = self.redacted_name(name, NameGoal::Shown);
                 let line = format!("{name} did not run: {reason}");
                 let shown = self.secrets.redact_for_user(&line);
                 notes.note(&beginning(&on_one_line(&shown), MAX_LINE));
@@ -219,23 +223,18 @@ impl Toolbox {
     }
 }
 
-/// Returns the name of a tool without keys, and cut if it is long. Only a provider that repeats what it was sent has a key in that
-/// of a tool that is not offered. That of a tool that is offered has none, but may have a word of a password, such as the name of a
-/// database.
-fn shown_name(name: &str, offers: &[OfferedTool], secrets: &ToolSecrets) -> String {
+/// Returns the name of a called tool without keys. That of a tool that is offered has none, but may have a word of a password, such as
+/// the name of a database.
+fn redacted_name(
+    name: &str,
+    goal: NameGoal,
+    offers: &[OfferedTool],
+    secrets: &ToolSecrets,
+) -> String {
     if offers.iter().any(|offer| offer.shown.name == name) {
         return name.to_owned();
     }
-    beginning(&secrets.redact_for_model(name), MAX_TOOL_NAME)
-}
-
-/// Returns the same as it goes back to the API, which takes no brackets in a name.
-fn safe_name(name: &str, offers: &[OfferedTool], secrets: &ToolSecrets) -> String {
-    let shown = shown_name(name, offers, secrets);
-    if shown == name {
-        return shown;
-    }
-    shown.replace(['[', ']'], "")
+    secrets.redact_called_name(name, goal)
 }
 
 /// Says that images of a result do not go to the model.
@@ -342,43 +341,24 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_removed_from_the_name_of_a_tool_that_is_not_offered() {
+    fn the_name_of_a_tool_that_is_offered_stays_although_a_word_of_it_is_a_key() {
         let section = ToolServer::parse("db", "command = [\"x\"]");
         let offers =
             ["query", "postgres"].map(|tool| OfferedTool::listed_by(&section, tool, false));
         let secrets = ToolSecrets::default();
         secrets.add_keys(&["sk-test-0123456789", "postgres"].map(Secret::new));
-        // The name that a provider writes, and the name that is kept.
         let table = "
-            db__query | db__query
-            db__postgres | db__postgres
-            db__unknown | db__unknown
-            sk-test-0123456789 | redacted
-            db__sk-test-0123456789 | db__redacted
-            xSK-TEST-0123456789y | xredactedy
-            db__postgres2 | db__redacted2
-            postgres | redacted
+            db__query | db__query | db__query
+            db__postgres | db__postgres | db__postgres
+            db__sk-test-0123456789 | db__[redacted] | db__redacted
+            db__postgres2 | db__[redacted]2 | db__redacted2
         ";
-        for [name, kept] in rows(table) {
-            assert_eq!(safe_name(name, &offers, &secrets), kept, "{name}");
+        for [name, shown, sent] in rows(table) {
+            for (goal, expected) in [(NameGoal::Shown, shown), (NameGoal::Sent, sent)] {
+                let found = redacted_name(name, goal, &offers, &secrets);
+                assert_eq!(found, expected, "{name} {goal:?}");
+            }
         }
-    }
-
-    #[test]
-    fn a_key_in_a_name_that_is_cut_is_removed_before_the_cut() {
-        let secrets = ToolSecrets::default();
-        secrets.add_keys(&["sk-test-0123456789"].map(Secret::new));
-        let key = "sk-test-0123456789";
-        for before in MAX_TOOL_NAME - key.len() - 1..MAX_TOOL_NAME + 1 {
-            let whole = "x".repeat(before) + key + &"y".repeat(100);
-            // As it comes from a provider.
-            let name = whole.chars().take(MAX_TOOL_NAME + 1).collect::<String>();
-            let safe = safe_name(&name, &[], &secrets);
-            assert!(!safe.contains("sk-test-"), "{safe}");
-            assert!(safe.chars().count() <= MAX_TOOL_NAME, "{safe}");
-        }
-        let long = "x".repeat(MAX_TOOL_NAME + 1);
-        assert!(safe_name(&long, &[], &secrets).ends_with("x…"));
     }
 
     #[test]

@@ -100,7 +100,19 @@ const MAX_LENGTH: usize = 64;
 /// Returns the full name of a tool, as models know it unless it is too long or another tool has it, too.
 pub fn full_name(server: &str, tool: &str) -> String {
     let server = with_letter(server);
-    plain(&format!("{server}{SEPARATOR}{tool}")).replace('*', "_")
+    with_plain_letters(&format!("{server}{SEPARATOR}{tool}"))
+}
+
+/// Returns a name that a model has made up as every API accepts it.
+pub fn accepted_name(name: &str) -> String {
+    match name {
+        "" => "_".to_owned(),
+        _ => shortened_name(&with_plain_letters(&with_letter(name)), 1),
+    }
+}
+
+fn with_plain_letters(name: &str) -> String {
+    plain(name).replace('*', "_")
 }
 
 /// Returns a full name that is short enough for every API; with a number, unless it is the first one.
@@ -114,7 +126,7 @@ pub fn shortened_name(full: &str, number: usize) -> String {
     name + &end
 }
 
-/// Returns the name of a server as the beginning of a full name. Gemini and Moonshot reject one that begins with a digit.
+/// Returns the name of a server as the beginning of a name. Gemini and Moonshot reject one that begins with a digit.
 fn with_letter(server: &str) -> Cow<'_, str> {
     if begins_with_digit(server) {
         return format!("_{server}").into();
@@ -164,6 +176,21 @@ mod tests {
             (10, format!("db__{}_10", "x".repeat(57))),
         ] {
             assert_eq!(shortened_name(&full, number), name);
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_model_has_made_up_fits_every_api() {
+        let long = "x".repeat(5_000);
+        for (name, accepted) in [
+            ("db__query-2", "db__query-2"),
+            ("shell.run größe*", "shell_run_gr__e_"),
+            ("7zip", "_7zip"),
+            ("", "_"),
+            (&long, &long[..64]),
+            (&format!("7{long}"), &format!("_7{}", &long[..62])),
+        ] {
+            assert_eq!(accepted_name(name), accepted);
         }
     }
 

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use super::about::{self, ServerInfo};
+use super::names;
 use crate::error::Error;
+use crate::message::MAX_TOOL_NAME;
 use crate::secret::{self, Secret, Secrets};
 use crate::settings::{Key, Settings};
+use crate::text::one_line::beginning;
 use crate::threads::lock;
 
 /// The secrets of all tools of a question. Its clones share them, so that a key that becomes known later counts for what
@@ -22,6 +25,15 @@ struct SecretLists {
     keys: Secrets,
     /// The keys, and other values that are not shown.
     hidden: Secrets,
+}
+
+/// Where the name of a tool goes that a model has called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameGoal {
+    /// To the user, and in a sentence to the model.
+    Shown,
+    /// Back to the API and into a file, as the name of the call.
+    Sent,
 }
 
 impl ToolSecrets {
@@ -56,13 +68,18 @@ impl ToolSecrets {
         secret::redact(text, &lock(&self.0).keys)
     }
 
-    /// Returns the name of a tool as the model and the user get it. An API takes no brackets in it.
+    /// Returns the name of a tool that a server lists, as the model and the user get it.
     pub fn redact_tool_name(&self, name: &str) -> String {
-        let redacted = secret::redact_name(name, &lock(&self.0).keys);
-        if redacted == name {
-            return redacted;
+        without_brackets(secret::redact_name(name, &lock(&self.0).keys), name)
+    }
+
+    /// Returns the name of a tool that a model has made up. Only a provider that repeats what it was sent has a key in it.
+    pub fn redact_called_name(&self, name: &str, goal: NameGoal) -> String {
+        let redacted = self.redact_for_model(name);
+        match goal {
+            NameGoal::Shown => beginning(&redacted, MAX_TOOL_NAME),
+            NameGoal::Sent => names::accepted_name(&without_brackets(redacted, name)),
         }
-        redacted.replace(['[', ']'], "")
     }
 
     /// Whether a key is in the name of an argument, or of a part of one, in this schema. As in the names of tools, it counts only
@@ -87,6 +104,14 @@ impl ToolSecrets {
         error.redact(&lock(&self.0).hidden);
         error
     }
+}
+
+/// Returns a name from which keys were removed without the brackets of the mark for them, which no API takes.
+fn without_brackets(redacted: String, name: &str) -> String {
+    if redacted == name {
+        return redacted;
+    }
+    redacted.replace(['[', ']'], "")
 }
 
 #[cfg(test)]
@@ -160,6 +185,43 @@ mod tests {
             let schema: Value = serde_json::from_str(schema).expect(schema);
             let found = secrets().are_in_argument_names(&schema);
             assert_eq!(found, expected == "yes", "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_removed_from_a_name_that_a_model_has_made_up() {
+        let secrets = secrets();
+        let table = "
+            db__unknown | db__unknown | db__unknown
+            hunter22secret | [redacted] | redacted
+            db__hunter22secret | db__[redacted] | db__redacted
+            xHUNTER22SECRETy | x[redacted]y | xredactedy
+            db__database2 | db__[redacted]2 | db__redacted2
+            database | [redacted] | redacted
+            a[0].b | a[0].b | a_0__b
+        ";
+        for [name, shown, sent] in rows(table) {
+            assert_eq!(secrets.redact_called_name(name, NameGoal::Shown), shown);
+            assert_eq!(secrets.redact_called_name(name, NameGoal::Sent), sent);
+        }
+    }
+
+    #[test]
+    fn a_key_in_a_called_name_that_is_cut_is_removed_before_the_cut() {
+        let key = "hunter22secret";
+        for (goal, limit) in [(NameGoal::Shown, MAX_TOOL_NAME), (NameGoal::Sent, 64)] {
+            for before in limit - key.len() - 1..=limit {
+                let whole = "x".repeat(before) + key + &"y".repeat(200);
+                // As it comes from a provider.
+                let name: String = whole.chars().take(MAX_TOOL_NAME + 1).collect();
+                let redacted = secrets().redact_called_name(&name, goal);
+                assert!(!redacted.contains("hunter22"), "{redacted}");
+                assert!(redacted.chars().count() <= limit, "{redacted}");
+            }
+            let long = "x".repeat(MAX_TOOL_NAME + 1);
+            let redacted = secrets().redact_called_name(&long, goal);
+            let is_marked = goal == NameGoal::Shown;
+            assert_eq!(redacted.ends_with("x…"), is_marked, "{redacted}");
         }
     }
 }
