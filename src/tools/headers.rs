@@ -95,6 +95,9 @@ mod tests {
             {"a": {"type": "string", "x-mcp-header": ""}} | no
             {"a": {"type": "string", "x-mcp-header": "a b"}} | no
             {"a": {"type": "string", "x-mcp-header": "a\nb"}} | no
+            {"a": {"type": "string", "x-mcp-header": "a:b"}} | no
+            {"a": {"type": "string", "x-mcp-header": "é"}} | no
+            {"x-mcp-header": {"type": "string"}} | yes
             {"a": {"type": "string", "x-mcp-header": 7}} | no
             {"a": {"type": "object", "properties": {"b": {"type": "array", "x-mcp-header": "B"}}}} | no
             {"a": {"type": "string", "x-mcp-header": "A", "properties": {"b": {"type": "string", "x-mcp-header": "A"}}}} | no
