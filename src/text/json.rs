@@ -184,7 +184,7 @@ fn outside_strings(json: &str, mut take: impl FnMut(u8)) {
 }
 
 /// Returns the place of the quotation mark that ends the string which begins here, or the end of the text.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
+pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
         at += found;

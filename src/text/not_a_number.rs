@@ -1,5 +1,7 @@
 //! Reads JSON with numbers that JSON does not have: Python writes `NaN` and `Infinity`, and printf `nan` and `-inf` (pure).
 
+use super::json::end_of_string;
+
 /// The words for such numbers, in lower case, the longer one first.
 const WORDS: [&str; 3] = ["infinity", "inf", "nan"];
 
@@ -23,15 +25,13 @@ fn as_null(json: &str) -> Option<String> {
     let mut replaced = String::new();
     // Up to where it has been copied.
     let mut copied = 0;
-    let (mut at, mut in_text) = (0, false);
+    let mut at = 0;
     let bytes = json.as_bytes();
     while let Some(byte) = bytes.get(at) {
         let mut length = 1;
         match byte {
-            b'"' => in_text = !in_text,
-            b'\\' => length = 2,
-            _ if in_text => {}
-            _ => {
+            b'"' => length = end_of_string(bytes, at) + 1 - at,
+            b'-' | b'+' | b'I' | b'i' | b'N' | b'n' => {
                 if let Some(number) = number_at(bytes, at) {
                     length = number;
                     replaced.push_str(&json[copied..at]);
@@ -39,6 +39,7 @@ fn as_null(json: &str) -> Option<String> {
                     copied = at + length;
                 }
             }
+            _ => {}
         }
         at += length;
     }

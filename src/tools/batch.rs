@@ -3,6 +3,8 @@
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::text::not_a_number;
+
 /// The most messages of a batch. Each takes memory besides its text.
 const MAX_BATCH: usize = 1_000;
 
@@ -16,13 +18,14 @@ pub fn messages_of(bytes: &[u8]) -> Option<Vec<String>> {
     if !text.starts_with('[') {
         return None;
     }
-    let Batch(messages) = serde_json::from_str(text).ok()?;
-    let are_objects = messages.iter().all(|each| each.get().starts_with('{'));
-    if messages.is_empty() || !are_objects {
-        return None;
-    }
-    let messages = messages.into_iter().map(|each| each.get().to_owned());
-    Some(messages.collect())
+    let read = |json: &str| {
+        let Batch(messages) = serde_json::from_str(json)?;
+        let messages = messages.into_iter().map(|each| each.get().to_owned());
+        serde_json::Result::Ok(Vec::from_iter(messages))
+    };
+    let messages = not_a_number::read_with(text, |_| true, read).ok()?;
+    let are_objects = messages.iter().all(|each| each.starts_with('{'));
+    (!messages.is_empty() && are_objects).then_some(messages)
 }
 
 impl<'de: 'm, 'm> Deserialize<'de> for Batch<'m> {
@@ -74,6 +77,10 @@ mod tests {
             ("[]", None),
             ("[1,{}]", None),
             ("[[{}]]", None),
+            (
+                r#"[{"id":1,"result":NaN}]"#,
+                Some(&[r#"{"id":1,"result":null}"#]),
+            ),
             ("[{}", None),
             ("[{}] {}", None),
             ("[info] started", None),

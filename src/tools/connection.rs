@@ -314,7 +314,7 @@ impl Connection {
     ) -> Result<StartAnswer, Failure> {
         if let Some(answer) = self.ask(method, parameters)? {
             return match answer {
-                Ok(result) => Ok(StartAnswer::Accepted(self.parse_listing(&result)?)),
+                Ok(result) => Ok(StartAnswer::Accepted(self.parse_listing(&result.json)?)),
                 Err(RpcError::Refused(words)) => Ok(StartAnswer::Refused(words)),
                 Err(RpcError::Unreadable(what)) => Err(self.failure(what)),
             };
@@ -541,10 +541,11 @@ mod tests {
 
     #[test]
     fn the_outcome_of_an_earlier_request_is_not_taken_for_that_of_this_one() {
-        let answer = |id| Arrival::Event(ServerEvent::RpcAnswer(id, Ok("1".to_owned())));
+        let refusal = Err(RpcError::Refused("no".to_owned()));
+        let answer = |id| Arrival::Event(ServerEvent::RpcAnswer(id, refusal.clone()));
         let failed = |id| Arrival::Failed(id, Failure::of_server("broke"));
         for (arrival, expected) in [
-            (answer(2), Some(Ok(Ok("1".to_owned())))),
+            (answer(2), Some(Ok(refusal.clone()))),
             (failed(2), Some(Err(Failure::of_server("broke")))),
             (answer(1), None),
             (failed(1), None),

@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde::de::IgnoredAny;
+
 use super::batch;
 use super::events::{EventSender, reporting_strays};
 use super::failure::Failure;
 use super::input::Input;
 use super::lines::{MAX_LINE, ReportLine, WrittenLine};
 use super::protocol::{Protocol, ServerEvent};
+use crate::text::not_a_number;
 use crate::text::size::in_units;
 
 /// The most bytes of lines in a row that ask and answer nothing, and how many each line counts besides its own, so that empty
@@ -93,7 +96,9 @@ impl LineReader {
 }
 
 fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    let text = String::from_utf8_lossy(bytes);
+    let read = |json: &str| serde_json::from_str::<IgnoredAny>(json);
+    not_a_number::read_with(&text, |_| true, read).is_ok()
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::{self, RpcAnswer, RpcError};
+use super::protocol::{self, RpcAnswer, RpcError, RpcResult};
 use crate::error::Error;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, ToolCall, ToolRun,
@@ -76,13 +77,14 @@ impl Outcome {
             Err(RpcError::Refused(words)) => return Outcome::failed(words),
             Err(RpcError::Unreadable(what)) => return unreadable(&what),
         };
-        if !result.starts_with('{') {
+        let json = &result.json;
+        if !json.starts_with('{') {
             // Whether the tool has run, nobody knows.
             return Outcome::without_result(format!(
-                "the server's result is not an object: {result}"
+                "the server's result is not an object: {json}"
             ));
         }
-        let read: CallResult<'_> = match serde_json::from_str(&result) {
+        let read: CallResult<'_> = match serde_json::from_str(json) {
             Ok(read) => read,
             Err(error) => return unreadable(&protocol::unreadable(&error)),
         };
@@ -96,7 +98,7 @@ impl Outcome {
         let is_error = read.is_error.is_some_and(|error| error.get() == "true");
         Outcome {
             is_error,
-            ..content_of(&read)
+            ..content_of(&read, &result)
         }
     }
 }
@@ -170,46 +172,90 @@ struct CallResult<'r> {
     kind: Option<&'r RawValue>,
 }
 
+/// The fields that the result of a call has in the protocol. A result with others instead of content is what some servers give as
+/// it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "only the names count")]
+struct KnownFields {
+    content: Option<IgnoredAny>,
+    #[serde(rename = "structuredContent")]
+    structured: Option<IgnoredAny>,
+    #[serde(rename = "isError")]
+    is_error: Option<IgnoredAny>,
+    #[serde(rename = "resultType")]
+    kind: Option<IgnoredAny>,
+    #[serde(rename = "_meta")]
+    meta: Option<IgnoredAny>,
+}
+
 /// Returns the outcome of a call whose answer cannot be read. Whether the tool has run, nobody knows.
 fn unreadable(what: &str) -> Outcome {
     Outcome::without_result(format!("the tool server {what}"))
 }
 
+/// What a piece of content says to the model.
+enum PieceText {
+    Plain(String),
+    /// A text that is not a string, as JSON.
+    NoString(String),
+    /// A piece that is neither text nor data, or that q does not know, as JSON.
+    Unknown(String),
+    /// A note of what the data are that the piece has.
+    Note(String),
+}
+
 /// Returns the text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
 /// text.
-fn content_of(result: &CallResult) -> Outcome {
-    let pieces = pieces_of(result.content);
+fn content_of(read: &CallResult, result: &RpcResult) -> Outcome {
     let mut text = String::new();
     let mut has_text = false;
+    // Whether JSON of the server's is in the text.
+    let mut has_json = false;
+    let mut is_changed = false;
     let mut images = Vec::new();
     let mut large_images = 0;
-    for (index, piece) in pieces.into_iter().enumerate() {
-        let mut piece: Value = content(piece);
+    for (index, json) in pieces_of(read.content).into_iter().enumerate() {
+        let (mut piece, is_cut) = content(json);
+        is_changed |= is_cut;
         if index > 0 {
             text.push('\n');
         }
-        match image(&piece) {
+        let image = image(&piece);
+        let has_image = image.is_some();
+        match image {
             Some(FoundImage::Fits(image)) => images.push(image),
             Some(FoundImage::TooLarge) => large_images += 1,
             None => (),
         }
-        if let Some(plain) = plain(&mut piece) {
-            has_text |= !plain.is_empty();
-            append(&mut text, plain);
-        } else {
-            text.push_str(&describe(&piece));
+        let said = text_of(&mut piece, json, has_image);
+        has_json |= matches!(said, PieceText::NoString(_) | PieceText::Unknown(_));
+        match said {
+            PieceText::Plain(own) | PieceText::NoString(own) => {
+                has_text |= !own.is_empty();
+                append(&mut text, own);
+            }
+            PieceText::Unknown(words) | PieceText::Note(words) => append(&mut text, words),
         }
     }
-    if !has_text && let Some(structured) = result.structured {
+    if !has_text && let Some(structured) = read.structured {
         let mut lines = Vec::from_iter(text.split('\n').filter(|line| !line.is_empty()));
         let structured = json::compact(structured.get());
         lines.push(&structured);
         text = lines.join("\n");
+        has_json = true;
     }
+    let has_nothing = read.content.is_none() && read.structured.is_none();
+    if has_nothing && serde_json::from_str::<KnownFields>(&result.json).is_err() {
+        text = json::compact(&result.json);
+        has_json = true;
+    }
+    let has_replaced = has_json || text.contains(char::REPLACEMENT_CHARACTER);
     Outcome {
         text,
         images,
         large_images,
+        is_changed: is_changed || (result.is_repaired && has_replaced),
         ..Outcome::default()
     }
 }
@@ -225,11 +271,19 @@ fn pieces_of(content: Option<&RawValue>) -> Vec<&RawValue> {
     }
 }
 
-/// Returns a piece of content; null if it cannot be parsed.
-fn content(piece: &RawValue) -> Value {
-    let is_small = json::check_weight(piece.get(), json::MAX_WEIGHT).is_ok();
-    let piece = is_small.then(|| surrogates::lossy(piece.get()).ok());
-    piece.flatten().unwrap_or_default()
+/// Returns a piece of content; null if it cannot be parsed. The second value is whether halves of characters were left out.
+fn content(piece: &RawValue) -> (Value, bool) {
+    let json = piece.get();
+    if json::check_weight(json, json::MAX_WEIGHT).is_err() {
+        return (Value::Null, false);
+    }
+    if let Ok(piece) = serde_json::from_str(json) {
+        return (piece, false);
+    }
+    match surrogates::lossy(json) {
+        Ok(piece) => (piece, true),
+        Err(_) => (Value::Null, false),
+    }
 }
 
 /// Appends a text, without a copy if it is the first.
@@ -241,11 +295,29 @@ fn append(text: &mut String, more: String) {
     }
 }
 
+/// Returns what a piece of content says. `json` is all of it.
+fn text_of(piece: &mut Value, json: &RawValue, has_image: bool) -> PieceText {
+    if let Some(text) = own_text(piece) {
+        return text;
+    }
+    let (media, data) = binary(piece);
+    let is_described = match piece["type"].as_str().unwrap_or_default() {
+        "resource_link" => true,
+        "image" | "audio" | "resource" => data.is_some(),
+        _ => has_image || (media.is_some() && data.is_some()),
+    };
+    if is_described {
+        PieceText::Note(describe(piece))
+    } else {
+        PieceText::Unknown(json::compact(json.get()))
+    }
+}
+
 /// Returns the text of a piece of content, if it has one.
-fn plain(content: &mut Value) -> Option<String> {
-    if content.is_string() {
+fn own_text(content: &mut Value) -> Option<PieceText> {
+    if let Value::String(text) = content {
         // Some servers write it without the object around it.
-        return content.as_str().map(str::to_owned);
+        return Some(PieceText::Plain(std::mem::take(text)));
     }
     let text = match content["type"].as_str()? {
         "text" => content.get_mut("text")?,
@@ -253,8 +325,9 @@ fn plain(content: &mut Value) -> Option<String> {
         _ => return None,
     };
     match text.take() {
-        Value::String(text) => Some(text),
-        _ => None,
+        Value::String(text) => Some(PieceText::Plain(text)),
+        Value::Null => None,
+        other => Some(PieceText::NoString(other.to_string())),
     }
 }
 
@@ -292,7 +365,7 @@ fn image(content: &Value) -> Option<FoundImage> {
     }))
 }
 
-/// Returns a note that says what a piece of content without a text is.
+/// Returns a note that says what the data of a piece of content are, or where they are.
 fn describe(content: &Value) -> String {
     let kind = content["type"].as_str().unwrap_or("content");
     let (media, data) = binary(content);
@@ -322,6 +395,13 @@ mod tests {
         }
     }
 
+    fn given(json: &str) -> RpcAnswer {
+        Ok(RpcResult {
+            json: json.to_owned(),
+            is_repaired: false,
+        })
+    }
+
     #[test]
     fn a_result_of_a_tool_is_reported_as_text() {
         for [expected, result] in rows(
@@ -333,25 +413,39 @@ mod tests {
             [image image/png, 6 bytes] | {"content": [{"type": "image", "mimeType": "image/png", "data": "aGVsbG8h"}]}
             [audio audio/wav, 1 byte] | {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "YQ=="}]}
             [resource a/b, 5 bytes] | {"content": [{"type": "resource", "resource": {"mimeType": "a/b", "blob": "aGVsbG8="}}]}
-            [scent] | {"content": [{"type": "scent"}]}
-            [content] | {"content": [7]}
+            {"type":"scent","of":"rose"} | {"content": [{"type": "scent", "of": "rose"}]}
+            {"type":"image","url":"a"} | {"content": [{"type": "image", "url": "a"}]}
+            {"rows":[1,2],"data":"x"} | {"content": [{"rows": [1, 2], "data": "x"}]}
+            {"text":"a"}␊b | {"content": [{"text": "a"}, {"type": "text", "text": "b"}]}
+            7␊null␊[1] | {"content": [7, null, [1]]}
+            [content a/b, 1 byte] | {"content": [{"mimeType": "a/b", "data": "YQ=="}]}
+            {"rows":[1,2.50]} | {"content": [{"type": "text", "text": {"rows": [1, 2.50]}}]}
+            42 | {"content": [{"type": "text", "text": 42}], "structuredContent": {"a": 1}}
+            {"a":1} | {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": {"a": 1}}}]}
+            {"type":"text","text":null} | {"content": [{"type": "text", "text": null}]}
+            {"type":"text"}␊{"a":1} | {"content": [{"type": "text"}], "structuredContent": {"a": 1}}
+            {"rows":[1,2]} | {"rows": [1, 2]}
+            {"content":null,"rows":[]} | {"content": null, "rows": []}
+            {"rows":[1],"isError":false} | {"rows": [1], "isError": false}
+            - | {"content": [], "rows": [1]}
             a | {"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": 1}}
             {"a":[1,2]} | {"structuredContent": {"a": [1, 2]}}
             {"a":1} | {"content": [{"type": "text", "text": ""}], "structuredContent": {"a": 1}}
-            [scent]␊{"a":1} | {"content": [{"type": "scent"}], "structuredContent": {"a": 1}}
+            [audio, 1 byte]␊{"a":1} | {"content": [{"type": "audio", "data": "YQ=="}], "structuredContent": {"a": 1}}
             a | {"content": "a"}
             a␊b | {"content": ["a", "b"]}
             a | {"content": {"type": "text", "text": "a"}}
             - | {"content": null}
             - | {"content": []}
             - | {}
+            - | {"isError": false, "resultType": "complete", "_meta": {"a": 1}}
             a | {"content": [{"type": "text", "text": "a"}], "resultType": "complete"}
             a | {"content": [{"type": "text", "text": "a"}], "isError": false}
         "##,
         ) {
             let read = Outcome {
                 images: Vec::new(),
-                ..Outcome::read(Ok(result.to_owned()))
+                ..Outcome::read(given(result))
             };
             let expected = expected.replace('␊', "\n");
             assert_eq!(read, outcome(&expected, false), "{result}");
@@ -359,10 +453,35 @@ mod tests {
     }
 
     #[test]
+    fn a_text_in_which_something_was_replaced_is_a_changed_one() {
+        // Whether something was replaced in the message, its result, the text, and whether this is changed.
+        let table = r#"
+            no | {"content": "a", "structuredContent": {"x": null}} | a | no
+            yes | {"content": "a", "structuredContent": {"x": null}} | a | no
+            no | {"structuredContent": {"x": null}} | {"x":null} | no
+            yes | {"structuredContent": {"x": null}} | {"x":null} | yes
+            yes | {"content": [{"type": "text", "text": {"x": null}}]} | {"x":null} | yes
+            yes | {"content": [{"x": null}]} | {"x":null} | yes
+            yes | {"x": null} | {"x":null} | yes
+            yes | {"content": "a�"} | a� | yes
+            no | {"content": "a�"} | a� | no
+            no | {"content": ["a\ud83d", "b"]} | a␊b | yes
+        "#;
+        for [is_repaired, json, text, is_changed] in rows(table) {
+            let read = Outcome::read(Ok(RpcResult {
+                json: json.to_owned(),
+                is_repaired: is_repaired == "yes",
+            }));
+            assert_eq!(read.text, text.replace('␊', "\n"), "{json}");
+            assert_eq!(read.is_changed, is_changed == "yes", "{json}");
+        }
+    }
+
+    #[test]
     fn a_failure_of_a_tool_is_reported_as_an_error() {
         let marked = r#"{"content": [{"type": "text", "text": "no such row"}], "isError": true}"#;
         for (name, answer, expected, no_result) in [
-            ("marked", Ok(marked.to_owned()), "no such row", false),
+            ("marked", given(marked), "no such row", false),
             (
                 "refused",
                 Err(RpcError::Refused("Unknown tool (-32602)".to_owned())),
@@ -377,13 +496,13 @@ mod tests {
             ),
             (
                 "not complete",
-                Ok(r#"{"resultType": "input_required"}"#.to_owned()),
+                given(r#"{"resultType": "input_required"}"#),
                 "the tool did not finish: its resultType is \"input_required\"",
                 true,
             ),
             (
                 "no object",
-                Ok("\"done\"".to_owned()),
+                given("\"done\""),
                 "the server's result is not an object: \"done\"",
                 true,
             ),
@@ -410,7 +529,7 @@ mod tests {
         "#,
         ) {
             let result = format!(r#"{{"content": [{content}]}}"#);
-            let images = Outcome::read(Ok(result)).images;
+            let images = Outcome::read(given(&result)).images;
             let image = images.first().cloned().unwrap_or_default();
             let found = (image.media.as_str(), image.data.as_str());
             assert_eq!(found, (media, data), "{content}");
@@ -448,7 +567,7 @@ mod tests {
         for (size, images, large_images) in [(MAX_ATTACHMENT, 1, 0), (MAX_ATTACHMENT + 4, 0, 1)] {
             let data = format!("iVBORw0KGgoA{}", "A".repeat(size - 12));
             let piece = format!(r#"{{"type":"image","mimeType":"image/png","data":"{data}"}}"#);
-            let read = Outcome::read(Ok(format!(r#"{{"content":[{piece}]}}"#)));
+            let read = Outcome::read(given(&format!(r#"{{"content":[{piece}]}}"#)));
             assert_eq!(
                 (read.images.len(), read.large_images),
                 (images, large_images)

@@ -3,9 +3,11 @@
 //! Up to 2025-11-25 a conversation begins with a handshake. Since 2026-07-28 there is none: every request says for itself
 //! what it speaks.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -14,7 +16,7 @@ use super::headers;
 use crate::text::json::compact;
 use crate::text::number::integer_text;
 use crate::text::size::in_units;
-use crate::text::surrogates;
+use crate::text::{not_a_number, surrogates};
 
 /// The revision that the handshake asks for; over HTTP one in which a client need not resume streams, because q does not.
 const HANDSHAKE: &str = "2025-11-25";
@@ -41,9 +43,17 @@ const MAX_STRAY: usize = 200;
 /// The number of a request; each request has its own.
 pub type Id = u64;
 
-/// The JSON of a request's result. It is not parsed before it is known what of it is needed: its values may take a hundred
-/// times the memory of its text.
-pub type RpcAnswer = Result<String, RpcError>;
+/// The answer to a request.
+pub type RpcAnswer = Result<RpcResult, RpcError>;
+
+/// The result of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RpcResult {
+    /// It is not parsed before it is known what of it is needed: its values may take a hundred times the memory of its text.
+    pub json: String,
+    /// Whether something in its message was replaced: bytes that are not UTF-8, or numbers that JSON does not have.
+    pub is_repaired: bool,
+}
 
 /// Why a request that was answered has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,10 +96,15 @@ struct RpcMessage<'m> {
     method: Option<&'m RawValue>,
     #[serde(borrow)]
     params: Option<&'m RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "present")]
     result: Option<&'m RawValue>,
     #[serde(borrow)]
     error: Option<&'m RawValue>,
+}
+
+/// Reads a field that is there, even if it is null.
+fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(field).map(Some)
 }
 
 /// The parameters of a notification, as far as q reads them.
@@ -350,54 +365,78 @@ impl Protocol {
     }
 
     fn read(&mut self, bytes: &[u8], source: MessageSource) -> Option<ServerEvent> {
-        let text = String::from_utf8_lossy(bytes.trim_ascii());
+        let decoded = String::from_utf8_lossy(bytes.trim_ascii());
+        let has_odd_bytes = matches!(decoded, Cow::Owned(_));
         // Some libraries begin their output with a byte order mark.
-        let text = text.trim_start_matches('\u{feff}');
+        let text = decoded.trim_start_matches('\u{feff}');
         if self.closed {
             return None;
         }
-        if !text.starts_with('{') {
+        let is_object = text.starts_with('{');
+        let may_be_message = begins_message(text);
+        if !is_object && !may_be_message {
             // Servers write other lines, too.
             return self.strayed(text, source);
         }
-        let message: RpcMessage = match serde_json::from_str(text) {
-            Ok(read) => read,
+        let read = |json: &str| {
+            if !is_object {
+                // It is no batch, or has been taken apart.
+                let parsed = serde_json::from_str::<IgnoredAny>(json);
+                return parsed.map(|_| self.strayed(text, source));
+            }
+            let message: RpcMessage = serde_json::from_str(json)?;
+            let is_repaired = has_odd_bytes || json != text;
+            Ok(self.meaning(&message, text, source, is_repaired))
+        };
+        match not_a_number::read_with(text, |_| may_be_message, read) {
+            Ok(event) => event,
             // It may have been the answer.
             Err(error)
-                if self.is_waiting
-                    && source != MessageSource::OtherResponse
-                    && text.starts_with("{\"") =>
+                if self.is_waiting && source != MessageSource::OtherResponse && may_be_message =>
             {
-                return Some(self.answered(Err(RpcError::Unreadable(unreadable(&error)))));
+                Some(self.answered(Err(RpcError::Unreadable(unreadable(&error)))))
             }
-            Err(_) => return self.strayed(text, source),
-        };
+            Err(_) => self.strayed(text, source),
+        }
+    }
+
+    /// Returns what a message means. `text` is all of it, as it came.
+    fn meaning(
+        &mut self,
+        message: &RpcMessage,
+        text: &str,
+        source: MessageSource,
+        is_repaired: bool,
+    ) -> Option<ServerEvent> {
         if let Some(method) = message.method.and_then(string) {
             return match message.id {
                 Some(id) => self.requested(&method, id),
                 None => self.notified(&method, message.params),
             };
         }
+        let answer = match (message.error, message.result) {
+            (Some(error), _) => Err(error),
+            (None, Some(result)) => Ok(result),
+            // A line of a log may have the number of the request that it is about.
+            (None, None) => return self.strayed(text, source),
+        };
         if let Some(id) = message.id
             && self.is_late(id)
         {
             return None;
         }
         // A server that could not read a request does not know its number.
-        let is_nameless = message.id.is_none()
-            && message
-                .error
-                .is_some_and(|error| self.is_about_last(error, source));
+        let is_nameless =
+            message.id.is_none() && answer.is_err_and(|error| self.is_about_last(error, source));
         let is_own = message.id.is_some_and(|id| self.is_last(id)) || is_nameless;
         if !self.is_waiting || !is_own {
             return self.strayed(text, source);
         }
-        let answer = match (message.error, message.result) {
-            (Some(error), _) => Err(RpcError::Refused(words(error))),
-            (None, Some(result)) => Ok(result.get().to_owned()),
-            (None, None) => Ok("null".to_owned()),
-        };
-        Some(self.answered(answer))
+        let result = answer.map(|result| RpcResult {
+            json: result.get().to_owned(),
+            is_repaired,
+        });
+        Some(self.answered(result.map_err(|error| RpcError::Refused(words(error)))))
     }
 
     /// Counts what answers nothing, unless it is about an earlier request.
@@ -474,6 +513,13 @@ impl Protocol {
 pub fn offers_stateless(discovered: &Value) -> bool {
     let versions = discovered["supportedVersions"].as_array();
     versions.is_some_and(|versions| versions.contains(&STATELESS.into()))
+}
+
+/// Whether a text that cannot be parsed may have been meant as a message, or as a batch of them: it begins with the name of a field.
+fn begins_message(text: &str) -> bool {
+    let object = text.strip_prefix('[').unwrap_or(text).trim_ascii_start();
+    let fields = object.strip_prefix('{').unwrap_or_default();
+    fields.trim_ascii_start().starts_with('"')
 }
 
 fn client() -> Value {
@@ -575,6 +621,13 @@ mod tests {
 
     fn answer(id: Id, result: &Value) -> String {
         json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+    }
+
+    fn accepted(json: &str) -> RpcAnswer {
+        Ok(RpcResult {
+            json: json.to_owned(),
+            is_repaired: false,
+        })
     }
 
     fn refused(words: &str) -> RpcAnswer {
@@ -740,7 +793,7 @@ mod tests {
     #[test]
     fn over_http_an_error_without_an_id_answers_the_request_of_its_response() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
-        let broken = br#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
+        let broken = br#"{"jsonrpc":"2.0","id":1,"result":nil}"#;
         assert!(waiting(false).receive(nameless).is_some());
         assert!(waiting(false).receive(broken).is_some());
         for message in [&nameless[..], broken] {
@@ -761,7 +814,7 @@ mod tests {
     #[test]
     fn an_answer_after_a_byte_order_mark_is_read() {
         let line = format!("\u{feff}{}", answer(1, &json!({})));
-        let expected = ServerEvent::RpcAnswer(1, Ok("{}".to_owned()));
+        let expected = ServerEvent::RpcAnswer(1, accepted("{}"));
         assert_eq!(waiting(false).receive(line.as_bytes()), Some(expected));
     }
 
@@ -778,37 +831,20 @@ mod tests {
             protocol.headers(&discover),
             [version.clone(), pair("mcp-method", "server/discover")]
         );
-        let schema = json!({"properties": {
-            "region": {"type": "string", "x-mcp-header": "Region"}, "row": {"type": "integer", "x-mcp-header": "Row"},
-            "gone": {"type": "string", "x-mcp-header": "Gone"}, "null": {"type": "string", "x-mcp-header": "Null"},
-            "plain": {},
-            "deep": {"properties": {"on": {"type": "boolean", "x-mcp-header": "On"}}},
-        }});
-        for (name, encoded) in [
-            ("a b", "a b"),
-            ("größe", "=?base64?Z3LDtsOfZQ==?="),
-            (" a", "=?base64?IGE=?="),
-            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
-        ] {
-            for name in ["plain", name] {
-                let tool = ListedTool::read(json!({"name": name, "inputSchema": schema}));
-                protocol.tools.push(tool.expect("a tool"));
-            }
-            let arguments = json!({"region": "ä", "row": -7, "null": null, "plain": "x", "deep": {"on": true}, "more": 1});
-            let (_, call) =
-                protocol.request("tools/call", json!({"name": name, "arguments": arguments}));
-            let mut headers = protocol.headers(&call);
-            headers[3..].sort();
-            let expected = [
-                version.clone(),
-                pair("mcp-method", "tools/call"),
-                pair("mcp-name", encoded),
-                pair("mcp-param-On", "true"),
-                pair("mcp-param-Region", "=?base64?w6Q=?="),
-                pair("mcp-param-Row", "-7"),
-            ];
-            assert_eq!(headers, expected);
+        let schema = json!({"properties": {"row": {"type": "integer", "x-mcp-header": "Row"}}});
+        for name in ["other", "ä"] {
+            let tool = ListedTool::read(json!({"name": name, "inputSchema": schema}));
+            protocol.tools.push(tool.expect("a tool"));
         }
+        let (_, call) =
+            protocol.request("tools/call", json!({"name": "ä", "arguments": {"row": 7}}));
+        let expected = [
+            version,
+            pair("mcp-method", "tools/call"),
+            pair("mcp-name", "=?base64?w6Q=?="),
+            pair("mcp-param-Row", "7"),
+        ];
+        assert_eq!(protocol.headers(&call), expected);
         // After a handshake there is only the version.
         protocol.revision = HANDSHAKE_OVER_HTTP.to_owned();
         let (_, call) = protocol.request("tools/call", json!({"name": "a b"}));
@@ -841,10 +877,7 @@ mod tests {
         let result = answer(id, &json!({"content": []}));
         assert_eq!(
             protocol.receive(result.as_bytes()),
-            Some(ServerEvent::RpcAnswer(
-                id,
-                Ok(r#"{"content":[]}"#.to_owned())
-            ))
+            Some(ServerEvent::RpcAnswer(id, accepted(r#"{"content":[]}"#)))
         );
         assert!(!protocol.awaits(2), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), None);
@@ -961,7 +994,7 @@ mod tests {
         assert_eq!(protocol.receive(answer(1, &json!({})).as_bytes()), None);
         assert_eq!(
             protocol.receive(answer(second, &json!({})).as_bytes()),
-            Some(ServerEvent::RpcAnswer(second, Ok("{}".to_owned())))
+            Some(ServerEvent::RpcAnswer(second, accepted("{}")))
         );
     }
 
@@ -1002,24 +1035,83 @@ mod tests {
             r#"sending {"jsonrpc":"2.0","id":1}"#,
             "{'jsonrpc': '2.0'}",
             &deep,
+            // Lines of a log, with the number of the request.
+            r#"{"level":"info","id":1,"msg":"handling tools/list"}"#,
+            r#"{"level":"info","id":1,"took":NaN}"#,
+            r#"{"id":1}"#,
+            r#"{"id":1,"error":null}"#,
+            "[]",
+            r#"[{"a":1},5]"#,
+            "[info] x = NaN",
         ] {
             let mut protocol = waiting(false);
             assert_eq!(protocol.receive(line.as_bytes()), None, "{line}");
             assert!(protocol.awaits(1), "{line}");
+            let strays = usize::from(line != " ");
+            assert_eq!(protocol.strays.count, strays, "{line}");
         }
     }
 
     #[test]
-    fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
-        let line = r#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
-        let event = waiting(false).receive(line.as_bytes());
-        let Some(ServerEvent::RpcAnswer(1, Err(RpcError::Unreadable(what)))) = &event else {
-            panic!("{event:?}")
+    fn a_line_of_a_log_is_not_the_late_answer_to_a_request() {
+        let mut protocol = waiting(false);
+        protocol.give_up();
+        for (line, strays) in [
+            (r#"{"level":"info","id":1}"#, 1),
+            (r#"{"id":1,"result":null}"#, 1),
+            (r#"{"id":1,"result":null}"#, 2),
+        ] {
+            assert_eq!(protocol.receive(line.as_bytes()), None);
+            assert_eq!(protocol.strays.count, strays, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_result_may_be_null_and_what_was_replaced_in_its_message_is_known() {
+        // What follows the number of the request, the result, and whether something was replaced.
+        let table = r#"
+            "result":null | null | no
+            "error":null,"result":null | null | no
+            "error":null,"result":{} | {} | no
+            "result":"NaN" | "NaN" | no
+            "result":[NaN,{"a":-Infinity}] | [null,{"a":null}] | yes
+            "result":{},"x":nan | {} | yes
+        "#;
+        for [fields, json, is_repaired] in rows(table) {
+            let line = format!(r#"{{"id":1,{fields}}}"#);
+            let result = RpcResult {
+                json: json.to_owned(),
+                is_repaired: is_repaired == "yes",
+            };
+            let expected = Some(ServerEvent::RpcAnswer(1, Ok(result)));
+            assert_eq!(waiting(false).receive(line.as_bytes()), expected, "{line}");
+        }
+        let result = RpcResult {
+            json: "\"\u{fffd}\"".to_owned(),
+            is_repaired: true,
         };
-        assert!(
-            what.starts_with("sent a message that cannot be parsed"),
-            "{what}"
-        );
+        let event = waiting(false).receive(b"{\"id\":1,\"result\":\"\xff\"}");
+        assert_eq!(event, Some(ServerEvent::RpcAnswer(1, Ok(result))));
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"result":nil}"#,
+            r#"{ "jsonrpc":"2.0","id":1,"result":"#,
+            r#"[{"jsonrpc":"2.0","id":1,"result":nil}]"#,
+            r#"[ { "jsonrpc":"2.0","id":1,"result":{"#,
+        ] {
+            let event = waiting(false).receive(line.as_bytes());
+            let Some(ServerEvent::RpcAnswer(1, Err(RpcError::Unreadable(what)))) = &event else {
+                panic!("{event:?}")
+            };
+            assert!(
+                what.starts_with("sent a message that cannot be parsed"),
+                "{what}"
+            );
+            assert_eq!(waiting(true).receive_over_http(line.as_bytes(), None), None);
+        }
     }
 
     /// Lines of a server, most of them nearly right.
@@ -1029,6 +1121,7 @@ mod tests {
             r#""result":{"content":[{"type":"text","text":"x\ud800"}],"isError":true}"#,
             r#""error":{"code":-32601,"message":"no"}"#,
             r#""error":null"#,
+            r#""level":"info","msg":"handling""#,
             r#""method":"ping""#,
             r#""method":"notifications/message","params":{"data":[1]}"#,
         ]);

@@ -237,7 +237,7 @@ mod tests {
             closed its output | exec >/dev/null; cat; sleep 1; echo late >&2
             refused to start a conversation: no initialize (-32601) | read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end
             speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | read -r line; echo '{"id":1,"result":{"protocolVersion":"2027-07-28"}}'; read -r end
-            sent a message that cannot be parsed, or has more than 10 MB (expected value at line 1 column 18) | read -r line; echo '{"id":1,"result":NaN}'; read -r end
+            sent a message that cannot be parsed, or has more than 10 MB (expected value at line 1 column 18) | read -r line; echo '{"id":1,"result":undefined}'; read -r end
             keeps writing what answers nothing, so it was ended | yes "$(printf '%0999d' 0)"
             keeps writing what answers nothing, so it was ended | yes ''
             writes a line of more than 110 MB, so it was ended | head -c 120000000 /dev/zero; exec sleep 1000
