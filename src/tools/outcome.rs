@@ -272,8 +272,8 @@ fn pieces_of(content: Option<&RawValue>) -> Vec<&RawValue> {
 }
 
 /// Returns a piece of content; null if it cannot be parsed. The second value is whether halves of characters were left out.
-fn content(piece: &RawValue) -> (Value, bool) {
-    let json = piece.get();
+fn content(raw: &RawValue) -> (Value, bool) {
+    let json = raw.get();
     if json::check_weight(json, json::MAX_WEIGHT).is_err() {
         return (Value::Null, false);
     }
