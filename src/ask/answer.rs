@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::message::echo::Echo;
-use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, either};
+use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage, either};
 use crate::provider::kept::{ByteBudget, ITEM};
 use crate::provider::reply::{Piece, Reply};
 use crate::session::Entry;
@@ -37,6 +37,8 @@ pub struct Answer {
     pub has_reasoned: bool,
     /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
     may_reason_on: bool,
+    /// Whether it is a cached answer. Reasoning was taken out of its text before it was stored.
+    is_cached: bool,
     /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
     budget: ByteBudget,
 }
@@ -73,15 +75,27 @@ impl Answer {
     pub fn push(&mut self, piece: &mut Piece) -> bool {
         self.has_reasoned |= !piece.reasoning.trim().is_empty();
         self.may_reason_on |= piece.may_reason_on;
-        for source in std::mem::take(&mut piece.sources) {
+        let sources = std::mem::take(&mut piece.sources);
+        self.keep(&piece.text, sources)
+    }
+
+    /// Makes a cached answer all of it. Returns whether it is kept.
+    pub fn set_cached(&mut self, text: &str, sources: Sources) -> bool {
+        self.is_cached = true;
+        self.keep(text, sources.list)
+    }
+
+    /// Adds text and sources, unless there is too much of them. Returns whether the answer is still kept.
+    fn keep(&mut self, text: &str, sources: Vec<Source>) -> bool {
+        for source in sources {
             let bytes = self.sources.add(source);
             if bytes > 0 {
                 self.budget.spend(ITEM + bytes);
             }
         }
-        let is_kept = self.budget.spend(piece.text.len());
+        let is_kept = self.budget.spend(text.len());
         if is_kept {
-            self.text.push_str(&piece.text);
+            self.text.push_str(text);
         } else {
             // A part of the answer is not saved, so its memory is given back.
             self.text = String::new();
@@ -141,7 +155,8 @@ impl Answer {
     /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
     pub fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
         // A server that tells them apart leaves no tag in the text.
-        if self.has_reasoned && !self.may_reason_on {
+        let is_told_apart = self.has_reasoned && !self.may_reason_on;
+        if is_told_apart || self.is_cached {
             return None;
         }
         let reply = self.text.get(self.reply_begins..)?;

@@ -9,7 +9,7 @@ use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts
 use crate::context::Context;
 use crate::error::Error;
 use crate::message::Sources;
-use crate::provider::reply::{Piece, Reply};
+use crate::provider::reply::Reply;
 use crate::session::directory::NO_HOME;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, History};
@@ -118,13 +118,8 @@ impl<'a> AnswerFile<'a> {
             cached_from: Some(cached.model),
             ..LastReply::from(reply)
         };
-        let piece = Piece {
-            text: cached.answer,
-            is_last: true,
-            sources: Sources::from_json(&cached.sources).list,
-            ..Piece::default()
-        };
-        let end = self.run.take(piece);
+        let sources = Sources::from_json(&cached.sources);
+        let end = self.run.take_cached(cached.answer, sources);
         Ending::new(self.run, &last, dialogue).conclude(end)
     }
 

@@ -10,7 +10,7 @@ use super::answer::Answer;
 use crate::context::Context;
 use crate::interrupt::{Interrupts, ShutdownPhase};
 use crate::message::echo::Echo;
-use crate::message::{Message, ToolCall, ToolRun, cut_results};
+use crate::message::{Message, Sources, ToolCall, ToolRun, cut_results};
 use crate::output::Notes;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
@@ -157,6 +157,15 @@ impl Record {
         state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
         state.incomplete_reason.clone_from(&piece.incomplete_reason);
         state.answer.push(piece)
+    }
+
+    /// Makes a cached answer all of the answer. Returns whether it is kept.
+    pub fn set_cached(&self, text: &str, sources: Sources) -> bool {
+        // Until now there was nothing to save, so a signal needed no handler.
+        self.interrupts.install();
+        let state = &mut *self.lock();
+        state.is_complete = true;
+        state.answer.set_cached(text, sources)
     }
 
     /// Makes the text so far a step on the way to the answer, because the model has called tools. `echo` is its turn as the

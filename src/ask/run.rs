@@ -8,7 +8,7 @@ use super::dialogue::{Dialogue, FormLevel};
 use super::printer::{AnswerFailure, Printer};
 use super::record::Record;
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Sources};
 use crate::output::Notes;
 use crate::provider::reply::Piece;
 use crate::provider::request::{AnswerForm, OptionalField, Prompt, Request};
@@ -37,6 +37,16 @@ impl Run<'_> {
     /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
     pub fn take(&self, mut piece: Piece) -> Result<(), AnswerFailure> {
         let is_kept = self.record.push(&mut piece);
+        self.printer.take(&piece, is_kept)
+    }
+
+    /// Records a cached answer, and prints it, as if it had come in one piece.
+    pub fn take_cached(&self, text: String, sources: Sources) -> Result<(), AnswerFailure> {
+        let is_kept = self.record.set_cached(&text, sources);
+        let piece = Piece {
+            text,
+            ..Piece::default()
+        };
         self.printer.take(&piece, is_kept)
     }
 
