@@ -55,6 +55,8 @@ pub struct Filter {
     held: String,
     /// Reasoning that has not been taken yet.
     pub reasoning: String,
+    /// Whether the server has told reasoning apart from the text, so that the text has none that no tag opens.
+    is_told_apart: bool,
     /// Whether the tag of the reasoning has been opened again within it, so that the first closing tag may not end it.
     pub is_nested: bool,
 }
@@ -68,6 +70,12 @@ impl Filter {
     /// Whether an opening tag has arrived and its closing tag has not.
     pub fn is_within(&self) -> bool {
         matches!(self.stage, Stage::Thinking(_))
+    }
+
+    /// Adds reasoning that the server has told apart from the text.
+    pub fn think(&mut self, thought: &str) {
+        self.is_told_apart |= !thought.trim().is_empty();
+        self.reasoning.push_str(thought);
     }
 
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
@@ -121,6 +129,8 @@ impl Filter {
                 text = thinking;
             } else if self.stage == Stage::Start
                 && let Some((thinking, rest)) = split_at_end(begin, Extent::Beginning)
+                // Some servers leave the tag alone in the text.
+                && (!self.is_told_apart || thinking.is_empty())
             {
                 self.reasoning += thinking;
                 self.stage = Stage::AfterThinking;
@@ -249,6 +259,22 @@ mod tests {
             let whole = format!("{thought}{rest}");
             assert_eq!(text_of(&[&whole]), "42", "{whole}");
             assert_eq!(text_of(&["so", &whole]), format!("so{whole}"));
+        }
+    }
+
+    #[test]
+    fn a_closing_tag_in_a_text_is_a_word_of_it_after_reasoning_that_came_apart() {
+        for (thought, text, answer) in [
+            ("hm", "so\n</think>\n42", "so\n</think>\n42"),
+            ("\n", "so\n</think>\n42", "42"),
+            ("hm", "</think>\n42", "42"),
+            ("hm", "<think>so</think>42", "42"),
+        ] {
+            let (mut filter, mut found) = (Filter::default(), String::new());
+            filter.think(thought);
+            filter.add(text, &mut found);
+            filter.end(&mut found);
+            assert_eq!(found, answer, "{thought:?}, {text:?}");
         }
     }
 

@@ -100,7 +100,7 @@ impl AnswerPart {
 
     /// Adds reasoning, which is no part of the text.
     pub fn think(&mut self, thought: &str) {
-        self.reasoning_filter.reasoning.push_str(thought);
+        self.reasoning_filter.think(thought);
     }
 
     /// Adds sources. They may wait long for the first word, so once there are too many of them, the rest is dropped.
