@@ -21,7 +21,9 @@ pub struct Dialogue {
     /// Whether the provider says that the model reads no images. Those of later results are not sent then.
     pub reads_no_images: bool,
     /// Whether the model of a local server was replaced by the next one on its list.
-    pub has_next_model: bool,
+    pub has_taken_next_model: bool,
+    /// Whether a model that is no longer served was replaced by the newest of its family.
+    pub has_replaced_retired_model: bool,
     pub paused: Paused,
     /// How many more times the model may call.
     rounds_left: usize,
@@ -79,7 +81,8 @@ impl Dialogue {
             rejected_fields: Vec::new(),
             form: FormLevel::Shape,
             reads_no_images: false,
-            has_next_model: false,
+            has_taken_next_model: false,
+            has_replaced_retired_model: false,
             paused: Paused::default(),
             rounds_left: rounds,
             room_for_arguments: MAX_ARGUMENTS,

@@ -122,7 +122,7 @@ impl FailedRequest<'_> {
     /// Asks the next model of the server's list, once, where nobody named the one that cannot chat.
     fn ask_next_model(self, dialogue: &mut Dialogue) -> bool {
         let run = self.run;
-        if std::mem::replace(&mut dialogue.has_next_model, true) {
+        if std::mem::replace(&mut dialogue.has_taken_next_model, true) {
             return false;
         }
         let model = &dialogue.model;
@@ -135,9 +135,13 @@ impl FailedRequest<'_> {
         true
     }
 
-    /// Replaces a model that the server does not know with the newest one of its family, if that is another one.
+    /// Replaces a model that the server does not know with the newest one of its family, once, if that is another one.
     fn replace_retired_model(self, dialogue: &mut Dialogue) -> bool {
         let FailedRequest { run, failed } = self;
+        // A list may name a newer model each time, and none that is served.
+        if std::mem::replace(&mut dialogue.has_replaced_retired_model, true) {
+            return false;
+        }
         let model = &dialogue.model;
         let unknown = failed.error.clone();
         let replacement = model_choice::replace_retired(run.target, model, unknown, run.notes);

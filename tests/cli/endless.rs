@@ -640,3 +640,23 @@ fn a_file_with_many_values_takes_little_memory() {
         outcome.exit(exit).stderr_contains(says);
     }
 }
+
+#[test]
+fn a_server_that_lists_a_newer_model_each_time_and_serves_none_is_asked_for_one_of_them() {
+    let unknown =
+        json!({"type": "error", "error": {"type": "not_found_error", "message": "model: X"}});
+    let server = Server::start(move |request, earlier| match request.method.as_str() {
+        "GET" => Reply::json(
+            200,
+            json!({"data": [{"id": format!("claude-haiku-{}", 10 + earlier)}]}),
+        ),
+        _ => Reply::json(404, unknown.clone()),
+    });
+    let sandbox = Sandbox::new().anthropic_env(&server);
+    let outcome = sandbox.q(&["-p", "anthropic", "hi"]).run();
+    outcome
+        .exit(1)
+        .stderr_contains("asking claude-haiku-11: ")
+        .stderr_contains("q --models -p anthropic lists its models");
+    server.expect_requests(3);
+}
