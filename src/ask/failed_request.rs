@@ -11,17 +11,10 @@ use crate::server::model_choice;
 const TOO_LONG: &str =
     "a question with less input, or a model with a larger context (-m), may work";
 
-/// A request that failed, so that another one may do better.
-pub struct FailedRequest<'a> {
-    pub run: &'a Run<'a>,
-    pub failed: &'a mut ApiError,
-}
-
-impl FailedRequest<'_> {
-    /// Changes what the provider did not accept, for another request. Returns whether anything can be changed; if not, the
-    /// failure may have got advice.
-    pub fn adapt(self, dialogue: &mut Dialogue) -> bool {
-        let failed = &mut *self.failed;
+impl Run<'_> {
+    /// Changes what the provider did not accept in a request that `failed`, for another one. Returns whether anything can be
+    /// changed; if not, the failure may have got advice.
+    pub fn adapt(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
             ErrorClass::TooLong => {
                 let is_shorter = dialogue.window.halve();
@@ -30,9 +23,9 @@ impl FailedRequest<'_> {
                 }
                 is_shorter
             }
-            ErrorClass::UnknownModel => self.replace_retired_model(dialogue),
+            ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
-            ErrorClass::Rejects(field) => self.retry_without(field, dialogue),
+            ErrorClass::Rejects(field) => self.retry_without(field, failed, dialogue),
             ErrorClass::RejectsTool(place) => {
                 let toolbox = dialogue.toolbox.as_ref();
                 failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
@@ -49,15 +42,20 @@ impl FailedRequest<'_> {
     }
 
     /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
-    fn retry_without(mut self, field: OptionalField, dialogue: &mut Dialogue) -> bool {
-        let notes = self.run.notes;
+    fn retry_without(
+        &self,
+        field: OptionalField,
+        failed: &mut ApiError,
+        dialogue: &mut Dialogue,
+    ) -> bool {
+        let notes = self.notes;
         let can_do_without = match field {
-            OptionalField::Effort => self.can_leave_out_effort(),
-            OptionalField::Attachments => self.leave_out_images(dialogue),
+            OptionalField::Effort => self.can_leave_out_effort(failed),
+            OptionalField::Attachments => self.leave_out_images(failed, dialogue),
             // The limit has two names: the usual one was rejected before, and now the other one.
             OptionalField::Limit => !dialogue.rejects(field),
             OptionalField::Store => {
-                let provider = &self.run.target.provider().name;
+                let provider = &self.target.provider().name;
                 notes.note(&format!(
                     "{provider} does not accept store = false, so it may keep this request"
                 ));
@@ -75,7 +73,7 @@ impl FailedRequest<'_> {
             | OptionalField::System => true,
         };
         if can_do_without {
-            let error = &self.failed.error;
+            let error = &failed.error;
             notes.detail(|| format!("{error}; retrying without what it rejects"));
             dialogue.rejected_fields.push(field);
         }
@@ -83,68 +81,64 @@ impl FailedRequest<'_> {
     }
 
     /// Whether q may ask without the effort, with a note; not if the user has given it, who gets advice then.
-    fn can_leave_out_effort(&mut self) -> bool {
-        let run = self.run;
-        let error = &mut self.failed.error;
-        let provider = &run.target.provider().name;
-        let effort = run.effort().unwrap_or_default();
+    fn can_leave_out_effort(&self, failed: &mut ApiError) -> bool {
+        let error = &mut failed.error;
+        let provider = &self.target.provider().name;
+        let effort = self.effort().unwrap_or_default();
         let mut levels = failure::levels_in(&error.message, effort);
         if !levels.is_empty() {
             levels = format!(" (levels that {provider} names: {levels})");
         }
-        if run.settings.effort_is_explicit {
+        if self.settings.effort_is_explicit {
             error.advice = Some(format!("choose another level, or leave out -e{levels}"));
             return false;
         }
-        run.notes.note(&format!(
+        self.notes.note(&format!(
             "{provider} does not accept the effort {effort}; retrying without it{levels}"
         ));
         true
     }
 
     /// Leaves out the images of tools, with a note. Returns whether there were any.
-    fn leave_out_images(&self, dialogue: &mut Dialogue) -> bool {
-        let run = self.run;
-        if !run.record.leave_out_images() {
+    fn leave_out_images(&self, failed: &ApiError, dialogue: &mut Dialogue) -> bool {
+        if !self.record.leave_out_images() {
             return false;
         }
-        dialogue.reads_no_images = failure::says_no_images(&self.failed.error.message);
-        run.notes.note(&if dialogue.reads_no_images {
+        dialogue.reads_no_images = failure::says_no_images(&failed.error.message);
+        self.notes.note(&if dialogue.reads_no_images {
             let model = &dialogue.model;
             format!("{model} does not read images; those of tools are left out")
         } else {
-            let provider = &run.target.provider().name;
+            let provider = &self.target.provider().name;
             format!("{provider} refuses this request; retrying without the images of tools")
         });
         true
     }
 
     /// Asks the next model of the server's list, once, where nobody named the one that cannot chat.
-    fn ask_next_model(self, dialogue: &mut Dialogue) -> bool {
-        let run = self.run;
+    fn ask_next_model(&self, dialogue: &mut Dialogue) -> bool {
         if std::mem::replace(&mut dialogue.has_taken_next_model, true) {
             return false;
         }
         let model = &dialogue.model;
-        let Some(next) = model_choice::next_after(run.target, model, run.notes) else {
+        let Some(next) = model_choice::next_after(self.target, model, self.notes) else {
             return false;
         };
-        run.notes
+        self.notes
             .detail(|| format!("{model} cannot chat; asking {next}"));
         dialogue.model = next;
         true
     }
 
     /// Replaces a model that the server does not know with the newest one of its family, once, if that is another one.
-    fn replace_retired_model(self, dialogue: &mut Dialogue) -> bool {
-        let FailedRequest { run, failed } = self;
+    fn replace_retired_model(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         // A list may name a newer model each time, and none that is served.
         if std::mem::replace(&mut dialogue.has_replaced_retired_model, true) {
             return false;
         }
         let model = &dialogue.model;
         let unknown = failed.error.clone();
-        let replacement = model_choice::replace_retired(run.target, model, unknown, run.notes);
+        let replacement = model_choice::replace_retired(self.target, model, unknown, self.notes);
         let newest = match replacement {
             Ok(newest) => newest,
             Err(error) => {
@@ -152,9 +146,9 @@ impl FailedRequest<'_> {
                 return false;
             }
         };
-        let provider = &run.target.provider().name;
-        let file = run.settings.file.display();
-        run.notes.note(&format!(
+        let provider = &self.target.provider().name;
+        let file = self.settings.file.display();
+        self.notes.note(&format!(
             "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
              silences this note"
         ));

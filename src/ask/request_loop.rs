@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::answer_file::AnswerFile;
 use super::dialogue::{Dialogue, Next};
 use super::ending::{Ending, LastReply};
-use super::failed_request::FailedRequest;
 use super::printer::AnswerFailure;
 use super::run::Run;
 use crate::context::Context;
@@ -113,7 +112,7 @@ impl RequestLoop<'_> {
             let mut received = self.receive_reply()?;
             if received.timing.is_none()
                 && let Err(AnswerFailure::Failed(failed)) = &mut received.end
-                && (FailedRequest { run, failed }).adapt(self.dialogue)
+                && run.adapt(failed, self.dialogue)
             {
                 continue;
             }
