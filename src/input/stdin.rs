@@ -53,13 +53,13 @@ pub fn is_read(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
 
 /// Whether q may have to wait for standard input, if it `is_read`, or for one of the files.
 pub fn is_awaited(is_read: bool, files: &[OsString]) -> bool {
-    let reads_pipe = is_read && may_wait(STDIN_PATH.as_ref());
+    let reads_pipe = is_read && may_wait(STDIN.as_ref());
     reads_pipe || files.iter().any(|file| may_wait(file))
 }
 
-/// Whether q may have to wait for what comes from a file, as from a pipe.
-pub fn may_wait(path: &OsStr) -> bool {
-    let Ok(metadata) = fs::metadata(path) else {
+/// Whether q may have to wait for what comes from a file of `-a`, as from a pipe.
+pub fn may_wait(file: &OsStr) -> bool {
+    let Ok(metadata) = fs::metadata(path_of(file)) else {
         return false;
     };
     let is_device = metadata.file_type().is_char_device();
@@ -69,6 +69,15 @@ pub fn may_wait(path: &OsStr) -> bool {
 /// Whether `-a` means standard input by this name.
 pub fn is_named(file: &OsStr) -> bool {
     file == STDIN
+}
+
+/// Returns the path of a file of `-a`.
+fn path_of(file: &OsStr) -> &OsStr {
+    if is_named(file) {
+        STDIN_PATH.as_ref()
+    } else {
+        file
+    }
 }
 
 /// Whether a file is a device. /dev/null is meant to be empty, whatever its name is.
