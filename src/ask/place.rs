@@ -172,9 +172,10 @@ impl OpenedConversation {
             && plan.rules.keeps()
         {
             let mut whom = plan.whom_as_given.clone();
-            if whom.is_empty() && plan.settings.provider_named(&old.provider).is_none() {
+            let is_named = plan.settings.arguments.provider.is_some();
+            if !is_named && plan.settings.provider_named(&old.provider).is_none() {
                 // Its own provider cannot be asked any more.
-                whom = format!(" -p {}", quoted(&target.provider().name));
+                whom += &format!(" -p {}", quoted(&target.provider().name));
             }
             let id = quoted(&handle.id());
             note += &format!("; this continues the old one: q -s {id}{whom}");
