@@ -81,7 +81,12 @@ impl<'a> Ending<'a> {
             end,
             Err(AnswerFailure::Unprinted(_) | AnswerFailure::TooLong(_))
         );
-        let result = self.save_and_print(end);
+        let secrets = Secrets::from_iter(&run.target.known_key());
+        let result = self.save_and_print(end, &secrets).map_err(|mut error| {
+            // It may quote the answer.
+            error.redact(&secrets);
+            error
+        });
 
         let state = run.record.lock();
         let sources = source_lines(&state.answer.sources.list);
@@ -107,11 +112,15 @@ impl<'a> Ending<'a> {
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
-    fn save_and_print(&self, end: Result<(), AnswerFailure>) -> Result<(), Error> {
+    fn save_and_print(
+        &self,
+        end: Result<(), AnswerFailure>,
+        secrets: &Secrets,
+    ) -> Result<(), Error> {
         let Ending { run, last, .. } = self;
         run.notes.spinner().stop();
         match end {
-            Ok(()) => self.print_complete(),
+            Ok(()) => self.print_complete(secrets),
             Err(AnswerFailure::TooLong(error)) => Err(error),
             Err(AnswerFailure::Misfit(fault)) => {
                 let saved = run.record.save(AnswerEnd::of_reply(&last.reply));
@@ -138,7 +147,7 @@ impl<'a> Ending<'a> {
     }
 
     /// Saves an answer that came to its end, though perhaps to a limit, prints the rest, and returns how it ended.
-    fn print_complete(&self) -> Result<(), Error> {
+    fn print_complete(&self, secrets: &Secrets) -> Result<(), Error> {
         let Ending { run, last, .. } = self;
         // Text and its last newline do not wait for the disk.
         let printed = match run.printer.printing {
@@ -153,7 +162,7 @@ impl<'a> Ending<'a> {
             finish: last.reply.end.incomplete_reason(),
         });
         match (run.printer.printing, printed) {
-            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(&saved),
+            (Printing::Items | Printing::Excerpt, _) => self.print_excerpt(&saved, secrets),
             (Printing::Live | Printing::Whole, Ok(())) => self.check_complete(),
             (Printing::Live | Printing::Whole, failed) => unless_reader_gone(failed),
         }
@@ -161,39 +170,49 @@ impl<'a> Ending<'a> {
 
     /// Prints the part of a saved answer that was asked for, unless it is withheld because the answer is incomplete. Returns how
     /// the answer ended.
-    fn print_excerpt(&self, saved: &SaveOutcome) -> Result<(), Error> {
+    fn print_excerpt(&self, saved: &SaveOutcome, secrets: &Secrets) -> Result<(), Error> {
         let run = self.run;
         let is_terminal = run.printer.screen.is_terminal;
-        let complete = self.check_complete();
-        if run.output.withholds_incomplete(is_terminal) {
-            complete.clone().map_err(|error| withheld(error, saved))?;
-        }
+        let incomplete = match self.check_complete() {
+            Err(error) if run.output.withholds_incomplete(is_terminal) => {
+                return Err(withheld(error, saved));
+            }
+            complete => complete.err(),
+        };
         // A signal must not wait until the excerpt is made.
         let answer = run.record.take_answer();
         let excerpt = self.excerpt(&answer, saved);
         run.record.put_back(answer);
-        let Excerpt { text, verdict } = match (excerpt, &complete) {
-            (Ok(excerpt), _) => excerpt,
-            // What the answer lacks may be what did not come.
-            (Err(_), Err(incomplete)) => return Err(withheld(incomplete.clone(), saved)),
-            (Err(error), Ok(())) if error.kind == ErrorKind::Misshapen => {
-                return Err(refused(&self.last.reply, saved).unwrap_or(error));
-            }
-            (Err(error), Ok(())) => return Err(error),
+        let Excerpt { text, verdict } = match excerpt {
+            Ok(excerpt) => excerpt,
+            Err(lacks) => return Err(self.reason_without_excerpt(lacks, incomplete, saved)),
         };
         let printed = run.printer.screen.print(&text);
-        let Some(verdict) = verdict else {
-            return match printed {
-                Ok(()) => complete,
-                failed => unless_reader_gone(failed),
-            };
-        };
-        unless_reader_gone(printed)?;
-        self.report_verdict(&verdict);
-        verdict.to_result().map_err(|mut error| {
-            error.redact(&Secrets::from_iter(run.target.key()));
-            error
-        })
+        if let Some(verdict) = verdict {
+            unless_reader_gone(printed)?;
+            return self.report_verdict(&verdict, secrets);
+        }
+        match incomplete {
+            Some(error) if printed.is_ok() => Err(error),
+            _ => unless_reader_gone(printed),
+        }
+    }
+
+    /// Returns why nothing of an answer is printed that `lacks` what was asked for.
+    fn reason_without_excerpt(
+        &self,
+        lacks: Error,
+        incomplete: Option<Error>,
+        saved: &SaveOutcome,
+    ) -> Error {
+        // What it lacks may be what did not come.
+        if let Some(error) = incomplete {
+            return withheld(error, saved);
+        }
+        if lacks.kind != ErrorKind::Misshapen {
+            return lacks;
+        }
+        refused(&self.last.reply, saved).unwrap_or(lacks)
     }
 
     /// Refuses an answer that is or may be incomplete.
@@ -245,13 +264,13 @@ impl<'a> Ending<'a> {
         Ok(Excerpt { text, verdict })
     }
 
-    /// Reports the reason of a verdict, for users who gave `-v`.
-    fn report_verdict(&self, verdict: &Verdict) {
-        let run = self.run;
+    /// Returns what a verdict means for the exit status. Its reason is a detail for users who gave `-v`.
+    fn report_verdict(&self, verdict: &Verdict, secrets: &Secrets) -> Result<(), Error> {
         if let Some(words) = verdict.in_words() {
-            let secrets = Secrets::from_iter(run.target.key());
-            run.notes.detail(|| secret::redact(&words, &secrets));
+            let detail = || secret::redact(&words, secrets);
+            self.run.notes.detail(detail);
         }
+        verdict.to_result()
     }
 
     /// Returns the JSON output: the part of the answer that is printed, and how it came about.

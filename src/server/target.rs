@@ -170,6 +170,15 @@ impl Target {
         self.key.get()?.as_ref()
     }
 
+    /// Returns the key, if it has been fetched or can be had without running a command.
+    pub fn known_key(&self) -> Option<Secret> {
+        if let Some(fetched) = self.key() {
+            return Some(fetched.clone());
+        }
+        let (_, found) = self.provider().key.find(&self.environment)?;
+        Some(found)
+    }
+
     /// Returns what tells the server who asks, with the key as far as it has been fetched.
     fn credentials(&self) -> Result<Credentials<'_>, Error> {
         Credentials::new(self.provider(), self.key(), &self.environment)
