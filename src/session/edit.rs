@@ -46,7 +46,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<Undone>> {
 
 /// Copies a conversation to another place, which must be free, else the error is `AlreadyExists`.
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
-    to.directory.prepare()?;
+    to.prepare_directory()?;
     let _lock = to.lock(AT_TIMEOUT)?;
     let path = from.directory.read_link(&from.path)?;
     let Some(mut conversation) = disk::read(&path)? else {

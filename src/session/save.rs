@@ -8,7 +8,7 @@ use super::conversation::{Conversation, Exchange};
 use super::disk::{self, Draft};
 use super::format::{self, MAX_SIZE};
 use super::lock::{GiveUp, Lock};
-use super::rules::{self, AnsweredBy, FileKind, Intent, Rules, is_removed_when_left};
+use super::rules::{self, AnsweredBy, Intent, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
 use crate::text::size::in_units;
@@ -79,9 +79,7 @@ impl Saver {
         lock: &mut Option<Lock>,
     ) -> io::Result<SaveOutcome> {
         let directory = &self.handle.directory;
-        if directory.kind(&self.handle.path) != FileKind::External {
-            directory.prepare()?;
-        }
+        self.handle.prepare_directory()?;
         let request = self.handle.prepare_lock();
         let mut draft = None;
         if matches!(self.intent, Intent::New | Intent::FollowOrNew) {

@@ -178,6 +178,14 @@ impl Handle {
         self.directory.id(&self.path)
     }
 
+    /// Makes q's own directory, unless the file is elsewhere, so that it can be written without that.
+    pub(super) fn prepare_directory(&self) -> io::Result<()> {
+        if self.directory.kind(&self.path) == FileKind::External {
+            return Ok(());
+        }
+        self.directory.prepare()
+    }
+
     /// Locks the directory of its file, and then the one where a link to it and its backups may be.
     pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
         self.prepare_lock().wait(give_up)
