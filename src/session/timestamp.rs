@@ -35,10 +35,13 @@ impl Timestamp {
         Timestamp::new(moment.unwrap_or(OffsetDateTime::UNIX_EPOCH))
     }
 
-    /// Reads RFC 3339. `None`: it is not such a time.
+    /// Reads RFC 3339. `None`: it is not such a time, or would not be one in UTC.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
         let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         let moment = moment.checked_to_offset(UtcOffset::UTC)?;
+        if moment.year() < 0 {
+            return None;
+        }
         Some(Timestamp::new(moment))
     }
 
@@ -113,11 +116,12 @@ mod tests {
             ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00.000Z"),
             ("2026-11-21T12:00:00.1239+02:00", "2026-11-21T10:00:00.123Z"),
             ("0001-02-03T04:05:06.007Z", "0001-02-03T04:05:06.007Z"),
+            ("0000-01-01T00:00:00-01:00", "0000-01-01T01:00:00.000Z"),
         ] {
             assert_eq!(parse(text).expect(text).to_string(), written);
         }
         let texts = "|yesterday|2026-11-21|2026-13-21T10:00:00Z|\
-            2026-11-21T10:00:00|9999-12-31T23:59:59-01:00";
+            2026-11-21T10:00:00|9999-12-31T23:59:59-01:00|0000-01-01T00:00:00+01:00";
         for text in texts.split('|') {
             assert!(parse(text).is_err(), "{text}");
         }
