@@ -77,7 +77,7 @@ pub fn zsh() -> String {
                 group = "*".to_owned();
             }
         }
-        let help = zsh_text(flag.help);
+        let help = zsh_help(flag.help);
         for spelling in flag.spellings() {
             // A value may be glued to a short option, or follow a long one's equals sign.
             let glue = if value.is_empty() {
@@ -97,9 +97,11 @@ pub fn zsh() -> String {
     script(include_str!("q.zsh.in"), &own)
 }
 
-/// Returns a text for a specification of zsh, which is in single quotes and has colons between its parts.
-fn zsh_text(text: &str) -> String {
-    text.replace('\'', "'\\''").replace(':', "\\:")
+/// Returns a help text for a specification of zsh, which is in single quotes and has colons between its parts. Brackets are around
+/// the text.
+fn zsh_help(text: &str) -> String {
+    let text = text.replace('\'', "'\\''").replace(':', "\\:");
+    text.replace(']', "\\]")
 }
 
 fn zsh_action(completion: Completion) -> String {
@@ -181,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quotation_mark_or_colon_of_a_help_ends_no_specification_of_zsh() {
-        assert_eq!(zsh_text("it's: a"), "it'\\''s\\: a");
+    fn a_quotation_mark_colon_or_bracket_of_a_help_ends_no_part_of_a_specification_of_zsh() {
+        assert_eq!(zsh_help("it's: [a]"), "it'\\''s\\: [a\\]");
     }
 
     #[test]
