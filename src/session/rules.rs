@@ -315,39 +315,71 @@ pub(super) fn decide(
     responder: &AnsweredBy,
     rules: &Rules,
 ) -> Result<Option<Conversation>, String> {
-    let is_free = obstacle(&found, responder, rules).is_none();
-    let conversation = match (intent, found) {
-        (_, Ok(conversation)) => conversation,
-        // The user has named it, so no other conversation takes its place.
-        (Intent::Named, Err(failure)) => return Err(failure.to_string()),
-        // It may be as it was, although it cannot be read now.
-        (Intent::Follow(_) | Intent::Again(_), Err(ReadFailure::System(error))) => {
-            return Err(error.to_string());
-        }
-        (_, Err(_)) => None,
-    };
-    let now = conversation.as_ref();
-    let reason = match intent {
-        Intent::New => return Ok(None),
-        Intent::FollowOrNew => {
-            return Ok(conversation.filter(|held| is_free && held.system.is_none()));
-        }
-        Intent::Named => {
-            let new = || Conversation::new(responder.at);
-            return Ok(Some(conversation.unwrap_or_else(new)));
-        }
-        Intent::Follow(read) if is_same(read, now, rules.pairs) => return Ok(conversation),
-        Intent::Follow(_) => "the conversation was cleared or replaced in the meantime",
-        Intent::Again(_) if !exchange.is_complete() => "the new answer is incomplete",
-        Intent::Again(read)
-            if is_same(read, now, rules.pairs)
-                && now.and_then(|now| now.exchanges.last()) == read.exchanges.last() =>
-        {
-            return Ok(conversation);
-        }
-        Intent::Again(_) => "the conversation has changed in the meantime",
-    };
-    Err(reason.to_owned())
+    match intent {
+        Intent::New => Ok(None),
+        Intent::FollowOrNew => Ok(decide_follow_or_new(found, responder, rules)),
+        Intent::Named => decide_named(found, responder.at).map(Some),
+        Intent::Follow(read) => decide_follow(read, found, rules.pairs),
+        Intent::Again(read) => decide_again(read, found, exchange, rules.pairs),
+    }
+}
+
+/// Continues the current conversation, unless there is an obstacle. A system prompt that another q has given it stays alone.
+fn decide_follow_or_new(
+    found: ReadOutcome,
+    responder: &AnsweredBy,
+    rules: &Rules,
+) -> Option<Conversation> {
+    if obstacle(&found, responder, rules).is_some() {
+        return None;
+    }
+    found.ok()?.filter(|now| now.system.is_none())
+}
+
+/// Continues the conversation that the user has named, or begins it. If it cannot be read, no other one takes its place.
+fn decide_named(found: ReadOutcome, at: Timestamp) -> Result<Conversation, String> {
+    let conversation = found.map_err(|failure| failure.to_string())?;
+    Ok(conversation.unwrap_or_else(|| Conversation::new(at)))
+}
+
+/// Continues the conversation that was read, if it is still there.
+fn decide_follow(
+    read: &Conversation,
+    found: ReadOutcome,
+    pairs: usize,
+) -> Result<Option<Conversation>, String> {
+    let now = usable(found)?;
+    if !is_same(read, now.as_ref(), pairs) {
+        return Err("the conversation was cleared or replaced in the meantime".to_owned());
+    }
+    Ok(now)
+}
+
+/// Replaces the last exchange of the conversation that was read, if that is still its last one.
+fn decide_again(
+    read: &Conversation,
+    found: ReadOutcome,
+    exchange: &Exchange,
+    pairs: usize,
+) -> Result<Option<Conversation>, String> {
+    let now = usable(found)?;
+    if !exchange.is_complete() {
+        return Err("the new answer is incomplete".to_owned());
+    }
+    let last = now.as_ref().and_then(|now| now.exchanges.last());
+    if !is_same(read, now.as_ref(), pairs) || last != read.exchanges.last() {
+        return Err("the conversation has changed in the meantime".to_owned());
+    }
+    Ok(now)
+}
+
+/// Returns the conversation that was found; `None` also for a file that is none. If it cannot be read now, it may be as it was.
+fn usable(found: ReadOutcome) -> Result<Option<Conversation>, String> {
+    match found {
+        Ok(conversation) => Ok(conversation),
+        Err(ReadFailure::Unusable(_)) => Ok(None),
+        Err(ReadFailure::System(error)) => Err(error.to_string()),
+    }
 }
 
 /// Returns why a follow-up cannot continue the current conversation, if it cannot.
