@@ -1,5 +1,6 @@
 //! The HTTP client of one address. It and its children alone name the HTTP library.
 
+mod coding;
 mod connections;
 mod failure;
 mod happy_eyeballs;
@@ -265,18 +266,13 @@ impl Client {
             body: Box::new(body.into_reader()),
             connection: Arc::clone(&self.state),
         };
+        let response = response.with_checked_coding();
         if !parts.status.is_success() {
             let status = parts.status;
             let failure = StatusFailure::new(status, response, &self.address, secrets);
             return Err(TransportError::Status(failure));
         }
-        match response.compression() {
-            Some(coding) => {
-                let failure = ConnectionFailure::compressed(coding);
-                Err(TransportError::Connection(failure))
-            }
-            None => Ok(response),
-        }
+        Ok(response)
     }
 
     /// Says why there is no response, or no more of it.

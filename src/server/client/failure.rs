@@ -6,6 +6,7 @@ use http::StatusCode;
 use time::OffsetDateTime;
 use ureq::Timeout;
 
+use super::coding;
 use super::connections::CONNECT_TIMEOUT;
 use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
@@ -98,10 +99,7 @@ impl StatusFailure {
         address: &ServerUrl,
         secrets: &Secrets,
     ) -> StatusFailure {
-        let mut said = response.read_error();
-        if let Some(coding) = response.compression() {
-            said = compression_words(coding);
-        }
+        let said = response.read_error();
         let mut error = failure::read_redacted(&said, secrets);
         let exact = retry::retry_after_ms(response.header("retry-after-ms"));
         let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
@@ -184,15 +182,6 @@ impl ConnectionFailure {
         failure.cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         failure
     }
-
-    /// Describes a response that is compressed like this.
-    pub fn compressed(coding: &str) -> ConnectionFailure {
-        ConnectionFailure::advised(compression_words(coding), DO_NOT_COMPRESS)
-    }
-}
-
-fn compression_words(coding: &str) -> String {
-    format!("the response is compressed ({coding}), which q did not ask for and cannot read")
 }
 
 /// Describes the failure of a proxy to connect to the server. The library's words have the status twice.
@@ -265,6 +254,9 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
 
 /// Describes an error that the system reports.
 fn io_failure(error: &io::Error) -> ConnectionFailure {
+    if let Some(compressed) = coding::of_error(error) {
+        return ConnectionFailure::advised(compressed.to_string(), DO_NOT_COMPRESS);
+    }
     let text = error.to_string();
     if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
         // `EAI_AGAIN` in the words of glibc, musl and the BSDs.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 
+use super::coding::{self, CodedBody};
 use super::connections::ConnectionState;
 use crate::threads::lock;
 
@@ -34,11 +35,13 @@ impl Response {
         self.header("content-type")
     }
 
-    /// Returns how the body is compressed, if it is.
-    pub(super) fn compression(&self) -> Option<&str> {
-        let coding = self.header("content-encoding").trim();
-        let is_plain = coding.is_empty() || coding.eq_ignore_ascii_case("identity");
-        (!is_plain).then_some(coding)
+    /// Returns the response, whose body is an error as soon as it turns out to be compressed.
+    pub(super) fn with_checked_coding(mut self) -> Response {
+        let coding = self.header("content-encoding").trim().to_owned();
+        if !coding.is_empty() && !coding.eq_ignore_ascii_case("identity") {
+            self.body = Box::new(CodedBody::new(coding, self.body));
+        }
+        self
     }
 
     /// Returns the content type in lowercase, without its parameters.
@@ -47,7 +50,8 @@ impl Response {
         media_type.unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Reads the beginning of an error's body. An incomplete one still says more than none.
+    /// Reads the beginning of an error's body. An incomplete one still says more than none. Of one that is compressed, it says
+    /// that.
     pub(super) fn read_error(&mut self) -> String {
         let began = Instant::now();
         let mut beginning = Vec::new();
@@ -59,7 +63,11 @@ impl Response {
             lock(&self.connection).read_timeout = Some(left);
             match self.body.read(&mut buffer) {
                 Ok(count @ 1..) => beginning.extend_from_slice(&buffer[..count]),
-                _ => break,
+                Ok(0) => break,
+                Err(error) => match coding::of_error(&error) {
+                    Some(compressed) => return compressed.to_string(),
+                    None => break,
+                },
             }
         }
         beginning.truncate(MAX_ERROR_BODY);
