@@ -39,13 +39,38 @@ const MARKS: &[(&str, &str)] = &[
     ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
     ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
     ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+    ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+    ("<｜DSML｜invoke name=", "</｜DSML｜invoke>"),
+    (
+        "<｜｜DSML｜｜function_calls>",
+        "</｜｜DSML｜｜function_calls>",
+    ),
+    ("<｜｜DSML｜｜tool_calls>", "</｜｜DSML｜｜tool_calls>"),
+    ("<｜｜DSML｜｜invoke name=", "</｜｜DSML｜｜invoke>"),
+    // The same, and MiniMax, where a server leaves out the marks around it.
+    ("<invoke name=", "</invoke>"),
+    // LFM.
+    ("<|tool_call_start|>", "<|tool_call_end|>"),
+    // Phi, whose list ends with the turn.
+    ("functools[", "<|end|>"),
     // gpt-oss.
     ("<|channel|>commentary to=", "<|call|>"),
     ("<|channel|>analysis to=", "<|call|>"),
     ("<|start|>assistant<|channel|>commentary to=", "<|call|>"),
     ("<|start|>assistant<|channel|>analysis to=", "<|call|>"),
     ("<|start|>assistant to=", "<|call|>"),
+    // The same where a server leaves out the special tokens.
+    ("assistantcommentary to=functions.", "<|call|>"),
+    ("commentary to=functions.", "<|call|>"),
+    ("assistant to=functions.", "<|call|>"),
+    ("to=functions.", "<|call|>"),
 ];
+
+/// How marks begin that are special tokens of models, and that no prose has.
+const SPECIAL: &[&str] = &["<|", "<｜", "[TOOL_CALLS]"];
+
+/// The characters that end a sentence, so that a call may follow on its line.
+const SENTENCE_ENDS: &[char] = &['.', '!', '?', '…', '。', '！', '？'];
 
 /// The marks of the end of a turn that may follow.
 const ENDS: &[&str] = &[
@@ -103,7 +128,8 @@ pub fn call_in<'t>(text: &str, tools: impl Iterator<Item = &'t str> + Clone) -> 
     })
 }
 
-/// Returns the places of the lines that begin with a mark that opens calls, and are in no code.
+/// Returns the places of the marks that open calls, where a line begins with one, where one follows a sentence, or where it is a
+/// special token. Those in code do not count.
 fn marks_in_prose(text: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut context = BlockContext::default();
@@ -115,21 +141,32 @@ fn marks_in_prose(text: &str) -> Vec<usize> {
             read.kind,
             LineKind::Opening(_) | LineKind::Code(_) | LineKind::Closing | LineKind::Indented
         );
-        let words = line.trim_start();
-        if !is_code && MARKS.iter().any(|(open, _)| words.starts_with(open)) {
-            places.push(begin);
+        if !is_code {
+            let indent = line.len() - line.trim_start().len();
+            let within = line.match_indices(['<', '[']).map(|(at, _)| at);
+            let ats = [indent].into_iter().chain(within.filter(|at| *at > indent));
+            places.extend(ats.filter(|at| may_call(line, *at)).map(|at| begin + at));
         }
         begin += line.len();
     }
     places
 }
 
+/// Whether a mark is at this place of a line, and may open calls there.
+fn may_call(line: &str, at: usize) -> bool {
+    let (before, words) = line.split_at(at);
+    let is_quoted = before.ends_with(['`', '"', '\'', '“', '‘', '«']);
+    let before = before.trim_end();
+    let follows_sentence = before.is_empty() || before.ends_with(SENTENCE_ENDS);
+    let is_special = || SPECIAL.iter().any(|begin| words.starts_with(begin));
+    !is_quoted
+        && (follows_sentence || is_special())
+        && MARKS.iter().any(|(open, _)| words.starts_with(open))
+}
+
 /// Returns the one of these tools that the text calls first, if the text is nothing but calls of them.
 fn only_calls<'t>(text: &str, mut tools: impl Iterator<Item = &'t str> + Clone) -> Option<&'t str> {
     let mut rest = text.trim();
-    if !rest.starts_with(['<', '[', '{', '`']) {
-        return None;
-    }
     if let Some(name) = name_of_bare_call(without_ends(rest)) {
         return tools.find(|tool| *tool == name);
     }
@@ -279,6 +316,20 @@ mod tests {
             "<|start|>assistant to=functions.db__get<|channel|>commentary <|constrain|>json<|message|>{}<|call|>",
             "<|channel|>analysis to=functions.db__get code<|message|>{}<|call|>",
             "<|start|>assistant<|channel|>analysis to=functions.db__get <|constrain|>json<|message|>{}",
+            "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"db__get\">\n<｜DSML｜parameter name=\"n\" string=\"true\">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+            "<｜｜DSML｜｜tool_calls>\n<｜｜DSML｜｜invoke name=\"db__get\">\n</｜｜DSML｜｜invoke>\n</｜｜DSML｜｜tool_calls>",
+            "<｜｜DSML｜｜function_calls>\n<｜｜DSML｜｜invoke name=\"db__get\">\n</｜｜DSML｜｜invoke>\n</｜｜DSML｜｜function_calls>",
+            "<｜DSML｜invoke name=\"db__get\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+            "<｜｜DSML｜｜invoke name=\"db__get\">\n</｜｜DSML｜｜invoke>",
+            "<invoke name=\"db__get\">\n<parameter name=\"n\">1</parameter>\n</invoke>",
+            "<invoke name=\"db__get\">\n</invoke>\n<invoke name=\"db__get_all\">\n</invoke>\n</function_calls>",
+            "<|tool_call_start|>[db__get(n=1)]<|tool_call_end|>",
+            r#"functools[{"name": "db__get", "arguments": {"n": [1]}}]"#,
+            r#"functools[{"name": "db__get", "arguments": {}}]<|end|>"#,
+            "to=functions.db__get\n{\"n\": 1}",
+            "commentary to=functions.db__get json{\"n\": 1}",
+            "assistantcommentary to=functions.db__get json{}",
+            "assistant to=functions.db__get<|channel|>commentary json<|message|>{}<|call|>",
         ] {
             assert_eq!(called(text), Some("db__get"), "{text}");
         }
@@ -333,6 +384,12 @@ mod tests {
             r#"{"name": "db__get", "arguments": {}, "note": "x"}"#,
             r#"{"name": "Bob", "parameters": {}}"#,
             r#"["db__get"]"#,
+            "functools",
+            "functools[db__get] is a decorator",
+            "functools is a module, and db__get (a tool) is not in it",
+            "to=functions.db__get is how gpt-oss calls",
+            "<invoke name=\"get\">\n</invoke>",
+            "<invoke name=\"db__get\"> is a mark",
             "[]",
             "[Bob (a friend)]",
             r#"{"name": "Bob", "parameters": {}}<|eot_id|>"#,
@@ -360,6 +417,19 @@ mod tests {
             yes | ```␊a␊```␊CALL
             yes | I look.␊[TOOL_CALLS]db__get{"n": 1}
             yes | I look.␊<function=db__get>␊<parameter=n>␊1␊</parameter>␊</function>
+            yes | I will look.CALL
+            yes | I will look! CALL
+            yes | 見ます。CALL
+            yes | I look.<invoke name="db__get">␊</invoke>
+            yes | I look. <function=db__get>␊</function>␊</tool_call>
+            yes | I look <|tool_call_start|>[db__get(n=1)]<|tool_call_end|>
+            yes | I look:<｜DSML｜tool_calls><｜DSML｜invoke name="db__get"></｜DSML｜invoke></｜DSML｜tool_calls>
+            no | I look.<invoke name="get">␊</invoke>
+            no | Models write `<|tool_call_start|>[db__get(n=1)]<|tool_call_end|>`
+            no | Models write `<|tool_call_start|>` and db__get (as here)
+            no | It is over.`CALL`
+            no | Like this: CALL
+            no | Like this:␊```␊I look.CALL␊```
             no | Like this:␊```␊CALL␊```
             no | Write CALL
             no | Like this:␊`CALL`
@@ -384,9 +454,8 @@ mod tests {
         let only = call_in(call, tools.into_iter()).expect("a call");
         assert!(!only.follows_text);
         // The work grows with the length of the text, and not with its square.
-        assert_eq!(
-            call_in(&"<tool_call>\n".repeat(50_000), tools.into_iter()),
-            None
-        );
+        for mark in ["<tool_call>\n", "<|tool_call_start|>", "I look.<tool_call>"] {
+            assert_eq!(call_in(&mark.repeat(50_000), tools.into_iter()), None);
+        }
     }
 }
