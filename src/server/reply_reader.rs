@@ -117,7 +117,7 @@ impl<'a> ReplyReader<'a> {
 
     /// Reads what comes next of a stream, or its last event once no more comes.
     fn read_on(&mut self, reply: &mut Reply) -> Piece {
-        let read = match self.left(reply.end.is_finished()) {
+        let read = match self.left(has_answer_ended(reply)) {
             Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
             left => self.body.fill(left),
         };
@@ -183,6 +183,13 @@ impl<'a> ReplyReader<'a> {
             }
         }
     }
+}
+
+/// Whether the model is done, so that the rest of the stream may take only a moment. Gateways stamp the finish reason of a normal
+/// end on the pieces before the answer, too, so without text or a call that alone is no end.
+fn has_answer_ended(reply: &Reply) -> bool {
+    let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
+    reply.end.is_finished() && !(is_empty && reply.end.is_complete())
 }
 
 impl StreamEnd {
@@ -278,6 +285,9 @@ mod tests {
                 "PAUSE" => return Part::Pause,
                 "HELLO" => "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n",
                 "STOP" => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+                "BLOCKED" => {
+                    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\n"
+                }
                 "DONE" => "data: [DONE]\n\n",
                 text => &text.replace('␊', "\n").replace("MARK", "\u{FEFF}"),
             };
@@ -363,6 +373,8 @@ mod tests {
             HELLO; STOP; RESET | Hello | complete
             HELLO; STOP; : waiting␊␊; RESET | Hello | complete
             HELLO; STOP; PAUSE; HELLO; DONE | Hello | complete
+            STOP; PAUSE; HELLO; STOP; DONE | Hello | complete
+            BLOCKED; PAUSE; HELLO; DONE | - | complete
             HELLO; STOP; data: {"choi | Hello | complete
             HELLO; STOP; data: {"choi; RESET | Hello | complete
             HELLO; STOP; HELLO; DONE | HelloHello | complete
