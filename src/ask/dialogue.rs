@@ -17,6 +17,8 @@ pub struct Dialogue {
     pub toolbox: Option<Toolbox>,
     /// Parts of a request that the provider has refused; further requests do without it.
     pub rejected_fields: Vec<OptionalField>,
+    /// The limit of tokens that the server accepts, where it has rejected q's own.
+    pub lowered_limit: Option<u64>,
     pub form: FormLevel,
     /// Whether the provider says that the model reads no images. Those of later results are not sent then.
     pub reads_no_images: bool,
@@ -79,6 +81,7 @@ impl Dialogue {
             window,
             toolbox,
             rejected_fields: Vec::new(),
+            lowered_limit: None,
             form: FormLevel::Shape,
             reads_no_images: false,
             has_taken_next_model: false,

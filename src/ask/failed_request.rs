@@ -26,6 +26,14 @@ impl Run<'_> {
             ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
             ErrorClass::Rejects(field) => self.retry_without(field, failed, dialogue),
+            // A limit that has been lowered is no longer q's own, so this happens once.
+            ErrorClass::OwnLimitTooLarge(most) => {
+                let error = &failed.error;
+                let notes = self.notes;
+                notes.detail(|| format!("{error}; retrying with at most {most} tokens"));
+                dialogue.lowered_limit = Some(most);
+                true
+            }
             ErrorClass::RejectsTool(place) => {
                 let toolbox = dialogue.toolbox.as_ref();
                 failed.error.advice = toolbox.and_then(|toolbox| toolbox.leave_out_advice(place));
@@ -70,7 +78,10 @@ impl Run<'_> {
             | OptionalField::Usage
             | OptionalField::Encrypted
             | OptionalField::Choice
-            | OptionalField::System => true,
+            | OptionalField::System
+            | OptionalField::SealedReasoning => true,
+            // It is lowered, not left out.
+            OptionalField::OwnLimit => false,
         };
         if can_do_without {
             let error = &failed.error;

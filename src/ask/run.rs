@@ -72,7 +72,7 @@ impl Run<'_> {
             system,
             messages,
             lasting: dialogue.window.lasting,
-            max_tokens: values.max_tokens,
+            max_tokens: values.max_tokens.or(dialogue.lowered_limit),
             effort,
             rejected_fields: &dialogue.rejected_fields,
             stream: self.output.streams,

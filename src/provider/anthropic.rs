@@ -34,6 +34,7 @@ pub static DIALECT: Dialect = Dialect {
         (OptionalField::Cache, "/cache_control"),
         (OptionalField::System, "/system"),
         (OptionalField::Choice, "/tool_choice"),
+        (OptionalField::OwnLimit, "/max_tokens"),
     ],
     enforces_maps: false,
     searches: true,
@@ -55,6 +56,9 @@ const INPUT: &str = "input";
 
 /// The type of a block that calls a tool of q. The types of the provider's own calls end like this, too.
 const TOOL_USE: &str = "tool_use";
+
+/// The types of the blocks with reasoning, which are signed or encrypted.
+const SEALED: &[&str] = &["thinking", "redacted_thinking"];
 
 fn body(prompt: &Prompt) -> Value {
     let no_calls = json!({"type": "none"});
@@ -82,12 +86,12 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
         mark_for_cache(&mut messages, last);
     }
     for step in prompt.steps {
-        messages.push(answer_of(step.echo.items()));
+        messages.push(answer_of(step.echo.items(), prompt));
         messages.push(results_of(step));
     }
     let paused = prompt.paused_turn.items();
     if !paused.is_empty() {
-        messages.push(answer_of(paused));
+        messages.push(answer_of(paused, prompt));
     }
     messages
 }
@@ -219,13 +223,16 @@ fn offer(tool: &Tool) -> Value {
     })
 }
 
-/// Returns the model's turn as it came, because signatures are valid only for an unchanged turn.
-fn answer_of(blocks: &[Value]) -> Value {
+/// Returns the model's turn as it came, because signatures are valid only for an unchanged turn. Where they have been rejected,
+/// what is signed is left out.
+fn answer_of(blocks: &[Value], prompt: &Prompt) -> Value {
+    let sends_sealed = prompt.sends(OptionalField::SealedReasoning);
     let mut content = Vec::new();
     for block in blocks {
+        let is_sealed = SEALED.contains(&text_field(block, "type"));
         // The API rejects text that is blank.
         let is_blank = block["type"] == "text" && text_field(block, "text").trim().is_empty();
-        if !is_blank {
+        if !is_blank && (sends_sealed || !is_sealed) {
             content.push(block);
         }
     }

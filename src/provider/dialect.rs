@@ -71,14 +71,21 @@ impl Dialect {
         let mut optional_fields = Vec::new();
         for &(optional, pointer) in self.optional_fields {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
-            // All messages are in one field.
-            let is_there = optional != OptionalField::System || !prompt.system.is_empty();
+            let is_there = match optional {
+                // All messages are in one field.
+                OptionalField::System => !prompt.system.is_empty(),
+                OptionalField::OwnLimit => prompt.max_tokens.is_none(),
+                _ => true,
+            };
             if is_there && body.pointer(pointer).is_some() && !is_set_by_user {
                 optional_fields.push(optional);
             }
         }
         if prompt.has_attachments() {
             optional_fields.push(OptionalField::Attachments);
+        }
+        if prompt.has_earlier_turns() && prompt.sends(OptionalField::SealedReasoning) {
+            optional_fields.push(OptionalField::SealedReasoning);
         }
         for field in fields {
             field.set(&mut body);

@@ -100,10 +100,24 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
             .items()
             .iter()
             .filter(|part| part.get(TOKEN).is_none());
-        contents.push(json!({"role": "model", "parts": Vec::from_iter(parts)}));
+        let mut parts = Vec::from_iter(parts.cloned());
+        if !prompt.sends(OptionalField::SealedReasoning) {
+            leave_out_signatures(&mut parts);
+        }
+        contents.push(json!({"role": "model", "parts": parts}));
         contents.push(results_of(step));
     }
     contents
+}
+
+/// Leaves out the signatures of the parts, and the reasoning, which the API takes only with them.
+fn leave_out_signatures(parts: &mut Vec<Value>) {
+    parts.retain(|part| part["thought"] != true);
+    for part in parts {
+        if let Some(fields) = part.as_object_mut() {
+            fields.shift_remove(SIGNATURE);
+        }
+    }
 }
 
 /// Returns the attachments of a message, then its text.

@@ -150,7 +150,7 @@ fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
     }
     if !prompt.forbids_calls {
         for step in prompt.steps {
-            messages.extend(elements_of(step, quirks));
+            messages.extend(elements_of(step, prompt, quirks));
         }
     } else if let Some(question) = prompt.messages.last() {
         // Some servers reject calls in a request without tools, so the calls become text.
@@ -215,8 +215,8 @@ fn format_of(form: AnswerForm) -> Option<Value> {
 }
 
 /// Returns the model's turn, and a message for the result of each call.
-fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
-    let mut elements = vec![answer_of(step, quirks)];
+fn elements_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
+    let mut elements = vec![answer_of(step, prompt, quirks)];
     for run in &step.calls {
         elements.push(json!({
             "role": "tool",
@@ -232,10 +232,16 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
     elements
 }
 
-/// Returns the model's turn, with the fields that came with its calls.
-fn answer_of(step: &Step, quirks: Quirks) -> Value {
+/// Returns the model's turn, with the fields that came with its calls, unless they have been rejected.
+fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
+    let sends_sealed = prompt.sends(OptionalField::SealedReasoning);
     let fields = step.echo.fields();
-    let calls = Vec::from_iter(step.calls.iter().map(call_of));
+    let mut calls = Vec::from_iter(step.calls.iter().map(call_of));
+    if !sends_sealed {
+        for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+            call.shift_remove(EXTRA_CONTENT);
+        }
+    }
     let mut turn = json!({
         "role": "assistant",
         "content": step.text,
@@ -253,7 +259,7 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
                 turn[name] = text.as_str().into();
             }
         }
-        if !fields.details.is_empty() {
+        if sends_sealed && !fields.details.is_empty() {
             turn[REASONING_DETAILS] = fields.details.value();
         }
     }
@@ -720,7 +726,7 @@ mod tests {
             echo: reply.turn.echo(),
             ..Step::default()
         };
-        let sent = &answer_of(&step, table::OPENAI_LIKE.quirks)["tool_calls"];
+        let sent = &answer_of(&step, &prompt(), table::OPENAI_LIKE.quirks)["tool_calls"];
         let signature = &sent[0]["extra_content"]["google"]["thought_signature"];
         assert_eq!((&sent[0]["id"], signature), (&json!("y"), &json!("s")));
         assert_eq!(

@@ -63,6 +63,11 @@ impl Prompt<'_> {
         !self.rejected_fields.contains(&field)
     }
 
+    /// Whether turns of the model go back that may have sealed reasoning.
+    pub(super) fn has_earlier_turns(&self) -> bool {
+        !self.steps.is_empty() || !self.paused_turn.items().is_empty()
+    }
+
     /// Whether images or PDFs go with it, from the user or from tools.
     pub(super) fn has_attachments(&self) -> bool {
         let of_user = self
@@ -222,6 +227,11 @@ pub enum OptionalField {
     Form,
     /// Images and PDFs, which not every model reads. Only those of tools can be left out.
     Attachments,
+    /// The limit of tokens that q sends because the API demands one and the user sets none. It can be lowered.
+    OwnLimit,
+    /// What a model has thought before its calls, in a form that only the API reads: encrypted or signed. It goes back with the
+    /// results, and another server or key may not be able to read it.
+    SealedReasoning,
 }
 
 /// The tools of a request.

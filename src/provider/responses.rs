@@ -74,10 +74,27 @@ fn input(prompt: &Prompt) -> Vec<Value> {
     let mut input = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         // The model's turn goes back as it came.
-        input.extend_from_slice(step.echo.items());
+        let items = step.echo.items();
+        if prompt.sends(OptionalField::SealedReasoning) {
+            input.extend_from_slice(items);
+        } else {
+            input.extend(items.iter().filter_map(without_reasoning));
+        }
         input.extend(step.calls.iter().map(result_of));
     }
     input
+}
+
+/// Returns an item without its id, by which the API would look for the reasoning that it followed; `None` if it is reasoning.
+fn without_reasoning(item: &Value) -> Option<Value> {
+    if item["type"] == REASONING {
+        return None;
+    }
+    let mut item = item.clone();
+    if let Some(fields) = item.as_object_mut() {
+        fields.shift_remove("id");
+    }
+    Some(item)
 }
 
 fn turn(message: &Message) -> Value {

@@ -25,7 +25,7 @@ const OTHER_PLACE: &str =
     "this is about the country or the network, not about the key: ask another provider with -p";
 
 /// Advice where a page came in the place of the API.
-const INTERCEPTED: &str =
+pub const INTERCEPTED: &str =
     "a firewall or a proxy sent this page, so the key may be right: try another network";
 
 /// Advice where a request has too many tools.
@@ -38,6 +38,9 @@ const SPENT: &str = "check plan and billing at the provider, or ask another one 
 /// Advice where the model does not read the files, or where they are too large.
 const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: choose another one with -m\n\
     in a follow-up, omit earlier images and PDFs with --messages 0";
+
+/// Advice where the limit of tokens is too large, and the server does not say which one it accepts.
+const LOWER_LIMIT: &str = "lower max_tokens (Q_MAX_TOKENS)";
 
 /// Advice where the request is too large.
 const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
@@ -109,6 +112,10 @@ impl Rejection<'_> {
                 OTHER_FILES.to_owned()
             }
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
+            ErrorClass::LimitTooLarge(Some(most)) | ErrorClass::OwnLimitTooLarge(most) => {
+                format!("lower max_tokens (Q_MAX_TOKENS) to at most {most}")
+            }
+            ErrorClass::LimitTooLarge(None) => LOWER_LIMIT.to_owned(),
             _ if matches!(self.status, Some(404 | 405)) => {
                 let check = check_base_url(provider);
                 format!("{check}\ncheck the model: {list} lists the models")

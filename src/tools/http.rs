@@ -15,6 +15,7 @@ use super::failure::{Failure, FailureCause};
 use super::lines::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::secret::{Secret, Secrets};
+use crate::server::advice::INTERCEPTED;
 use crate::server::body::describe_non_api;
 use crate::server::client::{
     self, Client, Method, Response, StatusFailure, Timeouts, TransportError,
@@ -411,6 +412,9 @@ impl Http {
             "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",
             self.sender.site.url
         );
+        if error.error.is_of_firewall(error.status) {
+            return Some(format!("{INTERCEPTED}\ncheck the url"));
+        }
         Some(match error.status {
             401 | 403 => format!(
                 "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use self::Clue::{Judged, Named, Statuses, Words};
+use super::limit::{RefusedLimit, refused_limit};
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
@@ -25,6 +26,10 @@ pub enum ErrorClass {
     TooLong,
     /// The server rejects something that the request can do without.
     Rejects(OptionalField),
+    /// The limit of tokens that q chose is too large. The server accepts this one.
+    OwnLimitTooLarge(u64),
+    /// The limit of tokens that the user chose is too large; the largest one that the server names.
+    LimitTooLarge(Option<u64>),
     /// The server does not know the model.
     UnknownModel,
     /// The model is for something else, such as embedding.
@@ -95,6 +100,7 @@ const ROWS: &[(ErrorClass, Clue)] = &[
         Words(words::PICTURES),
     ),
     (ErrorClass::NoAccess, Words(words::ACCESS)),
+    by_name(OptionalField::SealedReasoning),
     by_name(OptionalField::Store),
     by_name(OptionalField::Cache),
     by_name(OptionalField::Usage),
@@ -150,7 +156,11 @@ pub fn judge(
         status: status.or(error.status),
         error,
         asked,
+        has_tools: !tools.is_empty(),
     };
+    if let Some(meaning) = case.too_large_limit() {
+        return meaning;
+    }
     let found = ROWS
         .iter()
         .find(|(meaning, clue)| case.has(*clue, *meaning));
@@ -221,6 +231,8 @@ struct Case<'a> {
     status: Option<u16>,
     /// What was in the request that it can do without.
     asked: &'a [OptionalField],
+    /// Whether the request has tools.
+    has_tools: bool,
 }
 
 impl Case<'_> {
@@ -240,6 +252,21 @@ impl Case<'_> {
             Statuses(statuses) => self.status.is_some_and(|status| statuses.contains(&status)),
             Named(field) => self.names(field),
             Judged(rule) => rule(self),
+        }
+    }
+
+    /// Returns the meaning of an error that finds the limit of tokens too large, unless a shorter prompt makes room for it.
+    fn too_large_limit(&self) -> Option<ErrorClass> {
+        let is_about_limit = self.is_bad_request() || self.status.is_none();
+        if !is_about_limit {
+            return None;
+        }
+        let RefusedLimit { most, may_fit } = refused_limit(&self.error.message.to_lowercase())?;
+        let is_own = self.asked.contains(&OptionalField::OwnLimit);
+        match most {
+            Some(most) if is_own => Some(ErrorClass::OwnLimitTooLarge(most)),
+            _ if may_fit => None,
+            most => Some(ErrorClass::LimitTooLarge(most)),
         }
     }
 
@@ -298,11 +325,13 @@ impl Case<'_> {
 
     /// Whether something between q and the server has answered.
     fn is_intercepted(&self) -> bool {
-        self.error.is_page && self.status == Some(403)
+        self.status
+            .is_some_and(|status| self.error.is_of_firewall(status))
     }
 
     fn has_too_many_tools(&self) -> bool {
-        has_name(&self.words, "tools") && self.says(words::TOO_MANY)
+        let are_too_many = has_name(&self.words, "tools") && self.says(words::TOO_MANY);
+        are_too_many || (self.has_tools && self.says(words::TOO_COMPLEX))
     }
 
     fn is_loading(&self) -> bool {
@@ -692,6 +721,7 @@ mod tests {
             Transient | 400 | {"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=a>"}}
             Rejects(Form) | - | {"error":{"message":"Failed to validate JSON. Please adjust your prompt."}}
             Rejects(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}
+            Rejects(Form) | 500 | {"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}
         "##;
         check(&[OptionalField::Form], table);
         check_never(&[], "Rejects(Form)", table);
@@ -699,6 +729,44 @@ mod tests {
             not Rejects(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument. Field: temperature","status":"INVALID_ARGUMENT"}}
         "##;
         check(&[OptionalField::Form], other);
+    }
+
+    #[test]
+    fn schemas_that_are_too_much_are_those_of_the_answer_or_of_the_tools() {
+        for words in [
+            "The specified schema produces a constraint that has too many states for serving.",
+            "The compiled grammar is too large. Simplify your tool schemas.",
+            "Schemas contains too many optional parameters (27).",
+        ] {
+            let form = &[OptionalField::Form][..];
+            let tools = ["db__get".to_owned()];
+            for (asked, tools, meaning) in [
+                (form, &[][..], ErrorClass::Rejects(OptionalField::Form)),
+                (&[], &tools, ErrorClass::TooManyTools),
+                (&[], &[], ErrorClass::Other),
+            ] {
+                let found = judge(&ServerError::new(words), Some(400), asked, tools);
+                assert_eq!(found, meaning, "{words}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_too_large_is_lowered_only_if_q_chose_it_and_never_counts_as_a_long_prompt() {
+        let table = r##"
+            OwnLimitTooLarge(4096) | LimitTooLarge(Some(4096)) | 400 | max_tokens: 16384 > 4096, which is the maximum
+            OwnLimitTooLarge(8180) | LimitTooLarge(Some(8180)) | 400 | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192
+            OwnLimitTooLarge(10000) | TooLong | 400 | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000
+            TooLong | TooLong | 400 | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000
+            LimitTooLarge(None) | LimitTooLarge(None) | 400 | max_tokens is too large
+            Transient | Transient | 429 | tokens exceed the limit of max_tokens 9000 per minute
+        "##;
+        for [own, chosen, status, words] in rows(table) {
+            for (asked, expected) in [(&[OptionalField::OwnLimit][..], own), (&[], chosen)] {
+                let found = judge(&ServerError::new(words), status.parse().ok(), asked, &[]);
+                assert_eq!(format!("{found:?}"), expected, "{words}");
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Errors from servers: what is in them, and what they mean (pure).
 
 mod judging;
+mod limit;
 mod reading;
 mod rejected;
 mod words;

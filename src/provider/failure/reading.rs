@@ -36,7 +36,7 @@ pub struct ServerError {
     pub retry_after: Option<Duration>,
     /// Whether the server asks for another try, or for none: the header that the libraries of OpenAI and Anthropic obey.
     pub should_retry: Option<bool>,
-    /// Whether the server sent an HTML page, which no API does.
+    /// Whether the server sent an HTML page, or what Cloudflare sends in the place of one, which no API does.
     pub(super) is_page: bool,
 }
 
@@ -46,6 +46,11 @@ impl ServerError {
             message: message.into(),
             ..ServerError::default()
         }
+    }
+
+    /// Whether it comes from something between q and the server, such as a firewall, which has let nothing through.
+    pub fn is_of_firewall(&self, status: u16) -> bool {
+        self.is_page && status == 403
     }
 
     /// Returns the server's message, and before it the field that the error is about, unless the message names that itself.
@@ -510,7 +515,14 @@ fn from_text(body: &str) -> Option<ServerError> {
         return page.or_else(|| element(text, "message").map(ServerError::new));
     }
     let beginning: String = text.chars().take(SHOWN_CHARACTERS).collect();
-    from_plain(&beginning)
+    let is_page = is_code_of_cloudflare(text);
+    from_plain(&beginning).map(|error| ServerError { is_page, ..error })
+}
+
+/// Whether a text is the short form of a page of Cloudflare's: `error code: 1020`. Those of its firewall have four digits.
+fn is_code_of_cloudflare(text: &str) -> bool {
+    let code = text.strip_prefix("error code: 1").unwrap_or_default();
+    code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the title of an HTML page, or its first heading; `None` for any other text, even if that speaks of headings.

@@ -23,6 +23,32 @@ const BAD_REQUEST: &[u16] = &[400, 422];
 
 const ROWS: &[RejectionRow] = &[
     RejectionRow {
+        field: OptionalField::SealedReasoning,
+        names: &["invalid_encrypted_content"],
+        words: &[],
+        phrases: &[
+            // OpenAI, and Azure.
+            "encrypted content for item",
+            "encrypted content could not be",
+            "could not be decrypted",
+            "created under a different",
+            "item with id",
+            "without its required",
+            // Anthropic, with backticks or without.
+            "invalid `signature` in",
+            "invalid signature in",
+            "blocks in the latest assistant message cannot be modified",
+            // Gemini.
+            "corrupted thought signature",
+            "invalid thought signature",
+            "thought signature is not valid",
+            "corrupted thought_signature",
+            "invalid thought_signature",
+        ],
+        // An item that is not in the store is missing.
+        statuses: &[400, 404, 422],
+    },
+    RejectionRow {
         field: OptionalField::Store,
         names: &[],
         words: &["store"],
@@ -154,6 +180,7 @@ const ROWS: &[RejectionRow] = &[
             "schema is too complex",
             "schema in generationconfig",
             "schemas contains too many",
+            "too many states",
             // What Anthropic, llama.cpp and vLLM turn a schema into.
             "compiled grammar is too large",
             "grammar compilation",
@@ -302,6 +329,7 @@ mod tests {
         OptionalField::Limit,
         OptionalField::System,
         OptionalField::Form,
+        OptionalField::SealedReasoning,
     ];
 
     #[test]
@@ -362,6 +390,13 @@ mod tests {
             Form | Bedrock | 400 | {"message":"Grammar compilation timed out."}
             Form | Anthropic | 400 | Schemas contains too many parameters with union types (49 parameters with type arrays or anyOf) which exceeds the limit: 16
             Form | Anthropic | 400 | Schemas contains too many optional parameters (27), which would make grammar compilation inefficient.
+            Form | Gemini | 400 | {"error":{"code":400,"message":"The specified schema produces a constraint that has too many states for serving. Typical causes of this error are schemas with lots of text","status":"INVALID_ARGUMENT"}}
+            SealedReasoning | OpenAI | 400 | {"error":{"message":"The encrypted content for item rs_1 could not be verified.","code":"invalid_encrypted_content"}}
+            SealedReasoning | OpenAI | 404 | Item with id 'rs_1' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true
+            SealedReasoning | OpenAI | 400 | Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.
+            SealedReasoning | Azure | 400 | The requested item was created under a different Azure OpenAI resource.
+            SealedReasoning | Anthropic | 400 | messages.1.content.0: Invalid `signature` in `thinking` block
+            SealedReasoning | Gemini | 400 | {"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
             Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
         "##;

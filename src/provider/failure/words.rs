@@ -34,6 +34,9 @@ pub const TOO_LONG: &[&str] = &[
     "range of input length",
     "`inputs` must have less than",
     "`inputs` tokens + `max_new_tokens` must be",
+    "max input token limit",
+    "maximum allowed token size",
+    "but max context is",
     "but model only supports",
     "context window",
     "contextwindowexceeded",
@@ -96,6 +99,13 @@ pub const TOO_MANY: &[&str] = &[
 
 /// Gemini's, which name the first tool, although they are about all of them.
 pub const TOO_MANY_DECLARATIONS: &str = "function declarations can be specified";
+
+/// The words for tools whose schemas are too much together, of Anthropic and Gemini, where they do not name them.
+pub const TOO_COMPLEX: &[&str] = &[
+    "compiled grammar is too large",
+    "schemas contains too many",
+    "too many states for serving",
+];
 
 /// The words for a key that is not accepted.
 pub const KEY: &[&str] = &[
@@ -248,8 +258,9 @@ pub const WRONG_PARAMETER: &str = "1210";
 /// The levels of effort that servers name in their errors.
 pub const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// The words for an answer in which the model failed to keep the form: Groq's.
+/// The words for an answer in which the model failed to keep the form, of Groq and llama.cpp.
 pub const FAILED_FORM: &[&str] = &[
+    "does not match the expected peg",
     "failed to generate json",
     "failed to validate json",
     "json_validate_failed",
