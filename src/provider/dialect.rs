@@ -1,5 +1,7 @@
 //! The type of a dialect: how requests are made and replies are read (pure).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -149,6 +151,7 @@ impl Dialect {
             self.read_list(&body, reply)?;
         } else {
             read_leniently(self.whole, &body, reply)?;
+            reply.note_half();
             self.note_api(&body, reply);
         }
         reply.close();
@@ -186,6 +189,9 @@ impl Dialect {
         if data.starts_with('{') {
             let data = surrogates::joined(data, &mut reply.reading.half);
             read_leniently(self.event, &data, reply)?;
+            if matches!(data, Cow::Owned(_)) {
+                reply.note_half();
+            }
             self.note_api(&data, reply);
             if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);

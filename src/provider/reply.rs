@@ -3,6 +3,7 @@
 mod activity;
 mod answer;
 mod arrived;
+mod begun;
 mod end;
 mod piece;
 mod retold;
@@ -16,6 +17,7 @@ use self::activity::{Activity, THINKING};
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
 use self::arrived::ArrivedText;
+use self::begun::BegunCalls;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
 pub use self::piece::Piece;
@@ -53,10 +55,14 @@ pub struct ReadingState {
     pub(super) looks_at_api: usize,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
+    /// How much of the answer had come then.
+    pub(super) length_before_half: usize,
     /// Whether calls have come as increments, so that a message would repeat them.
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
     pub(super) has_streamed_reasoning: bool,
+    /// The calls whose items have begun and have not come again as complete ones.
+    pub(super) begun_calls: BegunCalls,
 }
 
 impl Reply {
@@ -292,6 +298,7 @@ impl Reply {
     pub fn close(&mut self) {
         let held = self.arrived.end();
         self.add_text(&held);
+        self.end_half();
         self.end.close();
         self.take_commentary_for_answer();
         self.answer.close();
@@ -300,6 +307,22 @@ impl Reply {
             self.end.end_with_calls();
         } else if self.turn.has_called {
             self.end.end_with_calls_that_cannot_run();
+        }
+    }
+
+    /// Records how much of the answer has come with the first half of a character at its end.
+    pub(super) fn note_half(&mut self) {
+        if !self.reading.half.is_empty() {
+            self.reading.length_before_half = self.answer.length();
+        }
+    }
+
+    /// Replaces the first half of a character at the end of the answer. Elsewhere, it may be one of reasoning.
+    fn end_half(&mut self) {
+        let half = std::mem::take(&mut self.reading.half);
+        let is_last = self.reading.length_before_half == self.answer.length();
+        if !half.is_empty() && is_last && self.answer.has_begun() && self.activity.sign.is_none() {
+            self.add_text("\u{fffd}");
         }
     }
 

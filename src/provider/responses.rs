@@ -187,6 +187,10 @@ struct Event<'a> {
     item: Json<'a>,
     response: Json<'a>,
     annotation: Json<'a>,
+    /// A part of a message that is finished.
+    part: Json<'a>,
+    /// All arguments of a call.
+    arguments: Text<'a>,
 }
 
 /// A complete response, or what is known of it at its end.
@@ -199,6 +203,8 @@ struct WholeResponse<'a> {
     usage: Json<'a>,
     error: Json<'a>,
     output: Json<'a>,
+    /// All text of the answer. The libraries of OpenAI add it, and some servers send nothing else.
+    output_text: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -219,6 +225,8 @@ struct Item<'a> {
     content: Json<'a>,
     /// Of a call.
     arguments: Json<'a>,
+    /// Of a part of a message.
+    text: Text<'a>,
     /// A list of parts with reasoning.
     summary: Json<'a>,
     encrypted_content: Json<'a>,
@@ -258,10 +266,30 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_item.added" => {
             let item: Item = event.item.object()?;
             match &*item.kind {
+                FUNCTION_CALL => {
+                    let index = event.output_index.0;
+                    reply.reading.begun_calls.begin(index, event.item.get());
+                }
                 MESSAGE => reply.answer.begin_message(item.is_commentary()),
                 REASONING => reply.think(""),
                 WEB_SEARCH_CALL => reply.activity.search(),
                 _ => {}
+            }
+        }
+        "response.function_call_arguments.delta" => {
+            reply.reading.begun_calls.add(event.output_index.0, delta);
+        }
+        "response.function_call_arguments.done" => {
+            let arguments = &event.arguments;
+            reply
+                .reading
+                .begun_calls
+                .complete(event.output_index.0, arguments);
+        }
+        "response.content_part.done" => {
+            let part: Item = event.part.object()?;
+            if &*part.kind == "output_text" {
+                reply.finish_or_hold_text(place, &part.text);
             }
         }
         "response.output_item.done" => {
@@ -304,6 +332,9 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
         }
         reply.end_message();
     }
+    if &*item.kind == FUNCTION_CALL {
+        reply.reading.begun_calls.end(index);
+    }
     read_item(json, &item, reply)
 }
 
@@ -335,6 +366,14 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             read_sources(&json.object()?, reply)?;
         }
     }
+    for begun in reply.reading.begun_calls.take() {
+        let mut known = reply.turn.items.values();
+        if !known.any(|item| item["call_id"] == begun["call_id"]) {
+            let json = begun.to_string();
+            let json: Json = serde_json::from_str(&json)?;
+            read_item(json, &json.object()?, reply)?;
+        }
+    }
     let mut messages = Vec::new();
     if reply.answer.has_begun() {
         messages = complete_messages(&output, reply)?;
@@ -355,6 +394,9 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
         }
     }
     reply.add_unstreamed(None);
+    if !reply.answer.has_text() && !response.output_text.is_empty() {
+        reply.add_whole_message(&response.output_text, false);
+    }
     reply.add_unarrived(&messages);
     read_calls(reply);
     Ok(())

@@ -196,6 +196,11 @@ impl AnswerPart {
         !self.says_something
     }
 
+    /// Returns how many bytes have arrived since the last message began.
+    pub fn length(&self) -> usize {
+        self.length_of_last_part
+    }
+
     /// Returns the last message of the answer. If it has only one, all that this reply has added to it.
     pub fn last_part<'a>(&self, answer: &'a str) -> &'a str {
         let begin = answer.len().saturating_sub(self.length_of_last_part);

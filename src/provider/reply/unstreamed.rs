@@ -32,9 +32,11 @@ impl UnstreamedTexts {
         matches!(self, UnstreamedTexts::InMessages)
     }
 
-    /// Holds a text back, unless a message has it.
+    /// Holds a text back, unless a message has it, or it has come just before: as a text, and as a part of a message.
     pub fn hold(&mut self, text: UnstreamedText) {
-        if let UnstreamedTexts::Held(texts) = self {
+        if let UnstreamedTexts::Held(texts) = self
+            && texts.last() != Some(&text)
+        {
             texts.push(text);
         }
     }
