@@ -107,11 +107,11 @@ fn numbers_in(text: &str) -> Vec<Number<'_>> {
     let mut numbers = Vec::new();
     let mut rest = text;
     let mut before = None;
-    while let Some(char) = rest.chars().next() {
+    while let Some(first) = rest.chars().next() {
         let end = rest.find(|char| !is_of_name(char)).unwrap_or(rest.len());
         if end == 0 {
-            before = Some(char);
-            rest = &rest[char.len_utf8()..];
+            before = Some(first);
+            rest = &rest[first.len_utf8()..];
             continue;
         }
         let (word, after) = rest.split_at(end);
