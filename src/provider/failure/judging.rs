@@ -156,7 +156,7 @@ pub fn judge(
         status: status.or(error.status),
         error,
         asked,
-        has_tools: !tools.is_empty(),
+        has_tools: !tools.names.is_empty(),
     };
     if let Some(meaning) = case.too_large_limit() {
         return meaning;
@@ -739,13 +739,16 @@ mod tests {
             "Schemas contains too many optional parameters (27).",
         ] {
             let form = &[OptionalField::Form][..];
-            let tools = ["db__get".to_owned()];
-            for (asked, tools, meaning) in [
+            for (asked, names, meaning) in [
                 (form, &[][..], ErrorClass::Rejects(OptionalField::Form)),
-                (&[], &tools, ErrorClass::TooManyTools),
+                (&[], &["db__get"], ErrorClass::TooManyTools),
                 (&[], &[], ErrorClass::Other),
             ] {
-                let found = judge(&ServerError::new(words), Some(400), asked, tools);
+                let tools = RequestedTools {
+                    names: names.iter().map(ToString::to_string).collect(),
+                    ..RequestedTools::default()
+                };
+                let found = judge(&ServerError::new(words), Some(400), asked, &tools);
                 assert_eq!(found, meaning, "{words}");
             }
         }
@@ -763,7 +766,9 @@ mod tests {
         "##;
         for [own, chosen, status, words] in rows(table) {
             for (asked, expected) in [(&[OptionalField::OwnLimit][..], own), (&[], chosen)] {
-                let found = judge(&ServerError::new(words), status.parse().ok(), asked, &[]);
+                let no_tools = RequestedTools::default();
+                let status = status.parse().ok();
+                let found = judge(&ServerError::new(words), status, asked, &no_tools);
                 assert_eq!(format!("{found:?}"), expected, "{words}");
             }
         }
