@@ -4,6 +4,8 @@ mod git_files;
 mod git_pattern;
 mod ignore_file;
 mod rule_set;
+#[cfg(test)]
+mod test_repository;
 
 use std::path::{Path, PathBuf};
 
@@ -195,6 +197,10 @@ impl RuleReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use walkdir::WalkDir;
+
+    use super::test_repository::{TestRepository, pattern_like};
     use super::*;
     use crate::text::table::rows;
 
@@ -268,6 +274,64 @@ mod tests {
             };
             let found = rules.ignore(Path::new("/r/in/x"), false).expect(&case);
             assert_eq!(found, expected == "ignored", "{case}");
+        }
+    }
+
+    /// Returns the files of a repository that are not ignored, without those that say what is.
+    fn files_of_walk(root: &Path) -> Vec<String> {
+        let environment = Environment::default();
+        let mut rules = IgnoreRules::above(root, &environment).expect("rules");
+        let mut files = Vec::new();
+        let mut walk = WalkDir::new(root).min_depth(1).into_iter();
+        while let Some(entry) = walk.next() {
+            let entry = entry.expect("an entry");
+            let is_directory = entry.file_type().is_dir();
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let is_left_out = is_hidden || rules.ignore(entry.path(), is_directory).expect("rules");
+            if is_directory && is_left_out {
+                walk.skip_current_dir();
+            }
+            if !is_directory && !is_left_out {
+                let below = entry.path().strip_prefix(root).expect("a path below it");
+                files.push(below.to_string_lossy().into_owned());
+            }
+        }
+        files
+    }
+
+    /// Returns a strategy for the lines of a file that says what git ignores.
+    fn rules_like(most: usize) -> impl Strategy<Value = String> {
+        let rule = ("!{0,1}", pattern_like()).prop_map(|(exempts, pattern)| exempts + &pattern);
+        prop::collection::vec(rule, 0..=most).prop_map(|rules| rules.join("\n"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn a_walk_finds_the_files_that_git_lists(
+            of_root in rules_like(4),
+            of_directory in rules_like(3),
+            of_repository in rules_like(1),
+        ) {
+            let Some(repository) = TestRepository::new() else { return Ok(()); };
+            let names = ["a", "ab", "b"];
+            for (one, two) in names.iter().flat_map(|one| names.map(|two| (one, two))) {
+                for file in ["aa", "ba", "-"] {
+                    repository.write(file, "");
+                    repository.write(&format!("{one}/{file}"), "");
+                    repository.write(&format!("{one}/{two}/{file}"), "");
+                    repository.write(&format!("{one}/{two}/b/{file}"), "");
+                }
+            }
+            repository.write(".gitignore", &of_root);
+            repository.write("a/.gitignore", &of_directory);
+            repository.write(".git/info/exclude", &of_repository);
+            let mut expected = repository.ask(&["ls-files", "-o", "-z", "--exclude-standard"], "");
+            expected.retain(|file| !file.ends_with(".gitignore"));
+            let mut found = files_of_walk(repository.path());
+            expected.sort();
+            found.sort();
+            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -1,10 +1,14 @@
 //! Matches paths with the patterns of files that say what git ignores, as git's wildmatch.c does, in time that grows with the
 //! product of their lengths (pure).
 
+/// The bytes that begin a wildcard, or a character that stands for itself.
+pub const WILDCARDS: &[u8] = b"*?[\\";
+
 /// A pattern for paths.
 #[derive(Debug)]
 pub struct GitPattern {
-    parts: Vec<PathPart>,
+    /// It matches what one of these matches, of which there are at most two.
+    alternatives: Vec<Vec<PathPart>>,
     /// Whether it is for the whole path, relative to the directory of its file, and not for the name alone.
     is_for_path: bool,
 }
@@ -41,30 +45,15 @@ impl GitPattern {
     /// directories. `None`: it matches nothing. Where case does not matter, the names that it is compared with have only small
     /// letters.
     pub fn parse(pattern: &[u8], ignores_case: bool) -> Option<GitPattern> {
-        let mut reader = PatternReader {
-            rest: pattern.strip_prefix(b"/").unwrap_or(pattern),
-            ignores_case,
+        let is_for_path = pattern.contains(&b'/');
+        let path = pattern.strip_prefix(b"/").unwrap_or(pattern);
+        let alternatives = match StarsInName::find(path).filter(|_| is_for_path) {
+            Some(stars) => stars.alternatives(ignores_case)?,
+            None => vec![parts_of(path, ignores_case)?],
         };
-        let mut parts = Vec::new();
-        loop {
-            let name = reader.name()?;
-            let is_last = reader.rest.is_empty();
-            let is_any = |part: &NamePart| matches!(part, NamePart::Any);
-            let stands_for_directories = name.len() >= 2 && name.iter().all(is_any);
-            match (stands_for_directories, is_last) {
-                (false, _) => parts.push(PathPart::Name(name)),
-                (true, false) => parts.push(PathPart::Directories),
-                // All that is in a directory, and not the directory itself.
-                (true, true) => parts.extend([PathPart::Directories, PathPart::Name(name)]),
-            }
-            if is_last {
-                break;
-            }
-            reader.rest = &reader.rest[1..];
-        }
         Some(GitPattern {
-            parts,
-            is_for_path: pattern.contains(&b'/'),
+            alternatives,
+            is_for_path,
         })
     }
 
@@ -72,15 +61,93 @@ impl GitPattern {
     pub fn matches(&self, path: &[&[u8]]) -> bool {
         let from = if self.is_for_path { 0 } else { path.len() - 1 };
         let is_any = |part: &PathPart| matches!(part, PathPart::Directories);
-        matches(
-            &self.parts,
-            &path[from..],
-            is_any,
-            |part, name| match part {
-                PathPart::Directories => true,
-                PathPart::Name(parts) => matches_name(parts, name),
-            },
-        )
+        let fits = |part: &PathPart, name: &&[u8]| match part {
+            PathPart::Directories => true,
+            PathPart::Name(parts) => matches_name(parts, name),
+        };
+        let mut alternatives = self.alternatives.iter();
+        alternatives.any(|parts| matches(parts, &path[from..], is_any, fits))
+    }
+}
+
+/// A pattern with stars that stand for directories though they begin within a name, as in `src/foo**/out`. Git compares the bytes
+/// before the first wildcard by themselves, and then takes what follows them for a pattern of its own.
+struct StarsInName<'a> {
+    /// What is before the stars, without a wildcard.
+    literal: &'a [u8],
+    /// What is behind them, which begins with a slash if there is anything.
+    after: &'a [u8],
+}
+
+impl StarsInName<'_> {
+    fn find(pattern: &[u8]) -> Option<StarsInName<'_>> {
+        let is_wildcard = |byte: &u8| WILDCARDS.contains(byte);
+        let (literal, rest) = pattern.split_at(pattern.iter().position(is_wildcard)?);
+        if matches!(literal.last(), None | Some(b'/')) {
+            return None;
+        }
+        let mut after = behind_stars(rest)?;
+        // More of them in a row mean the same.
+        while let Some(further) = after.strip_prefix(b"/").and_then(behind_stars) {
+            after = further;
+        }
+        Some(StarsInName { literal, after })
+    }
+
+    /// Returns the patterns that together match the same; `None` if that is nothing.
+    fn alternatives(&self, ignores_case: bool) -> Option<Vec<Vec<PathPart>>> {
+        let mut longer = parts_of(&[self.literal, b"*"].concat(), ignores_case)?;
+        longer.push(PathPart::Directories);
+        let rest = match self.after {
+            [] => return Some(vec![longer]),
+            [b'\\', b'/', rest @ ..] | [_, rest @ ..] => rest,
+        };
+        longer.extend(parts_of(rest, ignores_case)?);
+        let mut alternatives = vec![longer];
+        if self.after.starts_with(b"/") {
+            // The stars and the slash may stand for nothing.
+            alternatives.push(parts_of(&[self.literal, rest].concat(), ignores_case)?);
+        }
+        Some(alternatives)
+    }
+}
+
+/// Returns what is behind stars that stand for directories, if a pattern begins with some: two or more, and then a slash, perhaps
+/// behind a backslash, or the end.
+fn behind_stars(pattern: &[u8]) -> Option<&[u8]> {
+    let count = pattern.iter().take_while(|byte| **byte == b'*').count();
+    let after = &pattern[count..];
+    let is_whole = after.is_empty() || is_at_slash(after);
+    (count >= 2 && is_whole).then_some(after)
+}
+
+fn is_at_slash(pattern: &[u8]) -> bool {
+    pattern.starts_with(b"/") || pattern.starts_with(b"\\/")
+}
+
+/// Reads the parts of a pattern for paths; `None` if it matches nothing.
+fn parts_of(pattern: &[u8], ignores_case: bool) -> Option<Vec<PathPart>> {
+    let mut reader = PatternReader {
+        rest: pattern,
+        ignores_case,
+    };
+    let mut parts = Vec::new();
+    loop {
+        let name = reader.name()?;
+        let is_any = |part: &NamePart| matches!(part, NamePart::Any);
+        let stands_for_directories = name.len() >= 2 && name.iter().all(is_any);
+        match (stands_for_directories, reader.rest.first()) {
+            (false, _) => parts.push(PathPart::Name(name)),
+            (true, Some(b'/')) => parts.push(PathPart::Directories),
+            // At the end: all that is in a directory, and not the directory itself. A slash behind a backslash has to be there.
+            (true, _) => parts.extend([PathPart::Directories, PathPart::Name(name)]),
+        }
+        if reader.rest.is_empty() {
+            return Some(parts);
+        }
+        if reader.take() == Some(b'\\') {
+            reader.take();
+        }
     }
 }
 
@@ -144,11 +211,9 @@ impl PatternReader<'_> {
     /// Reads up to the next slash; `None` if no name matches.
     fn name(&mut self) -> Option<Vec<NamePart>> {
         let mut parts = Vec::new();
-        while let Some(byte) = self.rest.first().filter(|byte| **byte != b'/') {
-            if self.rest.starts_with(b"\\/") {
-                self.take();
-                break;
-            }
+        while let Some(byte) = self.rest.first()
+            && !is_at_slash(self.rest)
+        {
             let part = match byte {
                 b'*' => {
                     self.take();
@@ -162,8 +227,10 @@ impl PatternReader<'_> {
                     self.take();
                     NamePart::One(ByteSet::Listed(self.list()?))
                 }
+                // To git, case always matters behind a backslash.
+                b'\\' => NamePart::One(ByteSet::Only(self.character()?)),
                 _ => {
-                    let literal = self.character()?;
+                    let literal = self.take()?;
                     NamePart::One(ByteSet::Only(self.folded(literal)))
                 }
             };
@@ -189,14 +256,15 @@ impl PatternReader<'_> {
                 continue;
             }
             let low = self.character()?;
-            let mut high = low;
+            // Git compares this one by itself, whatever the other end is, and whether case matters or not.
+            listed[usize::from(low)] = true;
             if let [b'-', next, ..] = self.rest
                 && *next != b']'
             {
                 self.take();
-                high = self.character()?;
+                let high = self.character()?;
+                self.add(&mut listed, |byte| (low..=high).contains(&byte));
             }
-            self.add(&mut listed, |byte| (low..=high).contains(&byte));
         }
         self.take();
         if is_negated {
@@ -257,7 +325,8 @@ fn class(name: &[u8]) -> Option<fn(&u8) -> bool> {
         b"lower" => u8::is_ascii_lowercase,
         b"print" => |byte| matches!(byte, b' '..=b'~'),
         b"punct" => u8::is_ascii_punctuation,
-        b"space" => |byte| matches!(byte, b' ' | b'\t'..=b'\r'),
+        // Git has no others.
+        b"space" => |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
         b"upper" => u8::is_ascii_uppercase,
         b"xdigit" => u8::is_ascii_hexdigit,
         _ => return None,
@@ -266,11 +335,11 @@ fn class(name: &[u8]) -> Option<fn(&u8) -> bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::collections::HashSet;
 
     use proptest::prelude::*;
 
+    use super::super::test_repository::{TestRepository, pattern_like};
     use super::*;
     use crate::text::table::rows;
 
@@ -300,13 +369,33 @@ mod tests {
             a/**/b | a/b a/x/b a/x/y/b | ab a/xb
             **/in/** | in/a x/in/a | in x/in
             a**b/c | ab/c axb/c | a/b/c a/x/b/c
+            in/a**/b | in/ab in/a/b in/ax/b in/ax/y/z/b in/a/y/b | in/b in/axb in/x/b x/in/ab in/ax/yb
+            a**/b | ab a/b ax/b ax/y/b | axb b xa/b
+            a***/b | ab a/b ax/b ax/y/b | axb
+            a**/**/b | ab a/b ax/b ax/y/b | axb
+            a**/x/**/b | ax/b ay/x/b ay/z/x/b ay/x/z/b | axb ay/b
+            a**/*b | ab axb a/b ay/z/xb | axc
+            a**/x** | ax axy az/y/xy | az ax/y
+            a**\/b | a/b ax/b ax/y/b | ab axb
+            a**\/**/b | a/b ax/b ax/y/b | ab axb
+            /a** | a ab a/b ab/c/d | ba b/a
+            /a**/** | a ab a/b ab/c/d | ba b/a
+            /a**\/** | a/b ab/c/d | a ab
+            in/a** | in/a in/ab in/ab/c | in/b in
+            a** | a ab x/ab | ba
+            ?a**/b | xa/b xab/b | xab xay/z/b
+            \a**/b | a/b ax/b | ab ax/y/b
+            a/**\/b | a/x/b a/x/y/b | a/b a/xb
+            **\/b | x/b x/y/b | b
             *** | a in/a | -
             a/***/b | a/b a/x/y/b | -
             [abc]1 | a1 in/c1 | d1 1
             [!abc]1 | d1 | a1 1
             [^abc]1 | d1 | a1 1
             [a-c]1 | a1 b1 c1 | d1
-            [c-a]1 | - | a1 b1 c1
+            [c-a]1 | c1 | a1 b1
+            [!c-a]1 | a1 b1 | c1
+            [c-ab]1 | c1 b1 | a1
             []]1 | ]1 | a1
             [!]]1 | a1 | ]1
             []-a]1 | ]1 ^1 a1 | b1
@@ -344,6 +433,10 @@ mod tests {
             ("[A-C]*", "b", true),
             ("[!A-C]*", "b", false),
             ("[[:upper:]]?", "ab", true),
+            ("IN/A**/B", "in/ax/y/b", true),
+            // To git, these are no letters of either case.
+            ("[A]*", "a", false),
+            ("\\A*", "a", false),
             ("Ä*", "Äb", false),
         ] {
             // The name has small letters, also where git's own comparison leaves others.
@@ -360,51 +453,35 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20))]
+        #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn git_says_the_same(
-            patterns in prop::collection::vec("[ab*?\\[\\]!^/.\\\\-]{1,8}", 1..12),
-            paths in prop::collection::vec("[ab.\\[\\]*-]{1,3}(/[ab]{1,2}){0,3}", 1..40),
+            patterns in prop::collection::vec(pattern_like(), 1..80),
+            paths in prop::collection::vec("[abAB.\\[\\]*-]{1,3}(/[abB]{1,2}){0,3}", 1..40),
+            ignores_case: bool,
         ) {
-            let Ok(directory) = tempfile::tempdir() else { return Ok(()); };
-            let git = |arguments: &[&str]| {
-                let mut git = Command::new("git");
-                git.arg("-C").arg(directory.path()).args(arguments);
-                git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-                // A hook of git that runs the tests has these for its own repository.
-                for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE"] {
-                    git.env_remove(variable);
-                }
-                git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-                git
-            };
-            if !git(&["init", "-q"]).status().is_ok_and(|status| status.success()) {
-                let is_allowed = std::env::var_os("SKIP_NO_TEST").is_none();
-                prop_assert!(is_allowed, "it would be skipped: git is not there");
-                eprintln!("skipped: git is not there");
-                return Ok(());
-            }
+            let Some(repository) = TestRepository::new() else { return Ok(()); };
             let is_real = |path: &String| path.split('/').all(|part| part != "." && part != "..");
             let paths = Vec::from_iter(paths.into_iter().filter(is_real));
-            for pattern in &patterns {
-                let is_no_pattern_alone = pattern.starts_with('!') || pattern.ends_with('/');
-                // To git, an escaped slash behind ** is one that has to be there.
-                let is_odd = pattern.contains("//") || pattern.contains("**\\/");
-                if is_no_pattern_alone || is_odd {
-                    continue;
-                }
-                std::fs::write(directory.path().join(".git/info/exclude"), format!("{pattern}\n")).expect("a file");
-                let mut asked = git(&["check-ignore", "--stdin", "-z", "--no-index"]).spawn().expect("git");
-                let input = paths.join("\0");
-                asked.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("input");
-                let told = asked.wait_with_output().expect("output").stdout;
-                let told = String::from_utf8(told).expect("text");
-                let ignored = Vec::from_iter(told.split('\0'));
+            let is_pattern_alone = |pattern: &String| !pattern.starts_with('!') && !pattern.ends_with('/');
+            let patterns = Vec::from_iter(patterns.into_iter().filter(is_pattern_alone));
+            // Each pattern has a directory of its own, so that git is asked once.
+            let mut asked = Vec::new();
+            for (number, pattern) in patterns.iter().enumerate() {
+                repository.write(&format!("{number}/.gitignore"), &format!("{pattern}\n"));
+                asked.extend(paths.iter().map(|path| format!("{number}/{path}")));
+            }
+            let case = format!("core.ignoreCase={ignores_case}");
+            let arguments = ["-c", &case, "check-ignore", "--stdin", "-z", "--no-index"];
+            let ignored = HashSet::<String>::from_iter(repository.ask(&arguments, &asked.join("\0")));
+            for (number, pattern) in patterns.iter().enumerate() {
                 for path in &paths {
                     // Git also says it of what is in a directory that is ignored.
                     let parts = Vec::from_iter(path.match_indices('/').map(|(at, _)| &path[..at]));
-                    let found = parts.iter().chain([&path.as_str()]).any(|path| is_match(pattern, path, false));
-                    prop_assert_eq!(found, ignored.contains(&path.as_str()), "{} {}", pattern, path);
+                    let mut parts = parts.into_iter().chain([path.as_str()]);
+                    let found = parts.any(|path| is_match(pattern, path, ignores_case));
+                    let expected = ignored.contains(&format!("{number}/{path}"));
+                    prop_assert_eq!(found, expected, "{} {} {}", pattern, path, case);
                 }
             }
         }

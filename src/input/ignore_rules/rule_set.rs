@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::git_pattern::GitPattern;
+use super::git_pattern::{GitPattern, WILDCARDS};
 
 /// The most that the rules that apply in one directory cost together. One stands for some hundred bytes of memory, and for the
 /// comparisons of a file with a pattern.
@@ -19,9 +19,6 @@ const COST_OF_PATTERN_BYTE: usize = 2;
 const COST_OF_LITERAL: usize = 2;
 
 const LITERAL_BYTES_FOR_ONE: usize = 10;
-
-/// What makes a rule a pattern.
-const WILDCARDS: &[u8] = b"*?[\\";
 
 const COMMENTS: &[u8] = b"#";
 
