@@ -139,7 +139,8 @@ impl FileSearch {
         }
     }
 
-    /// Returns a search for the files that a pattern names, in the directory that its beginning names.
+    /// Returns a search for the files that a pattern names, in the directory that its beginning names. That is one without a
+    /// wildcard, or one that exists as it is written: `app/[id]`.
     ///
     /// # Errors
     ///
@@ -150,15 +151,28 @@ impl FileSearch {
             path.push("*");
         }
         let parts = Vec::from_iter(&path);
-        let mut names = parts.iter();
-        let first = names.position(|part| is_pattern(part));
-        let (root, patterns) = parts.split_at(first.unwrap_or_default());
+        let mut root = PathBuf::new();
+        let mut literal = 0;
+        // The last part names files.
+        for part in &parts[..parts.len().saturating_sub(1)] {
+            let directory = root.join(part);
+            if is_pattern(part) && !directory.is_dir() {
+                break;
+            }
+            root = directory;
+            literal += 1;
+        }
+        let patterns = &parts[literal..];
         let any_depth = patterns.contains(&OsStr::new(ANY_DIRECTORIES));
         // Shells also accept `[^a]`, which the library does not.
-        let allowed = in_characters(&path).replace("[^", "[!");
-        let pattern = Pattern::new(&allowed).map_err(|error| error.msg)?;
+        let below = in_characters(&patterns.iter().collect::<PathBuf>()).replace("[^", "[!");
+        let mut whole = Pattern::escape(&in_characters(&root));
+        if !whole.is_empty() && !whole.ends_with('/') {
+            whole.push('/');
+        }
+        let pattern = Pattern::new(&(whole + &below)).map_err(|error| error.msg)?;
         Ok(FileSearch {
-            root: root.iter().collect(),
+            root,
             pattern: Some(pattern),
             depth: if any_depth {
                 usize::MAX
