@@ -142,8 +142,7 @@ impl IgnoreRules<'_> {
             cost: self.levels.last().map_or(0, |level| level.cost),
         };
         let mut repository = None;
-        let marks = [".git", ".jj"].map(|name| directory.join(name));
-        if marks.iter().any(|mark| mark.exists()) {
+        if git_files::is_repository(directory) {
             let files = GitFiles::find(directory, real, self.environment)?;
             repository = Some(reader.repository(&files)?);
         }
@@ -152,7 +151,11 @@ impl IgnoreRules<'_> {
         let general = reader.read(&directory.join(".ignore"), false)?;
         let mut of_git = RuleSet::default();
         if innermost.is_some() {
-            of_git = reader.read(&directory.join(".gitignore"), ignores_case)?;
+            let file = directory.join(".gitignore");
+            // Git does not follow a link in place of this file.
+            if !file.is_symlink() {
+                of_git = reader.read(&file, ignores_case)?;
+            }
         }
         self.levels.push(RuleLevel {
             directory: real.to_owned(),

@@ -1,6 +1,9 @@
 //! Finds the files whose rules apply in all of a repository: where git's configuration says, or where git looks by default.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +14,8 @@ use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::Error;
 use crate::programs::find_program;
 use crate::settings::Environment;
+use crate::text::one_line::{beginning, on_one_line};
+use crate::unix;
 use crate::whole_file;
 
 /// The most bytes of a file of git's configuration.
@@ -24,6 +29,12 @@ const LIMITS: OutputLimits = OutputLimits {
     bytes: 10_000,
     time: Some(Duration::from_secs(10)),
 };
+
+/// The most bytes that are read of what git says of a failure.
+const MAX_COMPLAINT: usize = 10_000;
+
+/// The most characters of that which an error has.
+const SHOWN_OF_COMPLAINT: usize = 300;
 
 /// Variables that name a repository, though git is to look for the one that a directory is in; and one that `git config` alone
 /// obeys.
@@ -104,7 +115,13 @@ fn ask_git(
     for variable in NOT_FOR_GIT {
         git.env_remove(variable);
     }
-    git.stdin(Stdio::null()).stderr(Stdio::null());
+    let failed = |reason: &str| {
+        let reason = format!("git config --get {name}: {reason}");
+        // Without the slash at the end of some.
+        unusable(directory.components().as_path(), &reason)
+    };
+    let (complaint, stderr) = io::pipe().map_err(|error| failed(&error.to_string()))?;
+    git.stdin(Stdio::null()).stderr(stderr);
     let reason = match ChildOutput::of(git, &LIMITS) {
         Ok(ChildOutput::Ended(mut printed, status)) => match status.code() {
             Some(0) if printed.pop() == Some(0) => {
@@ -112,14 +129,33 @@ fn ask_git(
                 return Ok(ConfigAnswer::Value(value.into()));
             }
             Some(1) => return Ok(ConfigAnswer::Unset),
-            _ => format!("it fails ({status})"),
+            _ => match last_line(complaint) {
+                Some(line) => format!("it fails ({status}): {line}"),
+                None => format!("it fails ({status})"),
+            },
         },
         Ok(_) => "it does not end, or prints too much".to_owned(),
         Err(error) => error.to_string(),
     };
-    let reason = format!("git config --get {name}: {reason}");
-    // Without the slash at the end of some.
-    Err(unusable(directory.components().as_path(), &reason))
+    Err(failed(&reason))
+}
+
+/// Returns the last line that a program which has ended printed to a pipe, if any. Something that it has left running may hold
+/// the pipe open, and is not waited for.
+fn last_line(pipe: PipeReader) -> Option<String> {
+    let mut pipe = File::from(OwnedFd::from(pipe));
+    let mut printed = Vec::new();
+    let mut buffer = [0; 1_000];
+    while printed.len() < MAX_COMPLAINT && unix::wait_for_input(&pipe, Duration::ZERO) {
+        match pipe.read(&mut buffer) {
+            Ok(count @ 1..) => printed.extend_from_slice(&buffer[..count]),
+            _ => break,
+        }
+    }
+    let text = String::from_utf8_lossy(&printed);
+    let mut lines = text.lines().rev().map(on_one_line);
+    let last = lines.find(|line| !line.is_empty())?;
+    Some(beginning(&last, SHOWN_OF_COMPLAINT))
 }
 
 /// Returns the directory of the user's files for git.
@@ -185,13 +221,33 @@ fn without_quotes(value: &[u8]) -> &[u8] {
     value.strip_suffix(b"\"").unwrap_or(value)
 }
 
+/// Whether a directory is the root of a repository. To git, one with a file `.git` that leads nowhere is none, as is left behind
+/// where the repository around a submodule was made again.
+pub fn is_repository(directory: &Path) -> bool {
+    if directory.join(".jj").exists() {
+        return true;
+    }
+    let git = directory.join(".git");
+    if git.is_file() {
+        return named_directory(&git).is_some_and(|named| named.is_dir());
+    }
+    git.exists()
+}
+
+/// Returns the directory that a file in the place of `.git` names; `None` if it names none.
+fn named_directory(file: &Path) -> Option<PathBuf> {
+    let text = whole_file::read(file, MAX_LINK).ok()?;
+    let named = first_line(text.strip_prefix(b"gitdir: ")?);
+    let is_named = !named.as_os_str().is_empty();
+    is_named.then(|| whole_file::directory_of(file).join(named))
+}
+
 /// Returns the directory of git that all working trees of a repository share; `None` if there is none.
 fn git_directory(root: &Path) -> Option<PathBuf> {
     let mut git = root.join(".git");
     // In a submodule, or another working tree, it is a file that names the directory.
     if git.is_file() {
-        let text = whole_file::read(&git, MAX_LINK).ok()?;
-        git = root.join(first_line(text.strip_prefix(b"gitdir:")?));
+        git = named_directory(&git)?;
     }
     match whole_file::read(&git.join("commondir"), MAX_LINK) {
         Ok(text) => Some(git.join(first_line(&text))),
@@ -206,6 +262,9 @@ fn first_line(text: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::Write;
+
     use super::*;
     use crate::text::table::rows;
 
@@ -257,6 +316,55 @@ mod tests {
             let found = found.unwrap_or_default();
             assert_eq!(found.as_os_str().as_bytes(), bytes(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn the_last_line_of_a_complaint_is_shown_and_what_holds_the_pipe_open_is_not_waited_for() {
+        let long = "x".repeat(1_000);
+        let cut = "x".repeat(SHOWN_OF_COMPLAINT - 1) + "…";
+        let endless = "x ".repeat(MAX_COMPLAINT);
+        for (printed, expected) in [
+            ("", None),
+            ("\n \n", None),
+            ("fatal: no\n", Some("fatal: no")),
+            ("warning: a\nerror: b\r\nfatal:\tno\n\n", Some("fatal: no")),
+            (&long, Some(cut.as_str())),
+            (&format!("a\n{long}"), Some(&cut)),
+            (&endless, Some(&beginning(&endless, SHOWN_OF_COMPLAINT))),
+        ] {
+            let (reader, mut writer) = io::pipe().expect("a pipe");
+            writer.write_all(printed.as_bytes()).expect("room");
+            assert_eq!(last_line(reader).as_deref(), expected, "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_leads_nowhere_makes_no_repository() {
+        let root = tempfile::tempdir().expect("a directory");
+        fs::create_dir(root.path().join("real")).expect("a directory");
+        fs::write(root.path().join("file"), "").expect("a file");
+        // What `.git` has, and whether that makes a repository.
+        let table = r"
+            gitdir: real | yes
+            gitdir: real␊ | yes
+            gitdir: ./real/../real␊ | yes
+            gitdir: gone␊ | -
+            gitdir: file␊ | -
+            gitdir: ␊ | -
+            gitdir:real␊ | -
+            real␊ | -
+            - | -
+        ";
+        let mark = root.path().join(".git");
+        for [text, expected] in rows(table) {
+            fs::write(&mark, text.replace('␊', "\n")).expect("a file");
+            assert_eq!(is_repository(root.path()), expected == "yes", "{text}");
+        }
+        fs::create_dir(root.path().join(".jj")).expect("a directory");
+        assert!(is_repository(root.path()));
+        assert!(!is_repository(&root.path().join("real")));
+        fs::create_dir(root.path().join("real/.git")).expect("a directory");
+        assert!(is_repository(&root.path().join("real")));
     }
 
     #[test]

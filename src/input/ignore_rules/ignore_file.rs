@@ -29,9 +29,36 @@ fn is_null(found: &Metadata) -> bool {
 
 /// Returns the error for a file that may say what git ignores.
 pub fn unusable(path: &Path, reason: &str) -> Error {
-    let path = path.strip_prefix(".").unwrap_or(path);
+    let below = path.strip_prefix(".").ok();
+    // The current directory itself has no other name.
+    let path = below
+        .filter(|below| !below.as_os_str().is_empty())
+        .unwrap_or(path);
     let path = on_one_line(&path.to_string_lossy());
     let message = format!("cannot tell which files git ignores: {path}: {reason}");
     let advice = "name the files, each after -a, or replace the file that says what to ignore";
     Error::new(error::ErrorKind::Input, message).advise(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn an_error_has_the_path_as_it_was_typed() {
+        let table = r"
+            . | .
+            ./ | .
+            ./a/b | a/b
+            a | a
+            /a | /a
+            .a | .a
+        ";
+        for [path, shown] in rows(table) {
+            let error = unusable(Path::new(path).components().as_path(), "no");
+            let expected = format!("cannot tell which files git ignores: {shown}: no");
+            assert_eq!(error.message, expected, "{path}");
+        }
+    }
 }
