@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use proptest::arbitrary::any;
 use proptest::collection::vec;
 use proptest::sample::select;
 use proptest::strategy::Strategy;
@@ -17,8 +18,13 @@ const PARTS: [&str; 26] = [
 
 /// Returns a strategy for patterns of a file that says what git ignores.
 pub fn pattern_like() -> impl Strategy<Value = String> {
-    let parts = vec(select(&PARTS[..]), 1..7);
-    parts.prop_map(|parts| parts.concat())
+    let parts = vec(select(&PARTS[..]), 0..5).prop_map(|parts| parts.concat());
+    let first = select(&["", "a**/", "/a**", "b/a**/", "a/b**\\/"][..]);
+    // Half of them begin with stars behind a letter.
+    (any::<bool>(), first, select(&PARTS[..]), parts).prop_map(|(has_first, first, part, rest)| {
+        let first = if has_first { first } else { part };
+        format!("{first}{rest}")
+    })
 }
 
 /// A repository of git that has no settings but its own.
