@@ -42,6 +42,8 @@ pub enum NoCode {
     Nested,
     /// The list or the block quote of a block ends, the block seems to go on, and a fence is missing.
     Unclosed,
+    /// The last block is never closed, and a fence before its end may have been meant to open or close another line.
+    Open,
     /// A fence is within HTML, such as a comment, where Markdown is not read.
     Html,
     /// A tag that ends reasoning follows the beginning of a block, which may be a draft.
@@ -88,6 +90,9 @@ impl Display for NoCode {
             NoCode::Unclosed => formatter.write_str(
                 "cannot tell where a code block of the answer ends: its list or quote ends, but no fence closes it",
             ),
+            NoCode::Open => formatter.write_str(
+                "cannot tell where a code block of the answer ends: no fence closes the last one",
+            ),
             NoCode::Reasoning => formatter.write_str(
                 "cannot tell which code is of the answer: a tag that ends reasoning follows some of it",
             ),
@@ -112,7 +117,7 @@ fn shown(language: Option<&str>) -> &str {
 }
 
 /// Returns the contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
-/// that is not closed extends to the end.
+/// that is not closed extends to the end; a program gets it only if it is alone and has nothing like a fence.
 ///
 /// # Errors
 /// Why there is no code, or, for a program, why it is not certain that the blocks are one.
@@ -122,6 +127,7 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
         return Err(NoCode::Html);
     }
     let lacks_fence = lacks_fence(&blocks);
+    let is_end_uncertain = is_end_uncertain(&blocks);
     blocks.retain(|block| !block.is_empty());
     let Some(first) = blocks.first() else {
         return Err(NoCode::NoBlock);
@@ -137,6 +143,9 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
         if lacks_fence {
             return Err(NoCode::Unclosed);
         }
+        if is_end_uncertain {
+            return Err(NoCode::Open);
+        }
         let mut others = blocks.iter().map(|block| &block.language);
         if let Some(other) = others.find(|other| **other != first.language) {
             return Err(NoCode::Languages(first.language.clone(), other.clone()));
@@ -151,6 +160,16 @@ fn lacks_fence(blocks: &[FencedBlock]) -> bool {
     let is_last_open = blocks.last().is_some_and(FencedBlock::is_open);
     let mut blocks = blocks.iter();
     blocks.any(|block| block.meets_another || is_last_open && block.goes_on_outside)
+}
+
+/// Whether the last block is open at the end of the answer, and other fences may have gone wrong. Code with a fence in it, such as
+/// a script that writes Markdown, closes its block too early, so that its own end seems to open one. A fence that is too short,
+/// too deep or behind code closes none.
+fn is_end_uncertain(blocks: &[FencedBlock]) -> bool {
+    let Some((last, before)) = blocks.split_last() else {
+        return false;
+    };
+    last.is_open() && (!before.is_empty() || last.has_fence_characters())
 }
 
 #[cfg(test)]
@@ -357,6 +376,48 @@ mod tests {
             assert_eq!(refused, is_unclosed == "yes", "{answer}");
             let shown = extract(&text(answer), Audience::Person);
             assert!(shown.is_ok(), "{answer}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_no_block_that_is_never_closed_if_a_fence_may_be_meant_otherwise() {
+        let table = r##"
+            yes | ```python␊prompt = """␊Return the code in␊```␊print(prompt)␊"""␊```␊
+            yes | ```sh␊cat > README.md <<EOF␊```␊make␊EOF␊```␊
+            yes | ```␊cat > a.md <<EOF␊```␊make␊EOF␊```␊Run it with care.␊
+            yes | ```␊cat > a.md <<EOF␊# Title␊```␊make␊```␊EOF␊Run it.␊
+            yes | ```␊```␊text␊```␊ls␊
+            yes | ```sh␊ls␊```␊then␊```sh␊df␊
+            yes | ```sh␊ls␊```␊then␊```py␊df␊
+            yes | ```sh␊ls␊```␊- then␊··~~~␊
+            yes | > ```sh␊> ls␊␊```␊df
+            yes | ```python␊print(1)```␊Hope this helps!␊
+            yes | ```sh␊ls```
+            yes | ```sh␊ls ~~~␊
+            yes | ````sh␊ls␊```␊Never run this:␊
+            yes | ~~~sh␊ls␊```␊Never run this:␊
+            yes | ```sh␊ls␊~~~␊Never run this:␊
+            yes | ```sh␍␊ls␍␊·····```␍␊Never run this:␍␊
+            yes | ```sh␊ls␊→```␊Never run this:␊
+            yes | ```sh␊ls␊> ```␊Never run this:␊
+            yes | > ```sh␊> ls␊>·····```␊
+            yes | - ```sh␊··ls␊·······```␊
+            no | ```sh␊ls␊df
+            no | ```sh␊ls `date` ``x`` ~~␊
+            no | ```␊```␊text␊
+            no | ```sh␊ls␊```␊````␊```␊````␊
+            no | - Run␊␊··```sh␊··ls␊
+            no | > ```sh␊> ls␊
+            no | ```␊
+            no | text␊
+        "##;
+        for [is_uncertain, answer] in rows(table) {
+            let answer = text(answer);
+            let refused = extract(&answer, Audience::Program) == Err(NoCode::Open);
+            assert_eq!(refused, is_uncertain == "yes", "{answer}");
+            let shown = extract(&answer, Audience::Person);
+            let has_code = !matches!(&*answer, "```\n" | "text\n" | "```\n```\ntext\n");
+            assert_eq!(shown.is_ok(), has_code, "{answer}: {shown:?}");
         }
     }
 

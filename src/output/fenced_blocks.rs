@@ -93,6 +93,12 @@ impl FencedBlock {
         self.end == BlockEnd::Open
     }
 
+    /// Whether a line of it has as many backticks or tildes in a row as a fence.
+    pub fn has_fence_characters(&self) -> bool {
+        let mut fences = ["`", "~"].iter().map(|mark| mark.repeat(MIN_FENCE));
+        fences.any(|fence| self.code.contains(&fence))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.code.trim().is_empty()
     }
