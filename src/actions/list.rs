@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use memchr::memmem;
 use serde::Serialize;
 use serde_json::json;
-use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -21,7 +20,7 @@ use crate::session::timestamp::Timestamp;
 use crate::session::title::{shortened, title_of};
 use crate::session::{self, Conversation};
 use crate::text::age;
-use crate::text::columns::cut;
+use crate::text::columns::{cut, width};
 use crate::text::escape::escape;
 use crate::text::one_line::on_one_line;
 use crate::text::search::Word;
@@ -411,7 +410,7 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
     let charset = terminal.encoding.charset();
     let names = rows.iter().map(|row| row.shown_name(size, terminal));
     let names = Vec::from_iter(names);
-    let widths = names.iter().map(|name| name.width());
+    let widths = names.iter().map(|name| width(name));
     let widest_name = widths.max().unwrap_or_default();
     let gap = if widest_name > 0 { "  " } else { "" };
 
@@ -420,7 +419,7 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
     for (row, name) in rows.iter().zip(&names) {
         let mark = if row.current { '*' } else { ' ' };
         let number = row.number.map(|at| format!("%{at}")).unwrap_or_default();
-        let padding = " ".repeat(widest_name - name.width());
+        let padding = " ".repeat(widest_name - width(name));
         let age = age::short(row.updated.elapsed_until(now));
         let question = shown(row.text(), terminal);
         let line = format!("{mark} {number:>digits$}{gap}{name}{padding}  {age:>4}  {question}");

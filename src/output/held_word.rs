@@ -1,8 +1,8 @@
 //! Holds a word back until it has ended, and measures it (pure).
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
-use crate::text::columns::end_of;
+use crate::text::columns::{end_of, width};
 
 /// A word that may be unfinished: text without blanks, or a single wide character. A part of it may be shown already.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl HeldWord {
     pub fn width(&mut self) -> usize {
         let before = end_of(&self.text[..self.measured]);
         let both = &self.text[self.measured - before.len()..];
-        self.columns = (self.columns + both.width()).saturating_sub(before.width());
+        self.columns = (self.columns + width(both)).saturating_sub(width(before));
         self.measured = self.text.len();
         self.columns
     }
@@ -80,7 +80,7 @@ impl HeldWord {
             return false;
         };
         let both = format!("{before}{character}");
-        let is_apart = both.width() > before.width();
+        let is_apart = width(&both) > width(before);
         is_apart && is_wide(base)
     }
 }
@@ -113,6 +113,10 @@ mod tests {
             (&["👩", "\u{200d}", "👩", "\u{200d}👧"], &[2, 0, 0, 0]),
             (&["🇩", "🇪"], &[1, 1]),
             (&["❤", "\u{fe0f}"], &[1, 1]),
+            // Terminals give each letter a column, also where a font joins two.
+            (&["إلا"], &[3]),
+            (&["ل", "ا"], &[1, 1]),
+            (&["ل\u{64e}", "ا"], &[1, 1]),
             (&["", "a"], &[0, 1]),
         ] {
             let (mut held, mut shown) = (HeldWord::default(), HeldWord::default());
