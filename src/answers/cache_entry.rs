@@ -93,7 +93,9 @@ impl CachedAnswer {
     /// Reads a file. A torn one or another program's, or one of another user where only the user's count, cannot be used.
     pub(super) fn read(path: &Path, sharing: Sharing) -> Result<CachedAnswer, ReadFailure> {
         let bytes = sharing.read(path)?;
-        json::parse_bytes(&bytes)
+        // Somebody may have edited it with an editor that begins files so.
+        let json = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+        json::parse_bytes(json)
             .map_err(|error| ReadFailure::Unusable(format!("it cannot be parsed ({error})")))
     }
 

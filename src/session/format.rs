@@ -126,9 +126,14 @@ pub fn read_if_it_may_have(bytes: Vec<u8>, words: &[Word]) -> Result<Option<Conv
     read_text(text).map(Some)
 }
 
-/// Returns the text of a file. To check all of it once is faster than each string for itself.
+/// Returns the text of a file without a byte order mark, which some editors put before it. To check all of it once is faster than
+/// each string for itself.
 fn text_of(bytes: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|error| unparsable(&error.utf8_error()))
+    let text = String::from_utf8(bytes);
+    let mut text = text.map_err(|error| unparsable(&error.utf8_error()))?;
+    let marks = text.len() - text.trim_start_matches('\u{feff}').len();
+    text.drain(..marks);
+    Ok(text)
 }
 
 fn read_text(text: String) -> Result<Conversation, String> {
@@ -287,6 +292,13 @@ mod tests {
             assert!(written.contains(&unknown), "{written}");
             assert_eq!(rewritten(&written), written);
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_read_over_and_not_written() {
+        let text = file(r#"[{"role":"user","content":"\ufeffa"}]"#);
+        let marked = format!("\u{feff}{text}");
+        assert_eq!(rewritten(&marked), rewritten(&text));
     }
 
     #[test]
