@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::verdict::{self, Verdict};
 use crate::error::{Error, ErrorKind};
-use crate::output::Terminal;
 use crate::output::code::{self, Audience};
+use crate::output::{LateNote, Notes, Terminal};
 use crate::session::save::SaveOutcome;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
 use crate::shape::{ListPlace, Misfit, SchemaSpec, Shape};
@@ -42,8 +42,9 @@ pub enum Form {
 }
 
 impl Output {
-    pub fn new(settings: &Settings) -> Result<Output, Error> {
+    pub fn new(settings: &Settings, notes: &Notes) -> Result<Output, Error> {
         let arguments = &settings.arguments;
+        let read_shape = |spec: &str| read_shape(spec, notes);
         let form = match &arguments.schema {
             _ if arguments.is => Form::Verdict(verdict::shape()),
             Some(spec) if arguments.lines => Form::items(read_shape(spec)?, Some(spec))?,
@@ -203,14 +204,26 @@ fn is_short_form(spec: &str) -> bool {
     matches!(SchemaSpec::parse(spec), SchemaSpec::ShortForm(_)) && !is_list
 }
 
+/// Reads a pipe, and shows that q waits for it.
+fn wait_for_pipe(path: &str, notes: &Notes) -> Result<String, String> {
+    let waiting = format!("waiting for {path}");
+    let spinner = notes.spinner();
+    spinner.wait_for(&waiting);
+    let late = (!spinner.is_active()).then(|| LateNote::start(notes, waiting));
+    let text = read_pipe(path.as_ref(), MAX_TEXT);
+    drop(late);
+    spinner.stop();
+    text
+}
+
 /// Reads the shape that `--schema` asks for.
-fn read_shape(spec: &str) -> Result<Shape, Error> {
+fn read_shape(spec: &str, notes: &Notes) -> Result<Shape, Error> {
     let read = |text: Result<String, String>| {
         let named = |reason| format!("{spec}: {reason}");
         text.and_then(|text| Shape::from_json(&text).map_err(named))
     };
     let shape = match SchemaSpec::parse(spec) {
-        SchemaSpec::Pipe(path) => read(read_pipe(path.as_ref(), MAX_TEXT)),
+        SchemaSpec::Pipe(path) => read(wait_for_pipe(path, notes)),
         SchemaSpec::File(path) => read(read_text(path.as_ref(), MAX_TEXT)),
         SchemaSpec::Json(text) => Shape::from_json(text),
         SchemaSpec::ShortForm(text) => Shape::from_short(text),

@@ -152,7 +152,7 @@ mod tests {
                 rules,
                 selection: None,
                 system: None,
-                output: Output::new(&settings).expect("an output"),
+                output: Output::new(&settings, &Notes::default()).expect("an output"),
             };
             let conversation = Conversation {
                 pinned: kind.contains("pinned"),

@@ -71,7 +71,7 @@ impl Plan<'_> {
             return Err(no_question(arguments));
         }
         let selection = Selection::from_option(&arguments.tools)?;
-        let output = Output::new(settings)?;
+        let output = Output::new(settings, notes)?;
         let system = arguments.system.clone();
         let system = system.map(|system| text(system, "the system prompt"));
         let relation = Relation::new(arguments, context)?;

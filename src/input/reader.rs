@@ -5,7 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use base64::Engine;
@@ -16,7 +15,7 @@ use super::file_search::{NamedFiles, named_files};
 use super::stdin::{self, STDIN, STDIN_PATH};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
-use crate::output::Notes;
+use crate::output::{LateNote, Notes};
 use crate::settings::Environment;
 use crate::text::fence;
 use crate::text::media::media_type;
@@ -24,7 +23,6 @@ use crate::text::nearest::misspelt;
 use crate::text::non_blank;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::text::size::in_units;
-use crate::threads;
 use crate::whole_file::names_in;
 
 /// The most bytes of text in files and standard input together.
@@ -32,9 +30,6 @@ const MAX_TEXT: usize = 10_000_000;
 
 /// How much is read at once.
 const READ_SIZE: usize = 16 << 10;
-
-/// How long q waits for input before a note says so.
-const NOTE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
@@ -225,8 +220,8 @@ impl InputReader {
     }
 
     fn read_all_of_stdin(&self, source: &InputSource) -> Result<Vec<u8>, Error> {
-        let came = self.wait_for(source);
-        self.read(io::stdin().lock(), source, &came)
+        let late = self.wait_for(source);
+        self.read(io::stdin().lock(), source, late.as_ref())
     }
 
     /// Reads a file, unless it is taken already under the same name.
@@ -256,40 +251,33 @@ impl InputReader {
         // std instead of fs-err, because these messages name the path themselves.
         fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         // Opening a named pipe waits, too.
-        let came = self.wait_for(&source);
+        let late = self.wait_for(&source);
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
-        let bytes = self.read(file, &source, &came)?;
+        let bytes = self.read(file, &source, late.as_ref())?;
         self.content(&name, bytes, &source)
     }
 
-    /// Shows what q waits for: with the spinner on a terminal, elsewhere with a note if nothing comes for long. The channel
-    /// that is returned needs a message for each read.
-    fn wait_for(&self, source: &InputSource) -> Sender<()> {
-        let (came, coming) = mpsc::channel();
+    /// Shows what q waits for: with the spinner on a terminal, elsewhere with a note if nothing comes for long. Each read puts
+    /// that off.
+    fn wait_for(&self, source: &InputSource) -> Option<LateNote> {
         let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
         spinner.wait_for(&note);
-        if stdin::may_wait(source.path.as_os_str()) && !spinner.is_active() {
-            let notes = self.notes.clone();
-            if !source.is_attached {
-                note.push_str("; use -n or Q_STDIN=none to not read it");
-            }
-            // Without a thread only the note is missing.
-            let _ = threads::start(move || {
-                if falls_silent(&coming, NOTE_AFTER) {
-                    notes.note(&note);
-                }
-            });
+        if !stdin::may_wait(source.path.as_os_str()) || spinner.is_active() {
+            return None;
         }
-        came
+        if !source.is_attached {
+            note.push_str("; use -n or Q_STDIN=none to not read it");
+        }
+        Some(LateNote::start(&self.notes, note))
     }
 
-    /// Reads to the end, or until a limit is passed. `came` is the channel of [`Self::wait_for`].
+    /// Reads to the end, or until a limit is passed. `late` is the note of [`Self::wait_for`].
     fn read(
         &self,
         mut reader: impl Read,
         source: &InputSource,
-        came: &Sender<()>,
+        late: Option<&LateNote>,
     ) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
@@ -305,7 +293,9 @@ impl InputReader {
                 }
                 Err(error) => return Err(source.unreadable(&error)),
             };
-            let _ = came.send(());
+            if let Some(late) = late {
+                late.put_off();
+            }
             bytes.extend_from_slice(part);
             // Input with a NUL byte is refused at once, but a file may be an image.
             if !source.is_attached && part.contains(&0) {
@@ -386,15 +376,6 @@ impl InputReader {
     }
 }
 
-/// Waits until the reads end, or until none has come within the limit. Returns whether none has come.
-fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
-    loop {
-        if let Err(error) = coming.recv_timeout(limit) {
-            return error == RecvTimeoutError::Timeout;
-        }
-    }
-}
-
 /// The file whose name is most similar to that of one that does not exist. Names that look the same may differ in how they are
 /// written: macOS decomposes letters, and has a narrow blank in the names of its screenshots.
 fn similar_file(missing: &Path) -> Option<String> {
@@ -455,9 +436,6 @@ impl InputSource {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-    use std::time::Instant;
-
     use super::*;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR";
@@ -483,32 +461,9 @@ mod tests {
             path: "x".into(),
             is_attached: true,
         };
-        let bytes = reader.read(source, &file, &mpsc::channel().0)?;
+        let bytes = reader.read(source, &file, None)?;
         reader.content("x", bytes, &file)?;
         Ok([reader.text_left, reader.base64_left])
-    }
-
-    #[test]
-    fn a_pause_of_the_input_is_noticed_at_any_time_and_slow_input_is_no_pause() {
-        let (came, coming) = mpsc::channel();
-        came.send(()).expect("a reader");
-        let is_right = falls_silent(&coming, Duration::from_millis(10));
-        assert!(is_right, "after the first bytes");
-
-        let (came, coming) = mpsc::channel();
-        let limit = Duration::from_millis(200);
-        let (began, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
-        let silent = thread::spawn(move || falls_silent(&coming, limit));
-        // All of it takes longer than the limit, and no part of it does, unless the machine is busy.
-        while began.elapsed() < limit * 3 && came.send(()).is_ok() {
-            thread::sleep(Duration::from_millis(5));
-            longest = longest.max(last.elapsed());
-            last = Instant::now();
-        }
-        drop(came);
-        let silent = silent.join().expect("a thread that waits");
-        let is_right = !silent || longest.max(last.elapsed()) >= limit / 2;
-        assert!(is_right, "while input comes slowly");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod fenced_blocks;
 mod formatter;
 mod held_word;
 mod inline_markdown;
+mod late_note;
 mod note_layout;
 mod notes;
 mod pager;
@@ -26,6 +27,7 @@ mod terminal_lock;
 mod text_encoding;
 
 pub use formatter::DisplayOptions;
+pub use late_note::LateNote;
 pub use notes::{Notes, Verbosity};
 pub use pager::page;
 pub use screen::Screen;

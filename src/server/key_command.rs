@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::Error;
-use crate::output::Notes;
+use crate::output::{LateNote, Notes};
 use crate::programs::find_program;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, Provider, check_key, expand_home};
@@ -65,7 +65,10 @@ pub fn fetch(
     let mut started = Command::new(file);
     started.args(&command[1..]);
     started.stdin(Stdio::null());
+    let waiting = format!("waiting for {program}, which prints the key for {whose}");
+    let late = LateNote::start(notes, waiting);
     let output = ChildOutput::of(started, &LIMITS);
+    drop(late);
     let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
     // Ctrl-C ends q as well, a moment later.
     if was_interrupted(&output) {

@@ -6,7 +6,7 @@ use std::{io, thread};
 
 use crate::fixtures::{asked_by, case, make_pipe, prompt};
 use crate::machine::{FASTER, fast_clock};
-use crate::run::Q;
+use crate::run::{API_KEY, Q};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
@@ -23,7 +23,7 @@ fn input_full_of_closing_tags_gets_a_tag_of_its_own_without_delay() {
 /// Runs q until it notes what it waits for, lets `come` send something, and expects nothing but this note, after ten
 /// seconds on q's clock.
 #[track_caller]
-fn expect_note_after_ten_seconds(q: Q, note: &str, come: impl FnOnce() + Send) {
+fn expect_note_after_ten_seconds(q: Q, note: &str, answer: &str, come: impl FnOnce() + Send) {
     let (notes, stderr) = io::pipe().unwrap();
     let started = Instant::now();
     let (waited, rest) = thread::scope(|scope| {
@@ -37,7 +37,7 @@ fn expect_note_after_ten_seconds(q: Q, note: &str, come: impl FnOnce() + Send) {
             notes.read_to_string(&mut rest).unwrap();
             (waited, rest)
         });
-        q.stderr_to(stderr).run().exit(0).stdout("fine\n");
+        q.stderr_to(stderr).run().exit(0).stdout(answer);
         noted.join().expect("a thread that reads")
     });
     assert_eq!(rest, "");
@@ -57,7 +57,7 @@ fn after_ten_seconds_without_input_one_note_says_what_q_waits_for() {
     let note = "q: waiting for standard input; use -n or Q_STDIN=none to not read it\n";
     let q = sandbox.q(&["why"]).stdin_from(input);
     let q = q.env("LD_PRELOAD", clock);
-    expect_note_after_ten_seconds(q, note, move || {
+    expect_note_after_ten_seconds(q, note, "fine\n", move || {
         typing.write_all(b"log\n").unwrap();
     });
     let found = prompt(&server.request());
@@ -77,9 +77,45 @@ fn the_note_about_waiting_also_comes_for_a_named_pipe_that_nobody_opens() {
     let q = sandbox.q(&["-n", "-a", "pipe", "why"]);
     let q = q.env("LD_PRELOAD", clock);
     let come = || std::fs::write(&pipe, "log\n").unwrap();
-    expect_note_after_ten_seconds(q, "q: waiting for pipe\n", come);
+    expect_note_after_ten_seconds(q, "q: waiting for pipe\n", "fine\n", come);
     let found = prompt(&server.request());
     assert_eq!(found, "<file name=\"pipe\">\nlog\n</file>\n\nwhy");
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
+fn the_note_about_waiting_also_comes_for_a_schema_from_a_pipe() {
+    let server = Server::openai("{}");
+    let sandbox = Sandbox::new().server_env(&server);
+    let Some(clock) = fast_clock(&sandbox) else {
+        return;
+    };
+    // The shell gives `<(command)` such a path.
+    let (schema, mut command) = io::pipe().unwrap();
+    let q = sandbox.q(&["-n", "--schema", "/dev/fd/0", "why"]);
+    let q = q.stdin_from(schema).env("LD_PRELOAD", clock);
+    let come = move || command.write_all(b"{\"type\":\"object\"}").unwrap();
+    expect_note_after_ten_seconds(q, "q: waiting for /dev/fd/0\n", "{}\n", come);
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
+fn the_note_about_waiting_also_comes_for_the_command_of_a_key() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new();
+    let pipe = sandbox.home().join("key");
+    make_pipe(&pipe);
+    let url = server.url();
+    sandbox.config(&format!(
+        "[providers.work]\nbase_url = \"{url}/v1\"\nmodel = \"m\"\nkey_cmd = [\"cat\", \"key\"]\n"
+    ));
+    let Some(clock) = fast_clock(&sandbox) else {
+        return;
+    };
+    let q = sandbox.q(&["-n", "why"]).env("LD_PRELOAD", clock);
+    let come = || std::fs::write(&pipe, format!("{API_KEY}\n")).unwrap();
+    let note = "q: waiting for cat, which prints the key for work\n";
+    expect_note_after_ten_seconds(q, note, "fine\n", come);
 }
 
 #[test]
