@@ -17,7 +17,10 @@ pub const STDIN: &str = "-";
 /// Where the system shows what standard input is.
 pub const STDIN_PATH: &str = "/dev/stdin";
 
-/// Whether standard input is read.
+/// Other paths of it.
+const OTHER_PATHS: [&str; 2] = ["/dev/fd/0", "/proc/self/fd/0"];
+
+/// Whether standard input is read, besides the files.
 ///
 /// # Errors
 /// The variable `Q_STDIN` has another value than `none`.
@@ -36,7 +39,8 @@ pub fn is_read(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
     if arguments.again && !has_words && arguments.attach.is_empty() {
         return Ok(false);
     }
-    if arguments.no_stdin || io::stdin().is_terminal() {
+    let is_file = arguments.attach.iter().any(|file| is_its_path(file));
+    if arguments.no_stdin || is_file || io::stdin().is_terminal() {
         return Ok(false);
     }
     if !is_spared {
@@ -78,6 +82,11 @@ fn path_of(file: &OsStr) -> &OsStr {
     } else {
         file
     }
+}
+
+/// Whether a file is standard input by a path of the system.
+fn is_its_path(file: &OsStr) -> bool {
+    file == STDIN_PATH || OTHER_PATHS.iter().any(|path| file == *path)
 }
 
 /// Whether a file is a device. /dev/null is meant to be empty, whatever its name is.
