@@ -218,7 +218,7 @@ impl Reply {
         if self.arrived.has_text(words) {
             self.end.refuse(words);
         } else {
-            self.refuse(&missing.to_owned());
+            self.refuse(missing);
         }
     }
 
