@@ -208,17 +208,18 @@ fn silent_servers(settings: &Settings, locked: &[LockedServer]) -> Vec<String> {
     silent
 }
 
-/// Says of each other server whose address the user has set that its key is missing.
+/// Says of each other server whose address a variable names that its key is missing.
 fn keyless_servers(settings: &Settings) -> Vec<String> {
     let mut keyless = Vec::new();
     for provider in &settings.providers {
         if let Key::Variables(names) = &provider.key
             && let Some(variable) = names.first()
-            && let Some(origin) = origin_of_address(provider, settings)
+            && let name = &provider.name
+            && let address = table::base_url_variable(name)
+            && settings.environment.get(&address).is_some()
         {
-            let name = &provider.name;
             keyless.push(format!(
-                "{name} has its address in {origin} and no key: export {variable}, with any text for a server that needs none"
+                "{name} has its address in {address} and no key: export {variable}, with any text for a server that needs none"
             ));
         }
     }
