@@ -66,8 +66,9 @@ fn trials() -> Vec<Trial> {
         let play = || Stage::new(case, variant, None).play(case, false);
         quietly(play).map(drop)
     });
-    let checks: [(&str, fn()); 2] = [
+    let checks: [(&str, fn()); 3] = [
         ("cases of @each and @rows", format::check_expansion),
+        ("what fits what is expected", matching::check_matching),
         ("the silence of pause", replies::check_pause),
     ];
     for (name, check) in checks {

@@ -28,12 +28,14 @@ pub fn visible(bytes: &[u8]) -> Vec<String> {
     }
     let mut shown = String::new();
     for character in text.chars() {
-        shown.push(match character {
-            '\n' => '\n',
-            '\0'..='\x1f' => picture(character as u32),
-            '\x7f' => '␡',
-            other => other,
-        });
+        match character {
+            '\n' => shown.push('\n'),
+            // Its picture stands for a last line without an end.
+            '\x04' => shown.push_str("⟨04⟩"),
+            '\0'..='\x1f' => shown.push(picture(character as u32)),
+            '\x7f' => shown.push('␡'),
+            other => shown.push(other),
+        }
     }
     if !shown.is_empty() && !shown.ends_with('\n') {
         shown.push('␄');
@@ -60,11 +62,10 @@ pub fn bytes_of(text: &str) -> Vec<u8> {
             rest = &rest["⟨ff⟩".len()..];
             continue;
         }
-        let code = character as u32;
-        if (0x2400..0x2420).contains(&code) {
-            bytes.push((code - 0x2400) as u8);
-        } else {
-            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        match character {
+            '\u{2400}'..'\u{2420}' => bytes.push((character as u32 - 0x2400) as u8),
+            '␡' => bytes.push(0x7f),
+            _ => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
         rest = &rest[character.len_utf8()..];
     }
@@ -259,5 +260,90 @@ impl Differences {
 
     pub fn names(&self, case: &str) -> bool {
         self.0.iter().any(|name| case.starts_with(name))
+    }
+}
+
+/// What decides about every case decides right.
+pub fn check_matching() {
+    for (expected, came, fits) in [
+        ("a", "a", true),
+        ("a", "ab", false),
+        ("", "a", false),
+        ("a[..]", "abc", true),
+        ("[..]c", "abc", true),
+        ("a[..]c", "ac", true),
+        ("ab[..]bc", "abc", false),
+        ("a[..]b[..]c", "a1b2c", true),
+        ("a[..]b[..]c", "a1c2b", false),
+        ("a[..]b[..]b", "ab", false),
+    ] {
+        assert_eq!(line_matches(expected, came), fits, "{expected}: {came}");
+    }
+    let lines = |text: &str| Vec::from_iter(text.split_whitespace().map(str::to_owned));
+    for (expected, came, fits) in [
+        ("", "", true),
+        ("a b", "a b", true),
+        ("a b", "a", false),
+        ("a", "a b", false),
+        ("...", "", true),
+        ("a ... c", "a b b c", true),
+        ("a ... c", "a c", true),
+        ("a ... c", "a c d", false),
+        ("... c ... e", "c c d e", true),
+    ] {
+        let found = matches(&lines(expected), &lines(came));
+        assert_eq!(found, fits, "{expected}: {came}");
+    }
+    for (one, other, both) in [
+        ("abc", "axc", "a[..]c"),
+        ("abc", "xyz", "[..]"),
+        ("aa", "a", "a[..]"),
+        ("a[..]c", "abd", "a[..]"),
+    ] {
+        assert_eq!(merged(one, other), both, "{one}, {other}");
+        let fits = line_matches(both, other) && (one.contains(ANY_TEXT) || line_matches(both, one));
+        assert!(fits, "{one}, {other}");
+    }
+    let today = OffsetDateTime::now_utc().date();
+    let (year, month, day) = (today.year(), today.month() as u8, today.day());
+    let mut names = Names::default();
+    for (text, stable) in [
+        (
+            format!("{year}-{month:02}-{day:02}T10:11:12.123Z, x"),
+            "<time>, x",
+        ),
+        (format!("x{year}-{month:02}-{day:02} 10:11 y"), "x<time> y"),
+        ("2001-02-03T10:11:12Z".to_owned(), "2001-02-03T10:11:12Z"),
+        (
+            format!("session_{year}{month:02}{day:02}101112123"),
+            "<id 1>",
+        ),
+        (
+            format!("session_{year}{month:02}{day:02}101112124 "),
+            "<id 2> ",
+        ),
+        (
+            format!("session_{year}{month:02}{day:02}101112123"),
+            "<id 1>",
+        ),
+        (
+            "session_20010203101112123".to_owned(),
+            "session_20010203101112123",
+        ),
+        (
+            "in 0.3 s, 3 s and 0.3 seconds".to_owned(),
+            "in <n> s, 3 s and 0.3 seconds",
+        ),
+    ] {
+        assert_eq!(names.stable(&text), stable, "{text}");
+    }
+    let all = Vec::from_iter((0..=0x7f).chain([0xc3, 0xa9, 0xff, 0xfe]));
+    for bytes in [&b"a\n"[..], b"a", b"a\x04\n", b"a\x04", b"\x7f\xff", &all] {
+        let shown = visible(bytes).join("\n");
+        let back = match shown.strip_suffix('␄') {
+            Some(without_end) => bytes_of(without_end),
+            None => bytes_of(&(shown + "\n")),
+        };
+        assert_eq!(back, bytes);
     }
 }
