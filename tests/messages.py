@@ -6,13 +6,14 @@ import re
 import sys
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "src"
+TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:pub(?:\([^)]*\))? )?mod tests", re.MULTILINE)
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # The words by which errors of servers are recognized, and the lists that stand for a table.
 NO_MESSAGES = {"provider/failure/words.rs", "provider/failure/rejected.rs", "provider/finish.rs", "flags/synonyms.rs"}
 
 
 def messages(code):
-    code = code.split("#[cfg(test)]")[0]
+    code = TESTS.split(code, maxsplit=1)[0]
     code = re.sub(r"\\\n\s*", "", code)
     for line in code.splitlines():
         if line.lstrip().startswith("//"):
