@@ -103,7 +103,15 @@ impl Connection {
         let deadline = after(section.start);
         let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
-        let introduction = match connection.shake_hands(section)? {
+        let mut handshake = connection.shake_hands(section)?;
+        let mut other = None;
+        if let Handshake::Refused(refusal) = &handshake {
+            other = connection.protocol().other_revision(refusal);
+        }
+        if let Some(other) = other {
+            handshake = connection.offer(other, section, &begin, handshake)?;
+        }
+        let introduction = match handshake {
             Handshake::Agreed(introduction) => {
                 connection.end_handshake()?;
                 introduction
@@ -129,6 +137,29 @@ impl Connection {
             about = connection.read_offer(section, &renewed);
         }
         Ok((connection, about?))
+    }
+
+    /// Begins the conversation once more, with another revision, after a server has refused the first. A program that ended with
+    /// its refusal is started again. A second refusal says no more than the first.
+    fn offer(
+        &mut self,
+        revision: &'static str,
+        section: &ToolServer,
+        begin: &dyn Fn() -> Result<Connection, Failure>,
+        refused: Handshake,
+    ) -> Result<Handshake, Failure> {
+        self.protocol().offered = revision;
+        let mut handshake = self.shake_hands(section);
+        if matches!(&handshake, Err(failure) if failure.has_ended_server) {
+            *self = begin()?;
+            self.protocol().offered = revision;
+            handshake = self.shake_hands(section);
+        }
+        match handshake {
+            Ok(Handshake::Refused(_)) => Ok(refused),
+            Err(failure) if failure.has_ended_server => Ok(refused),
+            other => other,
+        }
     }
 
     /// Begins a conversation.
@@ -160,6 +191,7 @@ impl Connection {
         };
         let mut protocol = Protocol::new(true);
         protocol.tools.clone_from(&self.protocol().tools);
+        protocol.offered = self.protocol().offered;
         let protocol = Arc::new(Mutex::new(protocol));
         let (sender, events) = event_queue();
         let http = lost.without_session(&protocol, sender);
@@ -192,16 +224,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks a server that has introduced itself for its tools. From then on it counts as started.
+    /// Asks a server that has introduced itself for its tools, whatever it says of what it can do: some leave them out there. From
+    /// then on it counts as started.
     fn read_offer(
         &mut self,
         section: &ToolServer,
         introduction: &Value,
     ) -> Result<ServerInfo, Failure> {
         let mut about = ServerInfo::new(&self.protocol().revision, introduction);
-        if introduction["capabilities"]["tools"].is_object() {
-            about.tools = self.list_tools(section)?;
-        }
+        about.tools = self.list_tools(section)?;
         if about.tools.is_empty() {
             return Err(self.failure("offers no tools"));
         }
@@ -273,6 +304,7 @@ impl Connection {
         for _ in 0..MAX_PAGES {
             let mut result = match self.ask_at_start(section, "tools/list", parameters)? {
                 StartAnswer::Accepted(result) => result,
+                StartAnswer::Refused(words) if protocol::says_unknown_method(&words) => break,
                 StartAnswer::Refused(words) => {
                     return Err(self.failure(format!("refused to list its tools: {words}")));
                 }

@@ -217,6 +217,8 @@ impl Strays {
 pub struct Protocol {
     /// Whether each answer comes on the connection of its request.
     over_http: bool,
+    /// The revision that the handshake asks for.
+    pub offered: &'static str,
     /// The revision that both speak; empty until that is known.
     pub revision: String,
     /// The tools that the server has listed.
@@ -240,18 +242,32 @@ impl Protocol {
     pub fn new(over_http: bool) -> Protocol {
         Protocol {
             over_http,
+            offered: if over_http {
+                HANDSHAKE_OVER_HTTP
+            } else {
+                HANDSHAKE
+            },
             ..Protocol::default()
         }
     }
 
     /// Returns the parameters of `initialize`, which begins a conversation.
     pub fn handshake(&self) -> Value {
-        let revision = if self.over_http {
-            HANDSHAKE_OVER_HTTP
-        } else {
-            HANDSHAKE
-        };
-        json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client()})
+        json!({"protocolVersion": self.offered, "capabilities": {}, "clientInfo": client()})
+    }
+
+    /// Returns what to offer to a server that has refused the handshake in these words because of its revision: the newest of those
+    /// that it names, else the oldest. `None` if it is about something else, or names the revision without a handshake.
+    pub fn other_revision(&self, refusal: &str) -> Option<&'static str> {
+        if refusal.contains(STATELESS) {
+            return None;
+        }
+        let mut others = KNOWN_VERSIONS.into_iter();
+        let other = others.rfind(|known| *known != self.offered && refusal.contains(known));
+        let words = refusal.to_lowercase();
+        let is_about_revision = refusal.contains(self.offered)
+            || words.contains("protocol") && words.contains("version");
+        other.or_else(|| is_about_revision.then_some(KNOWN_VERSIONS[0]))
     }
 
     /// Takes the result of the handshake.
@@ -465,7 +481,7 @@ impl Protocol {
             MessageSource::Program => {
                 let words = words(error);
                 let is_notification =
-                    words.contains("(-32601)") || words.to_lowercase().contains("notification");
+                    says_unknown_method(&words) || words.to_lowercase().contains("notification");
                 self.given_up.is_empty() && !is_notification
             }
         }
@@ -507,6 +523,11 @@ impl Protocol {
     pub fn is_stateless(&self) -> bool {
         self.revision == STATELESS
     }
+}
+
+/// Whether these words for a refusal have the code for a method that a server does not have.
+pub fn says_unknown_method(words: &str) -> bool {
+    words.contains("(-32601)")
 }
 
 /// Whether a server says that it speaks the revision without a handshake.
@@ -687,6 +708,28 @@ mod tests {
         let expected =
             "speaks version \"2026-07-28\" of the protocol, but does not answer server/discover";
         assert_eq!(silent, Handshake::Refused(expected.to_owned()));
+    }
+
+    #[test]
+    fn a_server_that_refuses_a_revision_is_offered_the_newest_other_one_that_it_names() {
+        // Its words, and what it is offered instead over standard input and over HTTP.
+        let table = r#"
+            Unsupported protocol version (-32602): {"supported":["2025-06-18","2024-11-05"],"requested":"2025-11-25"} | 2025-06-18 | 2025-11-25
+            Unsupported protocol version (-32602): {"supported":["2025-03-26","2024-11-05"]} | 2025-03-26 | 2025-03-26
+            Unsupported protocol version. Supported: 2024-11-05 | 2024-11-05 | 2024-11-05
+            Unsupported MCP protocol version | 2024-11-05 | 2024-11-05
+            unknown protocolVersion | 2024-11-05 | 2024-11-05
+            cannot speak 2025-11-25 | 2024-11-05 | 2025-11-25
+            unsupported protocol version (-32022): {"supported":["2026-07-28","2025-06-18"]} | - | -
+            no such version (-32001) | - | -
+            Method not found (-32601) | - | -
+        "#;
+        for [refusal, program, http] in rows(table) {
+            for (over_http, expected) in [(false, program), (true, http)] {
+                let found = Protocol::new(over_http).other_revision(refusal);
+                assert_eq!(found.unwrap_or_default(), expected, "{refusal} {over_http}");
+            }
+        }
     }
 
     #[test]

@@ -242,7 +242,8 @@ mod tests {
             keeps writing what answers nothing, so it was ended | yes ''
             writes a line of more than 110 MB, so it was ended | head -c 120000000 /dev/zero; exec sleep 1000
             writes a line of more than 110 MB, so it was ended | yes | tr -d '\n'
-            offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r end
+            offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-32601,"message":"Method not found"}}'; read -r end
+            offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r initialized; read -r line; echo '{"id":2,"result":{"tools":[]}}'; read -r end
             refused to list its tools: no (-1) | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-1,"message":"no"}}'; read -r end"#;
         for [expected, script] in rows(table) {
             let expected = format!("db: {}", expected.replace('␊', "\n"));
@@ -336,6 +337,69 @@ mod tests {
             );
             (call(&mut server, "{}").text, expected)
         });
+    }
+
+    #[test]
+    fn a_list_decides_which_tools_a_server_has_and_not_what_it_says_of_itself() {
+        for capabilities in [
+            "{}",
+            "null",
+            "[]",
+            r#"{"tools":[]}"#,
+            r#"{"tools":[{"name":"a"}]}"#,
+            r#"{"tools":true}"#,
+            r#"{"tools":null}"#,
+            r#"{"prompts":{}}"#,
+        ] {
+            let script = START.replace(r#"{"tools":{}}"#, capabilities);
+            assert_ne!(script, START);
+            let server = scripted(&format!("{script} read -r end")).open(&silent());
+            let names = server.map(|server| server.about.tools[0].name.clone());
+            assert_eq!(names.ok().as_deref(), Some("a"), "{capabilities}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_refuses_a_revision_is_asked_for_another_one_once() {
+        // What it answers the first two requests with, and what it says of itself in the end or why it has failed.
+        let supported = r#"{"code":-32602,"message":"Unsupported protocol version","data":{"supported":["2025-06-18","2024-11-05"]}}"#;
+        let old = r#"{"code":-32600,"message":"Unsupported protocol version"}"#;
+        let other = r#"{"code":-1,"message":"no"}"#;
+        let in_words = |message: &str| format!("db: refused to start a conversation: {message}");
+        for (first, after, expected) in [
+            (supported, "", "2025-06-18".to_owned()),
+            (old, "", "2024-11-05".to_owned()),
+            // It ends, and is started again.
+            (old, "exit 3", "2024-11-05".to_owned()),
+            (other, "", in_words("no (-1)")),
+            (
+                old,
+                "old=x",
+                in_words("Unsupported protocol version (-32600)"),
+            ),
+        ] {
+            let script = format!(
+                r#"n=0; old={old}
+                while read -r line; do n=$((n + 1)); case $line in
+                    *notifications*) n=$((n - 1));;
+                    *tools/list*) echo "{{\"id\":$n,\"result\":{{\"tools\":[{{\"name\":\"a\"}}]}}}}";;
+                    *"protocolVersion\":\"$old\""*) echo "{{\"id\":$n,\"result\":{{\"protocolVersion\":\"$old\"}}}}";;
+                    *) echo "{{\"id\":$n,\"error\":"'{first}'"}}"; {after};;
+                esac; done"#,
+                old = if first == supported {
+                    "2025-06-18"
+                } else {
+                    "2024-11-05"
+                },
+                after = if after.is_empty() { ":" } else { after },
+            );
+            let opened = scripted(&script).open(&silent());
+            let found = match opened {
+                Ok(server) => server.about.revision.clone(),
+                Err(error) => error.message,
+            };
+            assert_eq!(found, expected, "{first} {after}");
+        }
     }
 
     #[test]
