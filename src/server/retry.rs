@@ -54,12 +54,22 @@ impl Attempts {
         if failed.meaning == ErrorClass::Loading {
             return self.pause_while_loading(limits, now);
         }
-        if self.retries >= limits.retries || !failed.is_transient() {
+        if !failed.is_transient() {
             return None;
         }
-        let wait = wait(self.retries, failed.retry_after)?;
-        self.retries += 1;
+        let wait = self.wait_to_retry(failed.retry_after, limits.retries)?;
         Some(Pause::Retry(wait))
+    }
+
+    /// Counts a failure that may pass, and returns how long to wait before the next attempt; `None` if there should be none. The
+    /// server may ask for a longer wait.
+    pub fn wait_to_retry(&mut self, asked: Option<Duration>, retries: u32) -> Option<Duration> {
+        if self.retries >= retries {
+            return None;
+        }
+        let wait = wait(self.retries, asked)?;
+        self.retries += 1;
+        Some(wait)
     }
 
     fn pause_while_loading(&mut self, limits: &RetryLimits, now: Instant) -> Option<Pause> {

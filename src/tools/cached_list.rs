@@ -78,6 +78,7 @@ mod tests {
                     url: remote.url.clone(),
                     headers: Vec::new(),
                     keys: crate::secret::Secrets::default(),
+                    retries: 0,
                 }))
             }
             _ => Callee::Commands(Commands {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -23,6 +24,7 @@ use super::program::Program;
 use super::protocol::{
     self, Handshake, Id, Protocol, RpcAnswer, RpcError, STATELESS, ServerEvent, Strays,
 };
+use crate::server::retry::Attempts;
 use crate::settings::ToolServer;
 use crate::text::size::{in_seconds, in_units};
 use crate::text::{json, surrogates};
@@ -337,8 +339,42 @@ impl Connection {
         Ok(tools)
     }
 
-    /// Returns the answer to a request that has to be answered before the server can be used.
+    /// Returns the answer to a request that has to be answered before the server can be used. It calls nothing, so it is sent
+    /// again after a failure that may pass.
     fn ask_at_start(
+        &mut self,
+        section: &ToolServer,
+        method: &str,
+        parameters: Value,
+    ) -> Result<StartAnswer, Failure> {
+        let mut attempts = Attempts::default();
+        loop {
+            let answer = self.ask_once_at_start(section, method, parameters.clone());
+            let Err(failure) = &answer else {
+                return answer;
+            };
+            match self.wait_to_retry(failure, &mut attempts) {
+                Some(wait) => thread::sleep(wait),
+                None => return answer,
+            }
+        }
+    }
+
+    /// Returns how long to wait before a request is sent again after this failure; `None` if it is not, or there is no time.
+    fn wait_to_retry(&self, failure: &Failure, attempts: &mut Attempts) -> Option<Duration> {
+        let Transport::Remote(http) = &self.transport else {
+            return None;
+        };
+        let wait = attempts.wait_to_retry(failure.retry?.asked, http.retries())?;
+        let next = Instant::now().checked_add(wait)?;
+        if self.deadline.is_some_and(|deadline| next >= deadline) {
+            return None;
+        }
+        http.report_retry(failure, wait);
+        Some(wait)
+    }
+
+    fn ask_once_at_start(
         &mut self,
         section: &ToolServer,
         method: &str,

@@ -1,5 +1,7 @@
 //! A failure of a tool server, as the user and the model read it (pure).
 
+use std::time::Duration;
+
 use crate::error::{Error, ErrorKind};
 
 /// Why a server failed. The model learns this and nothing else.
@@ -9,6 +11,13 @@ pub enum FailureCause {
     ServerDid(String),
     /// What happened to it, or on the way to it, in a sentence or a phrase of its own: “the connection was refused”.
     Happened(String),
+}
+
+/// The prospect that a request succeeds if it is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// How long the server asks to wait before that.
+    pub asked: Option<Duration>,
 }
 
 /// A failure of a call or of a start.
@@ -22,6 +31,8 @@ pub struct Failure {
     pub advice: Option<String>,
     /// Whether the server cannot continue; otherwise it may answer the next call.
     pub has_ended_server: bool,
+    /// `None` if the failure will not pass by itself.
+    pub retry: Option<Retry>,
 }
 
 impl Failure {
@@ -32,6 +43,7 @@ impl Failure {
             quote: String::new(),
             advice: None,
             has_ended_server: false,
+            retry: None,
         }
     }
 

@@ -11,11 +11,15 @@ use serde_json::Value;
 
 use super::batch;
 use super::events::{EventSender, reporting_strays};
-use super::failure::{Failure, FailureCause};
+use super::failure::{Failure, FailureCause, Retry};
 use super::lines::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
+use crate::error::{Error, ErrorKind};
+use crate::provider::failure::{ErrorClass, judge};
+use crate::provider::request::RequestedTools;
 use crate::secret::{Secret, Secrets};
 use crate::server::advice::INTERCEPTED;
+use crate::server::api_error::ApiError;
 use crate::server::body::describe_non_api;
 use crate::server::client::{
     self, Client, Method, Response, StatusFailure, Timeouts, TransportError,
@@ -53,6 +57,8 @@ pub struct Site {
     pub headers: Vec<(String, Secret)>,
     /// Values that must not be shown, even if the server repeats them.
     pub keys: Secrets,
+    /// How often a request that calls nothing is sent again.
+    pub retries: u32,
 }
 
 /// How many answers to requests of a server wait to be sent.
@@ -150,6 +156,18 @@ impl Http {
     /// Returns a client of the same server that has no session yet.
     pub fn without_session(&self, protocol: &Arc<Mutex<Protocol>>, events: EventSender) -> Http {
         Http::new(&self.sender.site, protocol, events, &self.report)
+    }
+
+    /// How often a request that calls nothing is sent again.
+    pub fn retries(&self) -> u32 {
+        self.sender.site.retries
+    }
+
+    /// Says for `-v` that a request is sent again after this failure.
+    pub fn report_retry(&self, failure: &Failure, wait: Duration) {
+        let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = &failure.cause;
+        let seconds = wait.as_secs_f64();
+        (self.report)(&format!("{what}; retrying in {seconds:.1} s"));
     }
 
     /// Whether the server no longer knows the session, so that another has to be begun before the next request.
@@ -385,23 +403,32 @@ impl Http {
 
     fn read_failure(&self, error: std::io::Error) -> Failure {
         let failure = self.sender.site.client.connection_failure(error);
-        self.explain(TransportError::Connection(failure))
+        Failure {
+            // The headers have come, so the server may have done the work already.
+            retry: None,
+            ..self.explain(TransportError::Connection(failure))
+        }
     }
 
     /// Returns the failure for a broken connection or a status other than success, with advice.
     fn explain(&self, error: TransportError) -> Failure {
-        let (what, advice) = match error {
+        let (what, advice, retry) = match error {
             TransportError::Status(error) => {
                 let words = error.error.words();
                 (
                     client::with_status(Some(error.status), &words),
                     self.advice(&error),
+                    retry_after(&error),
                 )
             }
-            TransportError::Connection(error) => (error.cause, error.advice),
+            TransportError::Connection(error) => {
+                let retry = error.is_transient.then_some(Retry { asked: None });
+                (error.cause, error.advice, retry)
+            }
         };
         Failure {
             advice,
+            retry,
             ..self.failure(FailureCause::Happened(what))
         }
     }
@@ -459,6 +486,24 @@ fn within(time: Duration) -> Timeouts {
         total: Some(time),
         ..Timeouts::default()
     }
+}
+
+/// Returns whether the same request may succeed later. What holds for a request to a provider holds here, too.
+fn retry_after(failure: &StatusFailure) -> Option<Retry> {
+    let StatusFailure { status, error, .. } = failure;
+    let meaning = judge(error, Some(*status), &[], &RequestedTools::default());
+    let kind = ErrorKind::Provider {
+        status: Some(*status),
+    };
+    let failed = ApiError {
+        meaning,
+        retry_after: error.retry_after,
+        error: Error::new(kind, ""),
+    };
+    let may_pass = meaning == ErrorClass::Loading || failed.is_transient();
+    may_pass.then_some(Retry {
+        asked: error.retry_after,
+    })
 }
 
 /// Whether an HTTP error is the answer: a JSON-RPC error with a status.

@@ -196,6 +196,7 @@ impl Preparation<'_> {
             url: server.url.clone(),
             headers,
             keys: Secrets::from_iter(&keys),
+            retries: settings.values.retries,
         })
     }
 }
