@@ -23,6 +23,9 @@ use crate::text::{json, surrogates};
 const MAX_COMPLETE: usize = 1_000_000;
 const MAX_ALL_COMPLETE: usize = 4_000_000;
 
+/// What the model reads of a call that failed if the server says no more.
+const NO_REASON: &str = "the call failed, and the server gives no reason";
+
 /// How many characters of base64 have the first bytes of an image.
 const BEGINNING: usize = 16;
 
@@ -96,9 +99,14 @@ impl Outcome {
             ));
         }
         let is_error = read.is_error.is_some_and(|error| error.get() == "true");
+        let outcome = content_of(&read, &result);
+        // Some APIs have no mark for a failure, so its text has to say it.
+        if is_error && outcome.text.trim().is_empty() {
+            return Outcome::without_result(NO_REASON);
+        }
         Outcome {
             is_error,
-            ..content_of(&read, &result)
+            ..outcome
         }
     }
 }
@@ -482,6 +490,25 @@ mod tests {
         let marked = r#"{"content": [{"type": "text", "text": "no such row"}], "isError": true}"#;
         for (name, answer, expected, no_result) in [
             ("marked", given(marked), "no such row", false),
+            ("empty", given(r#"{"isError": true}"#), NO_REASON, true),
+            (
+                "no text",
+                given(r#"{"content": [{"type": "text", "text": " "}], "isError": true}"#),
+                NO_REASON,
+                true,
+            ),
+            (
+                "no pieces",
+                given(r#"{"content": [], "isError": true}"#),
+                NO_REASON,
+                true,
+            ),
+            (
+                "structured alone",
+                given(r#"{"content": [], "structuredContent": {"a": 1}, "isError": true}"#),
+                "{\"a\":1}",
+                false,
+            ),
             (
                 "refused",
                 Err(RpcError::Refused("Unknown tool (-32602)".to_owned())),

@@ -560,14 +560,15 @@ pub fn notification(method: &str, parameters: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": parameters})
 }
 
-/// Returns what a JSON-RPC error says: its message, code and data. An error without a message is shown as JSON.
+/// Returns what a JSON-RPC error says: its message, code and data. An error without words is shown as JSON.
 fn words(error: &RawValue) -> String {
     let error = error.get();
     let mut refusal = Refusal::default();
     if error.starts_with('{') {
         refusal = serde_json::from_str(error).unwrap_or_default();
     }
-    let Some(mut words) = refusal.message.and_then(string) else {
+    let message = refusal.message.and_then(string);
+    let Some(mut words) = message.filter(|message| !message.trim().is_empty()) else {
         return compact(error);
     };
     let code = refusal.code.map(RawValue::get);
