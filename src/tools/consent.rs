@@ -130,15 +130,37 @@ enum Decision {
     Nobody,
 }
 
-/// Returns what a line decides that was typed after a screenful, the last one or not; `None` asks for the next one.
-fn decision_of(line: &str, is_last: bool) -> Option<Decision> {
+/// What a line means that was typed after a screenful.
+#[derive(Debug, PartialEq, Eq)]
+enum Typed {
+    Decision(Decision),
+    /// The next screenful is to be shown.
+    Next,
+    /// The keys are to be explained, and the same is asked again.
+    Help,
+}
+
+/// Returns what a line means that was typed after a screenful, the last one or not.
+fn meaning_of(line: &str, is_last: bool) -> Typed {
     if is_last && is_yes(line) {
-        return Some(Decision::Yes);
+        return Typed::Decision(Decision::Yes);
     }
     match line.trim().to_lowercase().as_str() {
-        "a" | "always" if is_last => Some(Decision::Always),
-        "v" | "view" if !is_last => None,
-        _ => Some(Decision::No),
+        "a" | "always" if is_last => Typed::Decision(Decision::Always),
+        "v" | "view" if !is_last => Typed::Next,
+        "?" | "h" | "help" => Typed::Help,
+        _ => Typed::Decision(Decision::No),
+    }
+}
+
+/// Returns what the keys do after a screenful, the last one or not.
+fn help(is_last: bool) -> &'static str {
+    if is_last {
+        "q: y runs the call; a runs it, and each later one of this tool in this run\n\
+         q: n, or Enter alone, refuses it, and the model is told\n"
+    } else {
+        "q: v shows more of the call; at its end it can be allowed\n\
+         q: n, or Enter alone, refuses it, and the model is told\n"
     }
 }
 
@@ -161,6 +183,7 @@ impl Question<'_> {
         let charset = self.notes.terminal().encoding.charset_of_questions();
         let mut size = unix::terminal_size(&self.terminal);
         let mut shown = 0;
+        let mut explained = "";
         loop {
             // q may have waited for a long time. Ctrl-C also ends the q that had the terminal before, and so hands it on.
             self.interrupts.wait_if_ending();
@@ -172,16 +195,20 @@ impl Question<'_> {
                 return Decision::NoRoom;
             };
             // A terminal that fails gives no consent.
-            let typed = self.ask_once(&screens[shown]);
+            let typed = self.ask_once(&format!("{explained}{}", screens[shown]));
             let typed = typed.unwrap_or(TerminalInput::Line(String::new()));
+            explained = "";
             shown += 1;
             let is_last = shown == screens.len();
             match typed {
-                TerminalInput::Line(line) => {
-                    if let Some(decision) = decision_of(&line, is_last) {
-                        return decision;
+                TerminalInput::Line(line) => match meaning_of(&line, is_last) {
+                    Typed::Decision(decision) => return decision,
+                    Typed::Next => (),
+                    Typed::Help => {
+                        explained = help(is_last);
+                        shown -= 1;
                     }
-                }
+                },
                 // Anything may be on the screen now.
                 TerminalInput::Stop => shown = 0,
             }
@@ -270,21 +297,26 @@ mod tests {
 
     #[test]
     fn only_a_yes_after_the_last_screenful_allows_a_call() {
+        let no = || Typed::Decision(Decision::No);
         for (line, before_the_last, after_the_last) in [
-            ("y\n", Some(Decision::No), Some(Decision::Yes)),
-            (" YES \n", Some(Decision::No), Some(Decision::Yes)),
-            ("a\n", Some(Decision::No), Some(Decision::Always)),
-            ("Always\n", Some(Decision::No), Some(Decision::Always)),
-            ("v\n", None, Some(Decision::No)),
-            ("view\n", None, Some(Decision::No)),
-            ("n\n", Some(Decision::No), Some(Decision::No)),
-            ("yy\n", Some(Decision::No), Some(Decision::No)),
-            ("yes, do\n", Some(Decision::No), Some(Decision::No)),
-            ("\n", Some(Decision::No), Some(Decision::No)),
-            ("", Some(Decision::No), Some(Decision::No)),
+            ("y\n", no(), Typed::Decision(Decision::Yes)),
+            (" YES \n", no(), Typed::Decision(Decision::Yes)),
+            ("a\n", no(), Typed::Decision(Decision::Always)),
+            ("Always\n", no(), Typed::Decision(Decision::Always)),
+            ("v\n", Typed::Next, no()),
+            ("view\n", Typed::Next, no()),
+            ("?\n", Typed::Help, Typed::Help),
+            (" H\n", Typed::Help, Typed::Help),
+            ("help\n", Typed::Help, Typed::Help),
+            ("n\n", no(), no()),
+            ("yy\n", no(), no()),
+            ("??\n", no(), no()),
+            ("yes, do\n", no(), no()),
+            ("\n", no(), no()),
+            ("", no(), no()),
         ] {
-            assert_eq!(decision_of(line, false), before_the_last, "{line:?}");
-            assert_eq!(decision_of(line, true), after_the_last, "{line:?}");
+            assert_eq!(meaning_of(line, false), before_the_last, "{line:?}");
+            assert_eq!(meaning_of(line, true), after_the_last, "{line:?}");
         }
     }
 

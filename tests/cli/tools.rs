@@ -85,6 +85,33 @@ fn the_user_is_asked_about_one_call_at_a_time() {
 }
 
 #[test]
+fn a_question_mark_explains_the_keys_and_the_same_is_asked_again() {
+    let text = vec!["x"; 60].join("\n");
+    let server = model(vec![vec![write(&text)]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(80);
+    let running = in_foreground(&sandbox, &terminal, &["-n", "-t", "db", "go"]).spawn();
+    let mut shown = terminal.wait_for("[v]iew, [N]o ", 0).len();
+    for (typed, keys, question) in [
+        ("?\n", "q: v shows more of the call", "[v]iew, [N]o "),
+        ("h\n", "q: v shows more of the call", "[v]iew, [N]o "),
+        ("v\n", "", "[a]lways in this run "),
+        ("?\n", "q: y runs the call", "[a]lways in this run "),
+    ] {
+        let _case = case(typed);
+        terminal.type_in(typed);
+        let all = terminal.wait_for(question, shown);
+        let new = String::from_utf8_lossy(&all[shown..]).into_owned();
+        assert!(new.contains(keys), "{new}");
+        assert_eq!(calls(&sandbox, "db").len(), 0);
+        shown = all.len();
+    }
+    terminal.type_in("y\n");
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 1);
+}
+
+#[test]
 fn text_before_an_interrupted_request_for_approval_is_saved_as_the_answer() {
     let server = model(vec![vec![write("one")]]);
     let sandbox = with_db(&server, "", "");
