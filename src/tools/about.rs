@@ -67,7 +67,7 @@ impl ServerInfo {
         for tool in tools {
             // Its name and those of its arguments stay: a call needs them. Tools with a key there are renamed or omitted later.
             tool.description = redact_description(&tool.description, keys);
-            redact_schema(Arc::make_mut(&mut tool.schema), keys);
+            redact_schema(Arc::make_mut(&mut tool.schema), SchemaPlace::Schema, keys);
         }
     }
 
@@ -114,20 +114,51 @@ fn redact_description(description: &str, keys: &Secrets) -> String {
     }
 }
 
-/// Removes keys from what a schema says. The names of properties stay, also in the list of those that are required.
-fn redact_schema(schema: &mut Value, keys: &Secrets) {
+/// The meaning of a value in a schema, by where it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SchemaPlace {
+    /// A schema, or what one of its keywords says.
+    Schema,
+    /// Schemas by their names, which are no keywords.
+    Named,
+    /// A value that an argument may have, or a part of one.
+    Argument,
+}
+
+impl SchemaPlace {
+    /// Returns what the value of this field means.
+    fn of_field(self, name: &str) -> SchemaPlace {
+        match (self, name) {
+            (SchemaPlace::Argument, _) | (SchemaPlace::Schema, "enum" | "const" | "default") => {
+                SchemaPlace::Argument
+            }
+            (
+                SchemaPlace::Schema,
+                "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+            ) => SchemaPlace::Named,
+            _ => SchemaPlace::Schema,
+        }
+    }
+}
+
+/// Removes keys from what a schema says. The names of properties stay, also in the list of those that are required. Of the values
+/// that an argument may have only what is clearly a key goes: a call needs the others.
+fn redact_schema(schema: &mut Value, place: SchemaPlace, keys: &Secrets) {
     match schema {
         Value::Object(fields) => {
             for (name, value) in fields {
                 if name != "required" || !value.is_array() {
-                    redact_schema(value, keys);
+                    redact_schema(value, place.of_field(name), keys);
                 }
             }
         }
         Value::Array(values) => {
             for value in values {
-                redact_schema(value, keys);
+                redact_schema(value, place, keys);
             }
+        }
+        Value::String(text) if place == SchemaPlace::Argument => {
+            *text = secret::redact_name(text, keys);
         }
         Value::String(text) => *text = secret::redact(text, keys),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -197,6 +228,41 @@ mod tests {
         kept.redact(&keys);
         let description = &kept.tools[0].description;
         assert!(description.ends_with("x [redacted]…"), "{description}");
+    }
+
+    #[test]
+    fn a_value_that_an_argument_may_have_is_removed_only_if_it_is_clearly_a_key() {
+        // Of the field of an argument's schema, before and after. The keys are a word and one with digits.
+        let table = r#"
+            "enum": ["postgres", "template1"] | "enum": ["postgres", "template1"]
+            "default": "postgres" | "default": "postgres"
+            "const": "postgres" | "const": "postgres"
+            "default": {"description": ["postgres"]} | "default": {"description": ["postgres"]}
+            "items": {"enum": ["postgres"]} | "items": {"enum": ["postgres"]}
+            "anyOf": [{"const": "postgres"}] | "anyOf": [{"const": "postgres"}]
+            "enum": ["tk-0123456789", "a"] | "enum": ["[redacted]", "a"]
+            "default": "tk-0123456789" | "default": "[redacted]"
+            "description": "of postgres" | "description": "of [redacted]"
+            "title": "postgres" | "title": "[redacted]"
+            "properties": {"default": {"description": "postgres"}} | "properties": {"default": {"description": "[redacted]"}}
+            "$defs": {"enum": {"title": "postgres"}} | "$defs": {"enum": {"title": "[redacted]"}}
+            "required": ["postgres"] | "required": ["postgres"]
+        "#;
+        let keys = ["postgres", "tk-0123456789"].map(Secret::new);
+        let keys = Secrets::from_iter(&keys);
+        for [before, after] in rows(table) {
+            let schema = |field: &str| -> Value {
+                let schema = format!(r#"{{"properties": {{"a": {{{field}}}}}}}"#);
+                serde_json::from_str(&schema).expect("JSON")
+            };
+            let entry = json!({"name": "a", "inputSchema": schema(before)});
+            let mut about = ServerInfo {
+                tools: Vec::from_iter(ListedTool::read(entry)),
+                ..ServerInfo::default()
+            };
+            about.redact(&keys);
+            assert_eq!(*about.tools[0].schema, schema(after), "{before}");
+        }
     }
 
     #[test]
