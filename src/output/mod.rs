@@ -20,6 +20,7 @@ mod quote;
 mod screen;
 mod source_lines;
 mod spinner;
+mod stderr;
 mod stdout;
 mod styled_text;
 mod terminal;

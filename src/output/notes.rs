@@ -1,11 +1,12 @@
 //! Writes q's own messages to standard error: notes, errors and details, as many as the user wants.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::note_layout::NotePlace;
 use super::quote::Quote;
 use super::spinner::Spinner;
+use super::stderr::write_stderr;
 use super::terminal::Terminal;
 use crate::error::{Error, ErrorDisplay};
 use crate::text::one_line::without_breaks;
@@ -135,7 +136,7 @@ impl Notes {
         self.spinner.stop();
         let mut reasoning = lock(&self.reasoning);
         let shown = self.place().reasoning(&mut reasoning, text);
-        let _ = io::stderr().write_all(shown.as_bytes());
+        write_stderr(&shown);
     }
 
     /// Ends the line that shows the model's reasoning.
@@ -143,7 +144,7 @@ impl Notes {
         let mut reasoning = lock(&self.reasoning);
         let end = reasoning.end();
         if !end.is_empty() {
-            let _ = io::stderr().write_all(end.as_bytes());
+            write_stderr(end);
         }
     }
 
@@ -193,7 +194,7 @@ impl Notes {
         let mut reasoning = lock(&self.reasoning);
         let written = format!("{}{lines}", reasoning.end());
         self.spinner.make_room(|| {
-            let _ = io::stderr().write_all(written.as_bytes());
+            write_stderr(&written);
         });
     }
 }

@@ -14,7 +14,7 @@ use crate::text::parts::parts;
 use crate::unix;
 
 /// How long to wait for the reader of a full pipe that does not block.
-const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
+pub(super) const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 
 /// The most bytes of complete texts that one write joins.
 const JOINED: usize = 64 << 10;
