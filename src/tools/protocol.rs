@@ -1016,6 +1016,7 @@ mod tests {
             no: {"row":1} | {"message": "no", "data": {"row": 1}}
             no | {"message": "no", "data": null}
             {"code":-1} | {"code": -1}
+            {"code":-1,"message":" "} | {"code": -1, "message": " "}
         "#,
         ) {
             let error: &RawValue = serde_json::from_str(error).expect("JSON");
