@@ -63,7 +63,7 @@ pub fn bytes_of(text: &str) -> Vec<u8> {
             continue;
         }
         match character {
-            '\u{2400}'..'\u{2420}' => bytes.push((character as u32 - 0x2400) as u8),
+            '\u{2400}'..='\u{241f}' => bytes.push((character as u32 - 0x2400) as u8),
             '␡' => bytes.push(0x7f),
             _ => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
