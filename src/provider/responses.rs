@@ -170,7 +170,7 @@ fn result_of(run: &ToolRun) -> Value {
     })
 }
 
-/// An event of a stream, of any type, as far as q reads it. Skipping the rest makes long streams fast.
+/// What an increment has. Nearly all events are increments, and reading no more of them makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -179,18 +179,34 @@ struct Event<'a> {
     delta: Content<'a>,
     output_index: Index,
     content_index: Index,
-    /// Of a text that is finished.
-    text: Text<'a>,
-    /// Likewise of a refusal.
-    refusal: Text<'a>,
     error: Json<'a>,
-    item: Json<'a>,
-    response: Json<'a>,
-    annotation: Json<'a>,
+}
+
+impl Event<'_> {
+    fn place(&self) -> TextPlace {
+        TextPlace {
+            message: self.output_index.0,
+            part: self.content_index.0,
+        }
+    }
+}
+
+/// What the other events of a stream have, each of them a part of it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EventDetails<'a> {
+    /// A text that is finished.
+    #[serde(borrow)]
+    text: Text<'a>,
+    /// Likewise a refusal.
+    refusal: Text<'a>,
     /// A part of a message that is finished.
     part: Json<'a>,
     /// All arguments of a call.
     arguments: Text<'a>,
+    item: Json<'a>,
+    response: Json<'a>,
+    annotation: Json<'a>,
 }
 
 /// A complete response, or what is known of it at its end.
@@ -254,56 +270,11 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         failure::check(data)?;
     }
     let delta = &*event.delta.text;
-    let place = TextPlace {
-        message: event.output_index.0,
-        part: event.content_index.0,
-    };
     match kind {
-        "response.output_text.delta" => reply.add_increment(place, delta),
-        "response.output_text.done" => reply.finish_or_hold_text(place, &event.text),
-        "response.refusal.delta" => reply.refuse_further(place, delta),
-        "response.refusal.done" => reply.finish_refusal(&event.refusal),
-        "response.output_item.added" => {
-            let item: Item = event.item.object()?;
-            match &*item.kind {
-                FUNCTION_CALL => {
-                    let index = event.output_index.0;
-                    reply.reading.begun_calls.begin(index, event.item.get());
-                }
-                MESSAGE => reply.answer.begin_message(item.is_commentary()),
-                REASONING => reply.think(""),
-                WEB_SEARCH_CALL => reply.activity.search(),
-                _ => {}
-            }
-        }
+        "response.output_text.delta" => reply.add_increment(event.place(), delta),
+        "response.refusal.delta" => reply.refuse_further(event.place(), delta),
         "response.function_call_arguments.delta" => {
             reply.reading.begun_calls.add(event.output_index.0, delta);
-        }
-        "response.function_call_arguments.done" => {
-            let arguments = &event.arguments;
-            reply
-                .reading
-                .begun_calls
-                .complete(event.output_index.0, arguments);
-        }
-        "response.content_part.done" => {
-            let part: Item = event.part.object()?;
-            if &*part.kind == "output_text" {
-                reply.finish_or_hold_text(place, &part.text);
-            }
-        }
-        "response.output_item.done" => {
-            read_done_item(event.item, event.output_index.0, reply)?;
-        }
-        // xAI calls the end `response.done`.
-        "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-            let word = kind.trim_start_matches("response.");
-            read_response(event.response.object()?, word, reply)?;
-            reply.close();
-        }
-        "response.output_text.annotation.added" => {
-            let pages = json!([event.annotation.value()]);
-            reply.answer.add_sources(Source::all_in(&pages));
         }
         kind if kind.starts_with("response.reasoning") => {
             reply.think(delta);
@@ -314,6 +285,57 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             }
         }
         kind if kind.starts_with("response.web_search_call") => reply.activity.search(),
+        _ => read_details(kind, event.place(), serde_json::from_str(data)?, reply)?,
+    }
+    Ok(())
+}
+
+/// Reads an event that is no increment.
+fn read_details(
+    kind: &str,
+    place: TextPlace,
+    event: EventDetails,
+    reply: &mut Reply,
+) -> ReplyResult {
+    let index = place.message;
+    match kind {
+        "response.output_text.done" => reply.finish_or_hold_text(place, &event.text),
+        "response.refusal.done" => reply.finish_refusal(&event.refusal),
+        "response.output_item.added" => begin_item(event.item, index, reply)?,
+        "response.function_call_arguments.done" => {
+            let arguments = &event.arguments;
+            reply.reading.begun_calls.complete(index, arguments);
+        }
+        "response.content_part.done" => {
+            let part: Item = event.part.object()?;
+            if &*part.kind == "output_text" {
+                reply.finish_or_hold_text(place, &part.text);
+            }
+        }
+        "response.output_item.done" => read_done_item(event.item, index, reply)?,
+        // xAI calls the end `response.done`.
+        "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
+            let word = kind.trim_start_matches("response.");
+            read_response(event.response.object()?, word, reply)?;
+            reply.close();
+        }
+        "response.output_text.annotation.added" => {
+            let pages = json!([event.annotation.value()]);
+            reply.answer.add_sources(Source::all_in(&pages));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads an item that has begun.
+fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
+    let item: Item = json.object()?;
+    match &*item.kind {
+        FUNCTION_CALL => reply.reading.begun_calls.begin(index, json.get()),
+        MESSAGE => reply.answer.begin_message(item.is_commentary()),
+        REASONING => reply.think(""),
+        WEB_SEARCH_CALL => reply.activity.search(),
         _ => {}
     }
     Ok(())
@@ -352,8 +374,21 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     reply.end.read(given.unwrap_or_default());
     reply.add_usage(Counts::read(response.usage).usage());
     failure::check_field(&response.error.value())?;
+    read_items(&output, reply)?;
+    let messages = read_messages(&output, reply)?;
+    reply.add_unstreamed(None);
+    if !reply.answer.has_text() && !response.output_text.is_empty() {
+        reply.add_whole_message(&response.output_text, false);
+    }
+    reply.add_unarrived(&messages);
+    read_calls(reply);
+    Ok(())
+}
+
+/// Reads the items of a complete response, as far as none has come before, and the calls that have only begun.
+fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
     if reply.turn.items.is_empty() {
-        for json in &output {
+        for json in output {
             let item: Item = json.object()?;
             if !reply.reading.has_streamed_reasoning {
                 read_reasoning(&item, reply)?;
@@ -362,7 +397,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
         }
     } else {
         // Some sources have their titles only here.
-        for json in &output {
+        for json in output {
             read_sources(&json.object()?, reply)?;
         }
     }
@@ -374,9 +409,14 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             read_item(json, &json.object()?, reply)?;
         }
     }
+    Ok(())
+}
+
+/// Adds what is missing of the messages of a complete response. Returns those that may have arrived in pieces.
+fn read_messages(output: &[Json], reply: &mut Reply) -> ReplyResult<Vec<CompleteMessage>> {
     let mut messages = Vec::new();
     if reply.answer.has_begun() {
-        messages = complete_messages(&output, reply)?;
+        messages = complete_messages(output, reply)?;
     } else {
         let has_commentary = reply.answer.has_text();
         for json in output {
@@ -386,6 +426,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             }
         }
     }
+    // Its items can have come without it.
     if !reply.answer.has_text() {
         for kept in reply.turn.echo().items() {
             let json = kept.to_string();
@@ -393,13 +434,7 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
             add_message(&item.0.unwrap_or_default(), reply)?;
         }
     }
-    reply.add_unstreamed(None);
-    if !reply.answer.has_text() && !response.output_text.is_empty() {
-        reply.add_whole_message(&response.output_text, false);
-    }
-    reply.add_unarrived(&messages);
-    read_calls(reply);
-    Ok(())
+    Ok(messages)
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
