@@ -7,6 +7,7 @@ mod keywords;
 mod spec;
 mod splitter;
 mod subschemas;
+mod well_formed;
 
 use std::collections::HashSet;
 
@@ -59,12 +60,10 @@ impl Shape {
         if !schema.is_object() {
             return Err("it is JSON, but not an object".to_owned());
         }
-        match forms::unwrapped(schema) {
-            Some(schema) => Ok(Shape { schema }),
-            None => {
-                Err("nothing in it is a word of JSON Schema, such as type or properties".to_owned())
-            }
-        }
+        let schema = forms::unwrapped(schema)
+            .ok_or("nothing in it is a word of JSON Schema, such as type or properties")?;
+        well_formed::check(&schema)?;
+        Ok(Shape { schema })
     }
 
     /// Reads the short form: `name, age int, mood good|bad, note?: what they say`. Brackets around it ask for a list of such

@@ -30,9 +30,14 @@ pub fn elements(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns what the reference of a schema refers to, if it is one within the same document, such as `#/$defs/Pet`.
+/// Returns what the reference of a schema refers to, if it is one within the same document.
 pub fn referred<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
-    let encoded = schema["$ref"].as_str()?.strip_prefix('#')?;
+    referred_by(root, schema["$ref"].as_str()?)
+}
+
+/// Returns what a reference refers to, if it is one within the same document, such as `#/$defs/Pet`.
+pub fn referred_by<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let encoded = reference.strip_prefix('#')?;
     let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The keywords whose values are schemas by name.
-const NAMED: &[&str] = &[
+pub const NAMED: &[&str] = &[
     "properties",
     "patternProperties",
     "dependentSchemas",
@@ -13,7 +13,7 @@ const NAMED: &[&str] = &[
 ];
 
 /// The keywords whose values are a schema, or a list of schemas.
-const INNER: &[&str] = &[
+pub const INNER: &[&str] = &[
     "items",
     "prefixItems",
     "additionalItems",
