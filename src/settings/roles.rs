@@ -85,15 +85,13 @@ fn system_prompt(
 
 /// Returns the text without the YAML front matter that prompt collections put before it, between two lines of three hyphens.
 fn without_front_matter(text: &str) -> &str {
-    let prompt = text.strip_prefix("---\n").and_then(|rest| {
-        // What is between the lines may be empty.
-        let (_, prompt) = match rest.strip_prefix("---\n") {
-            Some(prompt) => ("", prompt),
-            None => rest.split_once("\n---\n")?,
-        };
-        Some(prompt.trim_start_matches('\n'))
-    });
-    prompt.unwrap_or(text)
+    let is_marker = |line: &str| line.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    if !lines.next().is_some_and(is_marker) || !lines.by_ref().any(is_marker) {
+        return text;
+    }
+    let rest: usize = lines.map(str::len).sum();
+    text[text.len() - rest..].trim_start_matches('\n')
 }
 
 /// Puts the options of the command line over those of a role.
