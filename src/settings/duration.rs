@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The longest duration, of about 3,000 years. The clock of a system can overflow with a longer one.
+const MAX_SECONDS: u64 = 100_000_000_000;
+
 /// The units, with their seconds.
 const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
 
@@ -15,6 +18,9 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
             && let Ok(number) = number.parse::<u64>()
             && let Some(total) = number.checked_mul(seconds)
         {
+            if total > MAX_SECONDS {
+                return Err(format!("“{text}” is too long: never means without end"));
+            }
             return Ok(Some(Duration::from_secs(total)));
         }
     }
@@ -48,9 +54,6 @@ const LONG_UNITS: [(&str, f64); 11] = [
     ("yrs", 31_536_000.0),
 ];
 
-/// Longer durations are not guessed.
-const MAX_GUESS: f64 = 1e11;
-
 /// Returns the duration that somebody may have meant by a text that is none, such as `90s` by `1.5 min`. A number alone has the
 /// usual unit.
 pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
@@ -70,7 +73,7 @@ pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
         seconds += number.parse::<f64>().ok()? * seconds_of(unit.trim_end())?;
         rest = after;
     }
-    (seconds > 0.0 && seconds < MAX_GUESS).then(|| shortest(seconds.ceil() as u64))
+    (seconds > 0.0 && seconds < MAX_SECONDS as f64).then(|| shortest(seconds.ceil() as u64))
 }
 
 /// Returns the text before the first character for which this is true, and the rest.
@@ -106,12 +109,18 @@ mod tests {
 
     #[test]
     fn only_numbers_with_units_and_never_are_durations() {
-        for (text, seconds) in [("0s", 0), ("5m", 300), ("24h", 86_400), ("30d", 2_592_000)] {
+        for (text, seconds) in [
+            ("0s", 0),
+            ("5m", 300),
+            ("24h", 86_400),
+            ("30d", 2_592_000),
+            ("100000000000s", MAX_SECONDS),
+        ] {
             let found = parse(text);
             assert_eq!(found, Ok(Some(Duration::from_secs(seconds))), "{text}");
         }
         assert_eq!(parse("never"), Ok(None));
-        let wrong = " | s | 5 | 5 m | -5m | 1.5h | 5M | 5ms | ever | 5é | 99999999999999999999d | 9999999999999999d";
+        let wrong = " | s | 5 | 5 m | -5m | 1.5h | 5M | 5ms | ever | 5é | 99999999999999999999d | 9999999999999999d | 18446744073709551615s | 100000000001s";
         for text in wrong.split(" | ") {
             assert!(parse(text).is_err(), "{text}");
         }

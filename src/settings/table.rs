@@ -307,7 +307,7 @@ impl SettingRow {
     /// Sets the value from its text.
     pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
-            Text(_) if text.is_empty() => return Err("it is empty".to_owned()),
+            Text(_) if text.trim().is_empty() => return Err("it is empty".to_owned()),
             Text(set) | AnyText(set) => set(values, text.to_owned()),
             Path(set) => {
                 check_path(text)?;
