@@ -18,8 +18,9 @@ const NOT_UTF_8: u8 = 0xFF;
 /// How many bytes show whether a text is in UTF-16.
 const LOOKED_AT: usize = 4096;
 
-/// UTF-32, which q does not read, begins as UTF-16 does.
+/// The beginning of a text in UTF-32 of either byte order, which q does not read. One begins as UTF-16 does.
 const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
+const UTF_32_BIG: &[u8] = b"\0\0\xFE\xFF";
 
 /// Returns the media type of an image or a PDF, and its bytes without what is before them.
 pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
@@ -34,6 +35,16 @@ pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
 pub fn is_utf_16(bytes: &[u8]) -> bool {
     let has_mark = bytes.starts_with(UTF_16_LITTLE) || bytes.starts_with(UTF_16_BIG);
     has_mark && !bytes.starts_with(UTF_32_LITTLE)
+}
+
+/// Whether a text begins with the mark of UTF-32.
+pub fn is_utf_32(bytes: &[u8]) -> bool {
+    bytes.starts_with(UTF_32_LITTLE) || bytes.starts_with(UTF_32_BIG)
+}
+
+/// Returns the encoding in which a text is read.
+pub fn encoding_of(bytes: &[u8]) -> &'static str {
+    if is_utf_16(bytes) { "UTF-16" } else { "UTF-8" }
 }
 
 /// The encoding of what seems to be text in UTF-16 without a byte order mark, by its name for `iconv`: most of its characters

@@ -150,7 +150,7 @@ impl InputReader {
     fn note_taken(&mut self) {
         match std::mem::take(&mut self.replaced_names) {
             0 => {}
-            1 => self.notes.note_replaced("the name of a file"),
+            1 => self.notes.note_replaced("the name of a file", "UTF-8"),
             count => self.notes.note(&format!(
                 "the names of {count} files are not valid UTF-8: invalid bytes are sent as U+FFFD"
             )),
@@ -216,7 +216,7 @@ impl InputReader {
     fn read_stdin_as_text(&mut self) -> Result<String, Error> {
         let source = InputSource::stdin(false);
         let bytes = self.read_all_of_stdin(&source)?;
-        self.text(bytes, &source)
+        self.text(bytes, &source, "UTF-8")
     }
 
     fn read_all_of_stdin(&self, source: &InputSource) -> Result<Vec<u8>, Error> {
@@ -317,7 +317,8 @@ impl InputReader {
             if bytes.is_empty() && !stdin::is_device(&source.path) {
                 self.empty.push(source.name.clone());
             }
-            let mut text = self.text(file_format::without_mark(bytes), source)?;
+            let encoding = file_format::encoding_of(&bytes);
+            let mut text = self.text(file_format::without_mark(bytes), source, encoding)?;
             if name.ends_with(NOTEBOOK)
                 && let Some(cells) = file_format::notebook_text(&text)
             {
@@ -348,12 +349,22 @@ impl InputReader {
         }))
     }
 
-    /// Bytes as text, within the limit.
-    fn text(&mut self, bytes: Vec<u8>, source: &InputSource) -> Result<String, Error> {
+    /// Bytes as text, within the limit. They were in this encoding before.
+    fn text(
+        &mut self,
+        bytes: Vec<u8>,
+        source: &InputSource,
+        encoding: &str,
+    ) -> Result<String, Error> {
         if media_type(&bytes).is_some() || bytes.contains(&0) {
             let error = source.binary();
             if file_format::is_utf_16(&bytes) {
                 return Err(error.advise("send it with -a -, because it is text in UTF-16"));
+            }
+            if file_format::is_utf_32(&bytes) {
+                return Err(error.advise(
+                    "it seems to be text in UTF-32; convert it: iconv -f UTF-32 -t UTF-8",
+                ));
             }
             if let Some(encoding) = file_format::utf_16_without_mark(&bytes) {
                 return Err(error.advise(format!(
@@ -372,7 +383,7 @@ impl InputReader {
             return Err(Error::new(ErrorKind::Input, error).advise(advice));
         }
         self.text_left -= bytes.len();
-        Ok(self.notes.text_of(bytes, &source.name))
+        Ok(self.notes.text_from(bytes, &source.name, encoding))
     }
 }
 

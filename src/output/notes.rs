@@ -76,19 +76,24 @@ impl Notes {
         self.write(&lines.collect::<String>());
     }
 
-    /// Notes that bytes of a text have been replaced.
-    pub fn note_replaced(&self, source: &str) {
+    /// Notes that bytes of a text in this encoding have been replaced.
+    pub fn note_replaced(&self, source: &str, encoding: &str) {
         self.note(&format!(
-            "{source} is not valid UTF-8: invalid bytes are sent as U+FFFD"
+            "{source} is not valid {encoding}: invalid bytes are sent as U+FFFD"
         ));
     }
 
     /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
     pub fn text_of(&self, bytes: Vec<u8>, source: &str) -> String {
+        self.text_from(bytes, source, "UTF-8")
+    }
+
+    /// Does the same with text in UTF-8 that was in this encoding before.
+    pub fn text_from(&self, bytes: Vec<u8>, source: &str, encoding: &str) -> String {
         match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                self.note_replaced(source);
+                self.note_replaced(source, encoding);
                 String::from_utf8_lossy(error.as_bytes()).into_owned()
             }
         }
