@@ -62,7 +62,7 @@ impl Shape {
         }
         let schema = forms::unwrapped(schema)
             .ok_or("nothing in it is a word of JSON Schema, such as type or properties")?;
-        well_formed::check(&schema)?;
+        well_formed::check_keywords(&schema)?;
         Ok(Shape { schema })
     }
 

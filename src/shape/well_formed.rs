@@ -36,7 +36,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 /// # Errors
 ///
 /// The place of the first fault, such as `properties.age.type`, and what is wrong there.
-pub fn check(root: &Value) -> Result<(), String> {
+pub fn check_keywords(root: &Value) -> Result<(), String> {
     check_schema(root, root, "")
 }
 
@@ -181,7 +181,7 @@ mod tests {
             {"$ref":5}                                        | $ref: must be a text"##,
         ) {
             let value: Value = serde_json::from_str(schema).expect(schema);
-            let found = check(&value).err().unwrap_or_default();
+            let found = check_keywords(&value).err().unwrap_or_default();
             assert_eq!(found, fault, "{schema}");
         }
     }
