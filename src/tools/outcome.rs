@@ -213,57 +213,79 @@ enum PieceText {
     Note(String),
 }
 
-/// Returns the text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
-/// text.
-fn content_of(read: &CallResult, result: &RpcResult) -> Outcome {
-    let mut text = String::new();
-    let mut has_text = false;
-    // Whether JSON of the server's is in the text.
-    let mut has_json = false;
-    let mut is_changed = false;
-    let mut images = Vec::new();
-    let mut large_images = 0;
-    for (index, json) in pieces_of(read.content).into_iter().enumerate() {
+/// The content of a result, as far as its pieces have been read.
+#[derive(Default)]
+struct ReadContent {
+    text: String,
+    /// Whether some piece has text of its own.
+    has_text: bool,
+    /// Whether JSON of the server's is in the text.
+    has_json: bool,
+    /// Whether halves of characters were left out.
+    is_changed: bool,
+    images: Vec<Attachment>,
+    large_images: usize,
+}
+
+impl ReadContent {
+    /// Adds a piece on a line of its own.
+    fn add(&mut self, json: &RawValue) {
         let (mut piece, is_cut) = content(json);
-        is_changed |= is_cut;
-        if index > 0 {
-            text.push('\n');
-        }
+        self.is_changed |= is_cut;
         let image = image(&piece);
         let has_image = image.is_some();
         match image {
-            Some(FoundImage::Fits(image)) => images.push(image),
-            Some(FoundImage::TooLarge) => large_images += 1,
-            None => (),
+            Some(FoundImage::Fits(image)) => self.images.push(image),
+            Some(FoundImage::TooLarge) => self.large_images += 1,
+            None => {}
         }
         let said = text_of(&mut piece, json, has_image);
-        has_json |= matches!(said, PieceText::NoString(_) | PieceText::Unknown(_));
+        self.has_json |= matches!(said, PieceText::NoString(_) | PieceText::Unknown(_));
         match said {
             PieceText::Plain(own) | PieceText::NoString(own) => {
-                has_text |= !own.is_empty();
-                append(&mut text, own);
+                self.has_text |= !own.is_empty();
+                append(&mut self.text, own);
             }
-            PieceText::Unknown(words) | PieceText::Note(words) => append(&mut text, words),
+            PieceText::Unknown(words) | PieceText::Note(words) => append(&mut self.text, words),
         }
     }
-    if !has_text && let Some(structured) = read.structured {
-        let mut lines = Vec::from_iter(text.split('\n').filter(|line| !line.is_empty()));
+
+    /// Adds structured content after the notes of the pieces.
+    fn add_structured(&mut self, structured: &RawValue) {
+        let mut lines = Vec::from_iter(self.text.split('\n').filter(|line| !line.is_empty()));
         let structured = json::compact(structured.get());
         lines.push(&structured);
-        text = lines.join("\n");
-        has_json = true;
+        self.text = lines.join("\n");
+        self.has_json = true;
+    }
+}
+
+/// Returns the text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
+/// text.
+fn content_of(read: &CallResult, result: &RpcResult) -> Outcome {
+    let mut found = ReadContent::default();
+    for (index, json) in pieces_of(read.content).into_iter().enumerate() {
+        if index > 0 {
+            found.text.push('\n');
+        }
+        found.add(json);
+    }
+    if !found.has_text
+        && let Some(structured) = read.structured
+    {
+        found.add_structured(structured);
     }
     let has_nothing = read.content.is_none() && read.structured.is_none();
     if has_nothing && serde_json::from_str::<KnownFields>(&result.json).is_err() {
-        text = json::compact(&result.json);
-        has_json = true;
+        found.text = json::compact(&result.json);
+        found.has_json = true;
     }
-    let has_replaced = has_json || text.contains(char::REPLACEMENT_CHARACTER);
+    let has_replaced = found.has_json || found.text.contains(char::REPLACEMENT_CHARACTER);
     Outcome {
-        text,
-        images,
-        large_images,
-        is_changed: is_changed || (result.is_repaired && has_replaced),
+        is_changed: found.is_changed || (result.is_repaired && has_replaced),
+        text: found.text,
+        images: found.images,
+        large_images: found.large_images,
         ..Outcome::default()
     }
 }
