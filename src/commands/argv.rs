@@ -193,14 +193,35 @@ impl Argv {
 
     /// Returns the arguments in an element, or in standard input, for which a model may write any text, each with its place.
     pub fn free_parts(&self, text: &str) -> Vec<(usize, &ShortField)> {
+        self.parts(text, is_free)
+    }
+
+    /// Whether the model may choose which directory a text names.
+    pub fn has_chosen_directory(&self, text: &str) -> bool {
+        let may_name_one = |field: &ShortField| is_free(field) || field.kind == FieldKind::Path;
+        !self.parts(text, may_name_one).is_empty()
+    }
+
+    fn parts(
+        &self,
+        text: &str,
+        is_meant: impl Fn(&ShortField) -> bool,
+    ) -> Vec<(usize, &ShortField)> {
         let mut parts = Vec::new();
         for (start, name) in self.placeholders(text) {
             let mut inputs = self.inputs.iter();
-            if let Some(field) = inputs.find(|field| field.name == name && is_free(field)) {
+            if let Some(field) = inputs.find(|field| field.name == name && is_meant(field)) {
                 parts.push((start, field));
             }
         }
         parts
+    }
+
+    /// Returns the names of the arguments that are paths of files.
+    pub fn paths(&self) -> Vec<&str> {
+        let inputs = self.inputs.iter();
+        let paths = inputs.filter(|field| field.kind == FieldKind::Path);
+        paths.map(|field| field.name.as_str()).collect()
     }
 
     /// Whether an argument is the path of a file.

@@ -5,8 +5,8 @@
 //! - `argv`: which elements of `run` may have placeholders, and how the arguments of a call become the arguments of the program.
 //!   There is no shell, and an argument never becomes an option unless the section says so (`dashes`).
 //! - `runners`: whether a command runs code that the model may write. Such a command runs without a question only if it is
-//!   confined. No rule guesses where in a command the code is: the names in `programs` decide, of some of them
-//!   together with the options that the model may write.
+//!   confined. The names in `programs` decide: most of them whatever else the command has, and those of programs that run
+//!   others because of an option or a word only where the model may write that, or what follows it.
 
 pub mod argv;
 pub mod runners;

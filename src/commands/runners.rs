@@ -1,35 +1,53 @@
 //! Decides which commands run code that somebody gives them (pure).
 
+mod program_names;
 mod programs;
 
+use self::program_names::Program;
 use self::programs::{
-    CODE_WORDS, CodeWords, MANY_IN_ONE, PATTERN_AFTER_E, READERS, RUNNERS, SAFE_SQL_CLIENTS,
-    SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, is_dynamic_linker, name_of,
+    CODE_WORDS, CodeWords, GIT, MANY_IN_ONE, OPTIONS_WITH_VALUE, PATTERN_AFTER_E, PSQL, READERS,
+    REPOSITORY_OPTIONS, RUNNERS, SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS,
+    is_name,
 };
 use super::argv::Argv;
 use crate::text::short_form::{FieldKind, ShortField};
 
+/// The place of a word in a command, by which it may be a program.
+enum WordPlace {
+    /// The command runs it: it is the first element, or the value of an option that names a program.
+    Program,
+    /// It is a path, and may be that of a program.
+    Path,
+    /// It may be the name of a program that an earlier one runs.
+    Word,
+    /// It is hardly ever a program: the first one runs no other, or its name is a usual word.
+    UsualWord,
+}
+
 /// Returns the word of a command that names a program which runs code that somebody gives it: the first element, a later one that
-/// is a bare word or the absolute path of a program, or the program that an option has as its value. Where the code is, is guessed
-/// only for programs that run others because of a word. `file` finds the program's file behind all links: that of the first
-/// element, or of a path.
+/// is a bare word or the absolute path of a program, or the program that an option has as its value. Where the code is, is known
+/// only of programs that run others because of a word. `file` finds the program's file behind all links: by a bare word in PATH,
+/// or by an absolute path.
 pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str> {
-    // Words of a program that runs no other are no programs: `go` in `rg -t go {x}`.
-    let program = argv.run.first();
-    let takes_words = program.is_some_and(|program| READERS.contains(program));
     for (index, element) in argv.run.iter().enumerate() {
         let named = named_program(argv, index);
         let word = named.unwrap_or(element);
-        let is_runner = if index == 0 || named.is_some() {
-            is_runner(word, argv, index) || is_linked_runner(file(word), argv, index)
-        } else if element.contains('/') {
-            let found = file(element);
-            found.is_some() && is_runner(element, argv, index)
-                || is_linked_runner(found, argv, index)
-        } else if takes_words || WORDS_OF_OTHERS.contains(element) {
-            is_sure_runner(element, argv, index)
-        } else {
-            is_runner(element, argv, index)
+        let program = Program::of(word);
+        let is_runner = match place_of(argv, index, named.is_some()) {
+            WordPlace::Program => {
+                is_runner(&program, argv, index) || is_linked_runner(file(word), argv, index)
+            }
+            WordPlace::Path => {
+                let found = file(word);
+                found.is_some() && is_runner(&program, argv, index)
+                    || is_linked_runner(found, argv, index)
+            }
+            WordPlace::Word => {
+                is_runner(&program, argv, index) && (is_name(word) || file(word).is_some())
+            }
+            WordPlace::UsualWord => {
+                is_sure_runner(&program, argv, index) && (is_name(word) || file(word).is_some())
+            }
         };
         if is_runner {
             return Some(word);
@@ -38,10 +56,27 @@ pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str
     None
 }
 
+/// Returns the place of the element at `index`. `is_named` says that an option before it, or in it, names it as a program.
+fn place_of(argv: &Argv, index: usize, is_named: bool) -> WordPlace {
+    let element = &argv.run[index];
+    // Words of a program that runs no other are no programs: `go` in `rg -t go {x}`.
+    let first = argv.run.first();
+    let takes_words = first.is_some_and(|program| READERS.has_word(program));
+    if index == 0 || is_named {
+        WordPlace::Program
+    } else if element.contains('/') {
+        WordPlace::Path
+    } else if takes_words || WORDS_OF_OTHERS.has_word(element) {
+        WordPlace::UsualWord
+    } else {
+        WordPlace::Word
+    }
+}
+
 /// Returns the program that the user has written in the element at `at`, as the value of an option of a program before it.
 fn named_program(argv: &Argv, at: usize) -> Option<&str> {
     let (code, _) = (0..at)
-        .filter_map(|index| code(argv, &argv.run[index], index, at))
+        .filter_map(|index| code(argv, &Program::of(&argv.run[index]), index, at))
         .find(|(_, words)| words.precede_program())?;
     code.split_whitespace().next()
 }
@@ -50,7 +85,7 @@ fn named_program(argv: &Argv, at: usize) -> Option<&str> {
 /// so.
 fn code<'a>(
     argv: &'a Argv,
-    program: &str,
+    program: &Program,
     index: usize,
     at: usize,
 ) -> Option<(&'a str, &'static CodeWords)> {
@@ -60,60 +95,80 @@ fn code<'a>(
 }
 
 /// Whether the model may write any text in what the element at `at` gives a program, the element at `index`, to run.
-fn gives_code(argv: &Argv, program: &str, index: usize, at: usize) -> bool {
+fn gives_code(argv: &Argv, program: &Program, index: usize, at: usize) -> bool {
     let Some((code, _)) = code(argv, program, index, at) else {
         return false;
     };
     let is_stdin = matches!(code, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
-    !argv.free_parts(code).is_empty() || (is_stdin && has_free_stdin(argv))
+    is_free(argv, code) || (is_stdin && has_free_stdin(argv))
+}
+
+/// Whether the model may write any text in this one.
+fn is_free(argv: &Argv, text: &str) -> bool {
+    !argv.free_parts(text).is_empty()
 }
 
 /// Whether a program, the element at `index`, runs code that somebody gives it.
-fn is_runner(program: &str, argv: &Argv, index: usize) -> bool {
-    RUNNERS.iter().any(|group| group.contains(program))
-        || is_dynamic_linker(program)
-        || is_configured_git(program, argv, index)
-        || runs_code_of_model(program, argv, index)
+fn is_runner(program: &Program, argv: &Argv, index: usize) -> bool {
+    if chooses_repository(program, argv, index) {
+        return true;
+    }
+    // A path is no code, and neither is a number.
+    !argv.free_texts().is_empty()
+        && (RUNNERS.iter().any(|group| group.contains(program))
+            || program.is_dynamic_linker()
+            || is_configured_git(program, argv, index)
+            || runs_code_of_model(program, argv, index))
 }
 
 /// Whether the file behind the links of the element at `index` does.
 fn is_linked_runner(file: Option<String>, argv: &Argv, index: usize) -> bool {
-    file.is_some_and(|file| !MANY_IN_ONE.contains(&file) && is_runner(&file, argv, index))
+    file.is_some_and(|file| {
+        let program = Program::of(&file);
+        !MANY_IN_ONE.contains(&program) && is_runner(&program, argv, index)
+    })
 }
 
 /// Whether a word, the element at `index`, is the name of a program that runs code, and hardly ever anything else.
-fn is_sure_runner(word: &str, argv: &Argv, index: usize) -> bool {
-    SURE_RUNNERS.iter().any(|group| group.contains(word)) || is_configured_git(word, argv, index)
+fn is_sure_runner(word: &Program, argv: &Argv, index: usize) -> bool {
+    !argv.free_texts().is_empty()
+        && (SURE_RUNNERS.iter().any(|group| group.contains(word))
+            || is_configured_git(word, argv, index))
 }
 
 /// Whether a program is git with an option that may name programs: by its configuration, or by its directory of programs.
-fn is_configured_git(program: &str, argv: &Argv, index: usize) -> bool {
+fn is_configured_git(program: &Program, argv: &Argv, index: usize) -> bool {
     let is_option = |argument: &String| {
         let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
         options.any(|option| argument.starts_with(option))
     };
-    name_of(program) == "git" && argv.run[index + 1..].iter().any(is_option)
+    GIT.contains(program) && argv.run[index + 1..].iter().any(is_option)
 }
 
-/// Options of git itself whose value is the next argument.
-const OPTIONS_WITH_VALUE: &[&str] = &[
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--attr-source",
-    "--super-prefix",
-    "--config-env",
-];
+/// Whether the model may choose the repository that a program, the element at `index`, uses. Its configuration may name programs,
+/// and it may be anybody's, also below a directory of the user's, where somebody has unpacked it.
+fn chooses_repository(program: &Program, argv: &Argv, index: usize) -> bool {
+    let end = if GIT.contains(program) {
+        // What -C means to a command of git is something else.
+        command_at(program, argv, index)
+    } else {
+        argv.run.len()
+    };
+    let is_chosen = |words: &CodeWords, at: usize| {
+        let directory = words.code(&argv.run[index + 1..at], &argv.run[at]);
+        directory.is_some_and(|directory| argv.has_chosen_directory(directory))
+    };
+    let mut all = REPOSITORY_OPTIONS.iter();
+    all.any(|words| words.are_of(program) && (index + 1..end).any(|at| is_chosen(words, at)))
+}
 
 /// Whether a program, the element at `index`, runs code because of what the model may write in this command.
-fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
+fn runs_code_of_model(program: &Program, argv: &Argv, index: usize) -> bool {
     let mut places = index + 1..argv.run.len();
-    let takes_patterns = PATTERN_AFTER_E.contains(program);
+    let has_patterns = has_pattern_after_e(program, argv, index);
     let writes_options = places
         .clone()
-        .any(|at| may_be_option(argv, at, index, takes_patterns));
+        .any(|at| may_be_option(argv, at, index, has_patterns));
     if places
         .clone()
         .any(|at| gives_code(argv, program, index, at))
@@ -123,23 +178,53 @@ fn runs_code_of_model(program: &str, argv: &Argv, index: usize) -> bool {
     if SQL_CLIENTS.contains(program) {
         return writes_options || !is_safe_client(program, argv, index);
     }
-    if writes_options && CODE_WORDS.iter().any(|words| words.are_of(program)) {
+    let mut words = CODE_WORDS.iter().filter(|words| words.are_of(program));
+    if writes_options && words.next().is_some() {
         return true;
     }
-    match name_of(program) {
-        // A setting can be an alias, which is a command.
-        "git" => {
-            let word = argv.run.get(first_word(argv, index));
-            word.is_some_and(|word| !argv.free_parts(word).is_empty())
-        }
-        // Its own commands begin with a backslash.
-        "psql" => has_free_stdin(argv) || places.any(|at| begins_psql_command(argv, at)),
-        _ => false,
+    // The commands of psql itself begin with a backslash.
+    let runs_psql_command = PSQL.contains(program)
+        && (has_free_stdin(argv) || places.any(|at| begins_psql_command(argv, at)));
+    runs_psql_command || writes_command(program, argv, index)
+}
+
+/// Whether the model may write the word because of which a program, the element at `index`, runs code. That of git can also be
+/// an alias of the user's, which is a command.
+fn writes_command(program: &Program, argv: &Argv, index: usize) -> bool {
+    let at = command_at(program, argv, index).min(argv.run.len());
+    let words = argv.run[at..].iter().map(String::as_str);
+    let given = Vec::from_iter(words.filter(|word| !word.starts_with('-')));
+    let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
+    all.any(|words| words.may_be_written(&given, |word| is_free(argv, word)))
+}
+
+/// Returns the place of the first argument of a program, the element at `index`, that is neither an option nor the value of one
+/// that is known: what the program is to do. It may be behind the end.
+fn command_at(program: &Program, argv: &Argv, index: usize) -> usize {
+    let mut rows = OPTIONS_WITH_VALUE.iter();
+    let row = rows.find(|(programs, _)| programs.contains(program));
+    let with_value = row.map_or("", |(_, options)| options);
+    let mut at = index + 1;
+    while let Some(element) = argv.run.get(at)
+        && element.starts_with('-')
+    {
+        let mut options = with_value.split_whitespace();
+        let has_value = options.any(|option| option == element);
+        at += if has_value { 2 } else { 1 };
     }
+    at
+}
+
+/// Whether the option -e of a program, the element at `index`, is followed by a pattern.
+fn has_pattern_after_e(program: &Program, argv: &Argv, index: usize) -> bool {
+    let given = argv.run.get(command_at(program, argv, index));
+    let has_command = |command: &str| command.is_empty() || given.is_some_and(|it| it == command);
+    let mut rows = PATTERN_AFTER_E.iter();
+    rows.any(|(programs, command)| programs.contains(program) && has_command(command))
 }
 
 /// Whether the client of a database, the element at `index`, is told to have no commands that run programs.
-fn is_safe_client(program: &str, argv: &Argv, index: usize) -> bool {
+fn is_safe_client(program: &Program, argv: &Argv, index: usize) -> bool {
     let mut words = argv.run[index + 1..].iter();
     SAFE_SQL_CLIENTS.contains(program)
         && words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
@@ -150,8 +235,8 @@ fn is_safe_client(program: &str, argv: &Argv, index: usize) -> bool {
 fn begins_psql_command(argv: &Argv, at: usize) -> bool {
     let element = argv.run[at].as_str();
     let is_command = |text: &str| {
-        let is_free = !argv.free_parts(text).is_empty();
-        free_beginning(argv, text).is_some() || (is_free && text.starts_with(['\\', '|']))
+        free_beginning(argv, text).is_some()
+            || (is_free(argv, text) && text.starts_with(['\\', '|']))
     };
     let value = element.split_once('=').map_or("", |(_, value)| value);
     let has_value = element.starts_with("--") && !element.starts_with("--set=");
@@ -159,14 +244,16 @@ fn begins_psql_command(argv: &Argv, at: usize) -> bool {
 }
 
 /// Whether the model may write an option as the element at `at`, which is an argument of the program at `index`. After `--` there
-/// are none. `takes_patterns` says that what follows -e is its value, as for grep.
-fn may_be_option(argv: &Argv, at: usize, index: usize, takes_patterns: bool) -> bool {
+/// are none. `has_patterns` says that what follows -e is its value, as for grep.
+fn may_be_option(argv: &Argv, at: usize, index: usize, has_patterns: bool) -> bool {
     let Some(field) = free_beginning(argv, &argv.run[at]) else {
         return false;
     };
     let before = &argv.run[index + 1..at];
-    let follows_e = before.last().is_some_and(|last| last == "-e");
-    let is_value = takes_patterns && follows_e && field.kind != FieldKind::List;
+    // The value of -e may be -e.
+    let options = before.iter().rev().take_while(|last| *last == "-e");
+    let follows_e = options.count() % 2 == 1;
+    let is_value = has_patterns && follows_e && field.kind != FieldKind::List;
     let is_after_options = before.iter().any(|element| element == "--");
     argv.dashes && !is_value && !is_after_options
 }
@@ -179,20 +266,7 @@ fn free_beginning<'a>(argv: &'a Argv, text: &str) -> Option<&'a ShortField> {
 
 /// Whether the model may write any text on standard input.
 fn has_free_stdin(argv: &Argv) -> bool {
-    let stdin = argv.stdin.as_deref().unwrap_or_default();
-    !argv.free_parts(stdin).is_empty()
-}
-
-/// Returns the place of the first argument of git that is no option, which is what git is to do.
-fn first_word(argv: &Argv, index: usize) -> usize {
-    let mut at = index + 1;
-    while let Some(element) = argv.run.get(at)
-        && element.starts_with('-')
-    {
-        let has_value = OPTIONS_WITH_VALUE.contains(&element.as_str());
-        at += if has_value { 2 } else { 1 };
-    }
-    at
+    is_free(argv, argv.stdin.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -200,7 +274,7 @@ mod tests {
     use super::*;
     use crate::text::table::rows;
 
-    /// A command in which the model writes `{x}`, `{l}`, a list, and `{n}`, a number.
+    /// A command in which the model writes `{x}`, `{l}`, a list, and `{n}`, a number, and `{p}`, a path.
     fn command(line: &str, dashes: bool) -> Argv {
         let field = |name: &str, kind| {
             let mut field = ShortField::text(name);
@@ -218,6 +292,7 @@ mod tests {
                 field("x", FieldKind::Text),
                 field("l", FieldKind::List),
                 field("n", FieldKind::Integer),
+                field("p", FieldKind::Path),
             ],
             dashes,
         }
@@ -230,7 +305,7 @@ mod tests {
             git {l}                        | git     | git
             git {x} a                      | git     | git
             git -P {x}                     | git     | git
-            git -C {x} log                 | git     | -
+            git -C {x} log                 | git     | git
             git --git-dir /a {l}           | git     | git
             git log {l}                    | git     | -
             git log {l} -- a               | git     | -
@@ -240,6 +315,10 @@ mod tests {
             git log --since={x}            | -       | -
             git grep -e {x} -- {l}         | -       | -
             git grep -e {l}                | git     | -
+            git -P grep -e {x}             | -       | -
+            git grep -e -e {x}             | git     | -
+            git shortlog -e {x} HEAD       | git     | -
+            git log -e {x} grep            | git     | -
             git grep -n {x}                | git     | -
             wrap git log {x}               | git     | -
             /bin/config log {x}            | /bin/config | -
@@ -339,7 +418,47 @@ mod tests {
             git log -S {x}                       | -
             git log -- {x}                       | -
             git log -n{n} --exec={n}             | -
-            git -C {x} log                       | -
+            git -C {x} log                       | git
+            git -C {p} log                       | git
+            git -C /a/{p} log                    | git
+            git --git-dir={x} log                | git
+            git --git-dir={p} log                | git
+            git --git-dir {p} log                | git
+            git -P --work-tree={p} status        | git
+            git -C /a log                        | -
+            git -C {n} log                       | -
+            git log -- {p}                       | -
+            git grep -C {p}                      | -
+            wrap git -C {p} log                  | git
+            /bin/config -C {p} log               | /bin/config
+            hg -R {p} log                        | hg
+            hg log --repository={x}              | hg
+            hg log --cwd {p}                     | hg
+            hg -R /a log {x}                     | -
+            jj -R {p} log                        | jj
+            gh {l}                               | gh
+            gh {x} list                          | gh
+            gh alias {l}                         | gh
+            gh -R a/b alias {l}                  | gh
+            gh alias set {x}                     | gh
+            gh alias list {x}                    | -
+            gh issue {l}                         | -
+            gh -R {x} pr view                    | -
+            gh -R {x} {l}                        | gh
+            gh --repo {x} pr list {x}            | -
+            hg {l}                               | hg
+            hg log {l}                           | -
+            openssl {l}                          | openssl
+            openssl {x}                          | openssl
+            openssl x509 {x}                     | -
+            git bisect {l}                       | git
+            git submodule {x}                    | git
+            git submodule -q {x} a               | git
+            git --no-pager log {x}               | -
+            xdotool {l}                          | xdotool
+            xdotool key {l}                      | xdotool
+            pidstat {x}                          | -
+            jj {x}                               | jj
             wrap git difftool -x {x}             | git
             /bin/config difftool -x {x}          | /bin/config
             rg --pre {x} h .                     | rg
@@ -498,6 +617,8 @@ mod tests {
             let argv = command(line, false);
             let file = |path: &str| match path {
                 "/bin/link" | "link" => Some("/usr/bin/bash".to_owned()),
+                "editor" => Some("/usr/bin/vim.basic".to_owned()),
+                "nc.openbsd" => Some("/usr/bin/nc.openbsd".to_owned()),
                 "/bin/config" => Some("/usr/bin/git".to_owned()),
                 "/bin/cat" | "cat" => Some("/bin/busybox".to_owned()),
                 _ => path.starts_with("/bin/").then(|| path.to_owned()),
@@ -513,6 +634,8 @@ mod tests {
                      entr watchexec tmux screen valgrind ltrace perf hyperfine capsh setpriv fakeroot proot direnv at \
                      kubectl nerdctl lxc systemd-nspawn cargo go rake cmake ninja just mvn gradle pip pnpm yarn poetry nix-shell \
                      scp sftp rsync mosh telnet socat ncat ansible terraform \
+                     powershell posh rview gvimdiff sensible-editor vigor mcedit pydoc pytest vitest uvicorn gunicorn \
+                     sphinx-build jupyter php-cgi tcc debconf systemd-cat sotruss msgexec run-mailcap xdotool aider \
                      xdg-open gio gnome-open kde-open exo-open gtk-launch vis mg zile jmacs jove vile";
         for name in names.split(' ') {
             for form in [
@@ -554,6 +677,20 @@ mod tests {
             ("cat x", None),
             ("wrap /bin/cat x", None),
             ("wrap -c git x", None),
+            ("vim.tiny x", Some("vim.tiny")),
+            ("python3-dbg x", Some("python3-dbg")),
+            (
+                "/usr/bin/x86_64-linux-gnu-gcc-12 -wrapper {x}",
+                Some("/usr/bin/x86_64-linux-gnu-gcc-12"),
+            ),
+            ("git-2.40 -c a=b log x", Some("git-2.40")),
+            ("edit-it x", None),
+            // Another word may look like a program.
+            ("wrap nc.openbsd x", Some("nc.openbsd")),
+            ("wrap vim.tiny x", None),
+            ("rg -n x make.md", None),
+            ("gh pr view x", None),
+            ("gh api x --jq editor", None),
             ("/bin/wrap x", None),
             ("rg -e sh-like /home/sh", None),
             ("wrap --shell=sh -sh SH ./sh bin/sh sh.py shx 3", None),

@@ -40,7 +40,7 @@ fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environm
         if section.offers(&command.name) {
             let dotted_key = dotted_key_of_command(section, command);
             faults.extend(faults_of_program(&dotted_key, &command.program, own));
-            faults.extend(fault_of_consent(section, command, own));
+            faults.extend(fault_of_unasked_code(section, command, own));
             faults.extend(fault_of_paths(section, command));
         }
     }
@@ -125,7 +125,7 @@ pub fn fault_of_paths(section: &ToolServer, command: &Command) -> Option<Error> 
 
 /// Returns the error for a command that would run code of the model's without asking, as the settings are. `own` is the
 /// environment of q.
-pub fn fault_of_consent(
+pub fn fault_of_unasked_code(
     section: &ToolServer,
     command: &Command,
     own: &Environment,
@@ -137,7 +137,10 @@ pub fn fault_of_consent(
         return None;
     }
     let program = code_runner(command, own)?;
-    let written = argv.free_texts();
+    let mut written = argv.free_texts();
+    if written.is_empty() {
+        written = argv.paths();
+    }
     let server = &section.name;
     let mut causes = Vec::new();
     if *reads {

@@ -112,7 +112,7 @@ impl Preparation<'_> {
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
             let dotted_key = faults::dotted_key_of_command(section, command);
-            let fault = faults::fault_of_consent(section, command, &self.settings.environment);
+            let fault = faults::fault_of_unasked_code(section, command, &self.settings.environment);
             let fault = fault.filter(|_| !self.settings.arguments.yes);
             let fault = fault.or_else(|| faults::fault_of_paths(section, command));
             let found = fault.map_or_else(|| self.program(&dotted_key, &command.program), Err);

@@ -85,10 +85,10 @@ pub fn confined_tools(sections: &[ToolServer], own: &Environment) -> Vec<(String
     confined
 }
 
-/// Returns the program by which a command may run as code what a model writes.
+/// Returns the program by which a command may run code that a model writes, or chooses.
 pub fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     let argv = &command.argv;
-    if argv.free_texts().is_empty() || command.program.confine.is_some() {
+    if command.program.confine.is_some() {
         return None;
     }
     let variables = command.program.environment(own);

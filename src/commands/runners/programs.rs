@@ -1,58 +1,43 @@
 //! The names of programs that run code that somebody gives them (pure).
 
-/// Names of programs.
-pub struct ProgramNames(&'static str);
-
-impl ProgramNames {
-    /// Whether a program, which may have a directory and a version, has one of these names.
-    pub fn contains(&self, program: &str) -> bool {
-        // A digit at the end of a name may be a version, or belong to the name: m4.
-        let (name, full) = (name_of(program), file_name(program));
-        let mut names = self.0.split_whitespace();
-        names.any(|known| known == name || known == full)
-    }
-}
-
-/// Returns the name of a program without its directory, and without digits and dots at its end.
-pub fn name_of(program: &str) -> &str {
-    file_name(program).trim_end_matches(|last: char| last.is_ascii_digit() || last == '.')
-}
-
-fn file_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or_default()
-}
+use super::program_names::{Program, ProgramNames};
 
 /// Shells.
 const SHELLS: ProgramNames = ProgramNames(
-    "ash bash busybox csh dash elvish fish ksh lksh loksh mksh murex nu oksh osh pwsh rbash rksh rzsh sash sh tcsh toybox \
-     xonsh yash ysh zsh",
+    "ash bash bsd-csh busybox csh dash elvish fish hush ksh lksh loksh mksh murex nu oksh osh posh powershell pwsh \
+     rbash rksh rzsh sash sh tcsh toybox xonsh yash ysh zsh",
 );
 
 /// Interpreters and compilers, which run the program that they are given.
 const INTERPRETERS: ProgramNames = ProgramNames(
-    "asy awk babashka bb bpftrace bun clisp clj clojure cpan crystal csi d8 dart dc deno ecl elixir erl escript expect \
-     file-rename gawk gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile iex ipython irb java jjs jruby \
-     jrunscript jshell julia jython kotlin latex latexmk lldb lua luajit lualatex luatex m4 matlab mawk maxima \
-     micropython mlr mongo mongosh mono mysqlsh nawk nim node nodejs ocaml octave octave-cli original-awk osascript pdb \
-     pdflatex pdftex perl php prename prove pry psysh pypy python qjs R racket raku Rscript ruby runghc runhaskell sage \
-     sbcl scala scheme scilab sed slsh stap swift swipl tclsh tex ts-node tsx utop wish xelatex xetex zig",
+    "asy awk babashka bb bpftrace bun clisp clj clojure cmd coverage cpan crystal cscript csi d8 dart dc deno ecl elixir erl \
+     escript expect file-rename gawk gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile gunicorn iex ipython \
+     irb java jest jexec jjs jruby jrunscript jshell julia jupyter jython kotlin latex latexmk lldb lua luajit lualatex \
+     luatex m4 matlab mawk maxima micropython mlr mocha mongo mongosh mono mshta mysqlsh nawk nim node nodejs ocaml octave \
+     octave-cli original-awk osascript pdb pdflatex pdftex perl php php-cgi prename prove pry psysh py.test pydoc pypy \
+     pytest python qjs R racket raku Rscript ruby rundll32 runghc runhaskell sage sbcl scala scheme scilab sed slsh \
+     sphinx-build stap swift swipl tcc tclsh tex ts-node tsx utop uvicorn vitest wish wscript xelatex xetex zig",
 );
 
 /// Editors and pagers, which have commands that run programs.
 const EDITORS: ProgramNames = ProgramNames(
-    "ed elvis emacs emacsclient ex gvim helix hx jed jmacs joe jove kak less mg micro more nano neovim nvim pico rnano \
-     rvim vi vile vim vimdiff vimx vis zile",
+    "ed editor elvis emacs emacsclient eview ex gview gvim gvimdiff helix hx jed jmacs joe jove jpico jstar kak less levee \
+     mcedit mcview mg micro more most nano ne neovim nvi nvim pager pico rgview rgvim rjoe rnano rview rvim select-editor \
+     sensible-editor sensible-pager vi view vigor vile vim vimdiff vimx vis xemacs zile",
 );
 
 /// Programs whose arguments are, or name, another program.
 const WRAPPERS: ProgramNames = ProgramNames(
-    "aa-exec at batch bsdtar bwrap capsh cgexec choom chpst chroot chrt cpulimit crontab dbus-run-session direnv doas dumb-init \
-     entr env exo-open fakechroot fakeroot faketime fd fdfind find firejail flatpak flock fzf gio gnome-open gosu grc gtar \
-     gtester gtk-launch gxargs hyperfine ionice ip kde-open ksu logsave ltrace mpiexec mpirun msgfilter multitime nice nohup nsenter numactl open openvt \
-     parallel perf pexec pkexec prlimit proot proxychains rlwrap rr run-parts runcon runuser sbatch schroot screen script \
-     setarch setlock setpriv setsid setuidgid sg softlimit srun ssh-agent start-stop-daemon stdbuf strace su su-exec sudo sudo-rs \
-     systemd-inhibit systemd-run tar taskset tcpdump time timeout tini tmux torify torsocks trickle tsocks uftrace \
-     unbuffer unshare valgrind viddy watch watchexec wine xargs xdg-open xterm xvfb-run zellij",
+    "aa-exec alacritty at batch bsdtar bwrap capsh cgexec choom chpst chroot chrt compose coreutils cpulimit crontab \
+     dbus-run-session debconf direnv doas dumb-init edit entr env exo-open fakechroot fakeroot fakeroot-sysv fakeroot-tcp \
+     faketime fd fdfind find firejail flatpak flock foot fzf gio gnome-open gnome-terminal gosu grc gtar gtester gtk-launch \
+     gxargs hyperfine ionice ip kde-open kitty koi8rxterm konsole ksu logsave ltrace lxterm lxterminal mate-terminal \
+     mpiexec mpirun msgexec msgfilter multitime nice nohup nsenter numactl open openvt parallel perf pexec pkexec print \
+     prlimit proot proxychains qterminal rlwrap rr run-mailcap run-parts runcon runuser rxvt sbatch schroot screen script \
+     see service setarch setlock setpriv setsid setuidgid sg softlimit sotruss srun ssh-agent start-stop-daemon stdbuf \
+     strace su su-exec sudo sudo-rs systemd-cat systemd-inhibit systemd-run tar taskset tcpdump terminator tilix time \
+     timeout tini tmux torify torsocks trickle tsocks uftrace unbuffer unshare urxvt uxterm valgrind viddy watch watchexec \
+     wezterm wine x-terminal-emulator xargs xdg-open xdotool xfce4-terminal xterm xvfb-run zellij",
 );
 
 /// Builders and package managers, whose files and packages are programs that they run.
@@ -75,6 +60,9 @@ const REMOTE: ProgramNames = ProgramNames(
      ssh sshpass telnet",
 );
 
+/// Agents, which let a model run programs.
+const AGENTS: ProgramNames = ProgramNames("aider claude codex cursor-agent gemini opencode");
+
 /// Programs that run what somebody gives them, whatever their arguments, by the reason why they do.
 pub const RUNNERS: &[ProgramNames] = &[
     SHELLS,
@@ -84,6 +72,7 @@ pub const RUNNERS: &[ProgramNames] = &[
     BUILDERS,
     CONTAINERS,
     REMOTE,
+    AGENTS,
 ];
 
 /// Those of them whose name is hardly ever a word of another program's: it counts wherever it stands.
@@ -106,17 +95,21 @@ pub const READERS: ProgramNames = ProgramNames(
 
 /// Those of [`RUNNERS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
 /// first word of a command only. The programs that run it are themselves known.
-pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames("ip open");
+pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
+    "claude cmd codex compose coverage edit editor foot gemini ip jest mocha most ne open pager print see service view",
+);
 
-/// Whether a program is a dynamic linker, such as ld-linux-x86-64.so.2, which runs the program that it is given.
-pub fn is_dynamic_linker(program: &str) -> bool {
-    let name = file_name(program);
-    let mut beginnings = ["ld-", "ld.so", "ld32.so", "ld64.so"].into_iter();
-    name.contains(".so") && beginnings.any(|beginning| name.starts_with(beginning))
+/// Whether a word is one of all these names as it is, but for a version at its end. Another word may be a variant of a program,
+/// such as vim.tiny.
+pub fn is_name(word: &str) -> bool {
+    let of_words = CODE_WORDS.iter().chain(REPOSITORY_OPTIONS);
+    let of_words = of_words.map(|words| &words.programs);
+    let mut all = RUNNERS.iter().chain(of_words).chain([&SQL_CLIENTS]);
+    all.any(|names| names.has_word(word)) || Program::of(word).is_dynamic_linker()
 }
 
 /// Programs that act by the name that they are called by: what is a link to one is not called that.
-pub const MANY_IN_ONE: ProgramNames = ProgramNames("busybox toybox");
+pub const MANY_IN_ONE: ProgramNames = ProgramNames("busybox coreutils toybox");
 
 /// Words of a program after which it takes another program, a shell command, code, a library, or a file that names them.
 pub struct CodeWords {
@@ -155,8 +148,19 @@ impl CodeWords {
     }
 
     /// Whether these are words of a program.
-    pub fn are_of(&self, program: &str) -> bool {
+    pub fn are_of(&self, program: &Program) -> bool {
         self.programs.contains(program)
+    }
+
+    /// Whether one of the words of a command may be free, so that the model may write the word that the program obeys. `given` are
+    /// the words that the program has as its command.
+    pub fn may_be_written(&self, given: &[&str], is_free: impl Fn(&str) -> bool) -> bool {
+        let wanted = self.command.split_whitespace();
+        let mut places = wanted
+            .take_while(|word| !word.starts_with('-'))
+            .zip(given)
+            .skip_while(|(wanted, given)| wanted == *given);
+        places.next().is_some_and(|(_, given)| is_free(given))
     }
 
     /// Whether what follows them may be the name of a program.
@@ -260,6 +264,8 @@ pub const CODE_WORDS: &[CodeWords] = &[
     row("hg", "extdiff", "-p"),
     row("hg", "merge", "-t"),
     row("hg", "resolve", "-t"),
+    row("jj", "", "--config --config-file --config-toml --tool"),
+    row("jj", "util exec", ""),
     row(
         "svn",
         "",
@@ -326,7 +332,7 @@ pub const CODE_WORDS: &[CodeWords] = &[
     row("ssh-keygen", "", "-D -w"),
     // Compilers and their like.
     row(
-        "c++ cc clang clang++ g++ gcc",
+        "c++ c89 c89-gcc c99 c99-gcc cc clang clang++ cpp g++ gcc gfortran",
         "",
         "-B -Xassembler -Xclang -Xlinker -Xpreprocessor -fpass-plugin -fplugin -fuse-ld -load -specs --specs -wrapper",
     )
@@ -355,7 +361,6 @@ pub const CODE_WORDS: &[CodeWords] = &[
     row("pidstat", "-e", ""),
     row("scrot", "", "-e --exec"),
     row("tshark wireshark", "", "-X"),
-    row("xdotool", "exec", ""),
     // Databases.
     row("psql", "", "--file --output"),
     row("duckdb sqlite sqlite3", "", "-cmd -f -init --cmd --init"),
@@ -369,12 +374,42 @@ pub const SQL_CLIENTS: ProgramNames = ProgramNames(
 /// Those of them that have no such commands with the option -safe, but for those of [`CODE_WORDS`].
 pub const SAFE_SQL_CLIENTS: ProgramNames = ProgramNames("duckdb sqlite sqlite3");
 
-/// Programs whose option -e is followed by a pattern.
-pub const PATTERN_AFTER_E: ProgramNames = ProgramNames("git rg");
+/// Options by which a program is told whose repository to use, and with it, whose configuration, which may name programs. Those of
+/// git stand before its command.
+pub const REPOSITORY_OPTIONS: &[CodeWords] = &[
+    row("git", "", "-C --git-dir --work-tree"),
+    row("hg", "", "-R --cwd --repository"),
+    row("jj", "", "-R --repository"),
+];
+
+/// Options that stand before the command of a program, and whose value is the next argument.
+pub const OPTIONS_WITH_VALUE: &[(ProgramNames, &str)] = &[
+    (
+        GIT,
+        "-C -c --attr-source --config-env --git-dir --namespace --super-prefix --work-tree",
+    ),
+    (ProgramNames("gh"), "-R --repo"),
+    (
+        ProgramNames("hg"),
+        "-R --color --config --cwd --encoding --encodingmode --pager --repository",
+    ),
+    (
+        ProgramNames("jj"),
+        "-R --at-op --at-operation --color --config --config-file --repository",
+    ),
+];
+
+pub const GIT: ProgramNames = ProgramNames("git");
+
+pub const PSQL: ProgramNames = ProgramNames("psql");
+
+/// Programs whose option -e is followed by a pattern, with the command that has it.
+pub const PATTERN_AFTER_E: &[(ProgramNames, &str)] = &[(GIT, "grep"), (ProgramNames("rg"), "")];
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::fs;
 
     use super::*;
 
@@ -383,17 +418,16 @@ mod tests {
         let mut seen = HashSet::new();
         for name in RUNNERS
             .iter()
-            .flat_map(|names| names.0.split_whitespace())
-            .chain(READERS.0.split_whitespace())
+            .flat_map(ProgramNames::iter)
+            .chain(READERS.iter())
         {
             let is_word = name.starts_with(char::is_alphabetic) && !name.ends_with('-');
             assert!(is_word && seen.insert(name), "{name}");
         }
-        for name in SURE_RUNNERS
-            .iter()
-            .flat_map(|names| names.0.split_whitespace())
-        {
-            let is_runner = RUNNERS.iter().any(|group| group.contains(name));
+        for name in SURE_RUNNERS.iter().flat_map(ProgramNames::iter) {
+            let is_runner = RUNNERS
+                .iter()
+                .any(|group| group.contains(&Program::of(name)));
             assert!(is_runner, "{name}");
         }
     }
@@ -402,8 +436,10 @@ mod tests {
     fn no_words_are_of_a_program_that_runs_code_whatever_its_arguments() {
         let mut seen = HashSet::new();
         for words in CODE_WORDS {
-            for name in words.programs.0.split_whitespace() {
-                let is_runner = RUNNERS.iter().any(|group| group.contains(name));
+            for name in words.programs.iter() {
+                let is_runner = RUNNERS
+                    .iter()
+                    .any(|group| group.contains(&Program::of(name)));
                 assert!(!is_runner, "{name}");
                 assert!(!words.command.is_empty() || !words.options.is_empty());
                 for option in words.options.split_whitespace() {
@@ -418,23 +454,24 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_by_its_name_without_directory_and_version() {
-        let names = ProgramNames("python m4");
-        for (program, is_known) in [
-            ("python", true),
-            ("python3", true),
-            ("python3.11", true),
-            ("/usr/bin/python3.", true),
-            ("m4", true),
-            ("/m4", true),
-            ("m41", false),
-            ("m", false),
-            ("python3-config", false),
-            ("python/", false),
-            ("Python", false),
-            ("", false),
-        ] {
-            assert_eq!(names.contains(program), is_known, "{program}");
+    fn a_program_that_a_link_of_the_system_leads_to_is_known_as_its_other_names_are() {
+        let Ok(links) = fs::read_dir("/etc/alternatives") else {
+            return;
+        };
+        let is_known = |name: &str| {
+            RUNNERS
+                .iter()
+                .any(|group| group.contains(&Program::of(name)))
+        };
+        for link in links.map(|link| link.expect("a link").path()) {
+            let name = link.to_string_lossy();
+            // Pages of the manual are named like programs.
+            if !is_known(&name) || name.ends_with(".gz") {
+                continue;
+            }
+            if let Ok(file) = link.canonicalize() {
+                assert!(is_known(&file.to_string_lossy()), "{name}: {file:?}");
+            }
         }
     }
 }
