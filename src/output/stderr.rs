@@ -10,21 +10,24 @@ use super::stdout::FULL_PIPE_POLL;
 /// How long q waits for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether q has waited in vain. It does not wait once more for each further message.
+/// Whether q has waited in vain. It does not wait once more for each further message until one gets through.
 static IS_STUCK: AtomicBool = AtomicBool::new(false);
 
 /// Writes all of a text. If standard error cannot be written, q continues without it.
 pub fn write_stderr(text: &str) {
-    let patience = if IS_STUCK.load(Ordering::Relaxed) {
+    write_unless_stuck(&mut io::stderr().lock(), text, PATIENCE, &IS_STUCK);
+}
+
+/// Writes all of a text, and waits this long for a reader that takes nothing, unless that was in vain before.
+fn write_unless_stuck(to: &mut impl Write, text: &str, patience: Duration, is_stuck: &AtomicBool) {
+    let patience = if is_stuck.load(Ordering::Relaxed) {
         Duration::ZERO
     } else {
-        PATIENCE
+        patience
     };
-    if let Err(error) = write_waiting(&mut io::stderr().lock(), text.as_bytes(), patience)
-        && error.kind() == io::ErrorKind::WouldBlock
-    {
-        IS_STUCK.store(true, Ordering::Relaxed);
-    }
+    let ended = write_waiting(to, text.as_bytes(), patience);
+    let was_in_vain = ended.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    is_stuck.store(was_in_vain, Ordering::Relaxed);
 }
 
 /// Writes all bytes. Another program may have made the pipe non-blocking; while it is full, its reader has this long to take
@@ -95,6 +98,28 @@ mod tests {
             let error = ended.err().map(|error| error.kind());
             let is_whole = written == "q: no";
             assert_eq!(error, (!is_whole).then_some(io::ErrorKind::WouldBlock));
+            assert_eq!(String::from_utf8_lossy(&pipe.written), written, "{times}");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_was_waited_for_in_vain_has_time_again_once_it_has_taken_a_message() {
+        let is_stuck = AtomicBool::new(false);
+        let (none, hour) = (Duration::ZERO, Duration::from_secs(3600));
+        // How often the pipe is full before each part, how long its reader has, and what is written.
+        for (times, patience, written) in [
+            (1, none, "q:"),
+            (1, hour, "q:"),
+            (0, hour, "q: no"),
+            (3, hour, "q: no"),
+            (1, none, "q:"),
+        ] {
+            let mut pipe = FullPipe {
+                written: Vec::new(),
+                times,
+                full: 0,
+            };
+            write_unless_stuck(&mut pipe, "q: no", patience, &is_stuck);
             assert_eq!(String::from_utf8_lossy(&pipe.written), written, "{times}");
         }
     }
