@@ -1,5 +1,6 @@
 //! Reads the files that say what git ignores, within limits, and decides which files of a directory are ignored.
 
+mod git_config;
 mod git_files;
 mod git_pattern;
 mod ignore_file;
@@ -19,6 +20,8 @@ const MAX_IGNORE_FILE: u64 = 1_000_000;
 
 /// The rules that apply at a place of a walk, which enters a directory before it comes to the files in it.
 pub struct IgnoreRules<'a> {
+    /// The rules at the places where links lead.
+    of_targets: Option<Box<IgnoreRules<'a>>>,
     environment: &'a Environment,
     /// Where the walk began.
     root: PathBuf,
@@ -51,17 +54,18 @@ struct RepositoryRules {
     ignores_case: bool,
 }
 
-impl IgnoreRules<'_> {
+impl<'a> IgnoreRules<'a> {
     /// Reads the rules of all directories above the one where a walk begins.
     ///
     /// # Errors
     ///
     /// There is an ignore file that cannot be used, so that more might be sent than git would take.
-    pub fn above<'a>(root: &Path, environment: &'a Environment) -> Result<IgnoreRules<'a>, Error> {
+    pub fn above(root: &Path, environment: &'a Environment) -> Result<IgnoreRules<'a>, Error> {
         let real_root = root
             .canonicalize()
             .map_err(|reason| ignore_file::unusable(root, &reason.to_string()))?;
         let mut rules = IgnoreRules {
+            of_targets: None,
             environment,
             root: root.to_owned(),
             real_root: real_root.clone(),
@@ -81,6 +85,40 @@ impl IgnoreRules<'_> {
         let mut rulings = self.rules().map(|rules| rules.ruling(&path, is_directory));
         let decided = rulings.find_map(|ruling| ruling);
         Ok(decided == Some(Ruling::Ignored))
+    }
+
+    /// Whether what a path of the walk leads to is ignored where it is, behind links. That counts below the root of the walk, and
+    /// elsewhere in the repository of the path.
+    pub fn ignore_target(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
+        let Ok(target) = path.canonicalize() else {
+            return Ok(false);
+        };
+        if target == self.real(path) {
+            return Ok(false);
+        }
+        // The root itself may be ignored, as it was named.
+        let base = if target.starts_with(&self.real_root) {
+            self.real_root.clone()
+        } else {
+            match self.repository_root() {
+                Some(root) if target.starts_with(root) => root.to_owned(),
+                _ => return Ok(false),
+            }
+        };
+        let below = target.strip_prefix(&base).unwrap_or(&target);
+        let mut rules = match self.of_targets.take() {
+            Some(rules) if rules.root == base => rules,
+            _ => Box::new(IgnoreRules::above(&base, self.environment)?),
+        };
+        let mut place = base;
+        let mut is_ignored = false;
+        for part in below {
+            place.push(part);
+            let is_directory = is_directory || place != target;
+            is_ignored = is_ignored || rules.ignore(&place, is_directory)?;
+        }
+        self.of_targets = Some(rules);
+        Ok(is_ignored)
     }
 
     /// Leaves the directories that this one is not in, and reads the rules of those that it is in, and its own.
@@ -129,6 +167,13 @@ impl IgnoreRules<'_> {
             .chain(repository.flat_map(|found| [&found.excluded, &found.of_user]))
     }
 
+    /// Returns the root of the innermost repository.
+    fn repository_root(&self) -> Option<&Path> {
+        let mut innermost_first = self.levels.iter().rev();
+        let root = innermost_first.find(|level| level.repository.is_some())?;
+        Some(&root.directory)
+    }
+
     /// Returns the rules of the innermost repository.
     fn repository(&self) -> Option<&RepositoryRules> {
         let mut innermost_first = self.levels.iter().rev();
@@ -142,7 +187,7 @@ impl IgnoreRules<'_> {
             cost: self.levels.last().map_or(0, |level| level.cost),
         };
         let mut repository = None;
-        if git_files::is_repository(directory) {
+        if git_files::is_repository(directory, self.repository().is_some()) {
             let files = GitFiles::find(directory, real, self.environment)?;
             repository = Some(reader.repository(&files)?);
         }
@@ -270,6 +315,7 @@ mod tests {
             }
             levels.reverse();
             let mut rules = IgnoreRules {
+                of_targets: None,
                 environment: &Environment::default(),
                 root: PathBuf::from("/r"),
                 real_root: PathBuf::from("/r"),
@@ -315,6 +361,7 @@ mod tests {
             of_root in rules_like(4),
             of_directory in rules_like(3),
             of_repository in rules_like(1),
+            nested in prop::sample::select(&["", "empty", "file", "repository"][..]),
         ) {
             let Some(repository) = TestRepository::new() else { return Ok(()); };
             let names = ["a", "ab", "b"];
@@ -329,7 +376,20 @@ mod tests {
             repository.write(".gitignore", &of_root);
             repository.write("a/.gitignore", &of_directory);
             repository.write(".git/info/exclude", &of_repository);
-            let mut expected = repository.ask(&["ls-files", "-o", "-z", "--exclude-standard"], "");
+            match nested {
+                "empty" => repository.write("a/.git/none", ""),
+                "file" => repository.write("a/.git", "gitdir: ../b"),
+                "repository" => drop(repository.ask(&["init", "-q", "a"], "")),
+                _ => {}
+            }
+            let list = ["ls-files", "-o", "-z", "--exclude-standard"];
+            let mut expected = repository.ask(&list, "");
+            // Git does not look into a repository in this one.
+            if let Some(at) = expected.iter().position(|file| file == "a/") {
+                expected.remove(at);
+                let inside = repository.ask(&[&["-C", "a"], &list[..]].concat(), "");
+                expected.extend(inside.iter().map(|file| format!("a/{file}")));
+            }
             expected.retain(|file| !file.ends_with(".gitignore"));
             let mut found = files_of_walk(repository.path());
             expected.sort();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::git_config::GitConfig;
 use super::ignore_file::{read_if_any, unusable};
 use crate::child_output::{ChildOutput, OutputLimits};
 use crate::error::Error;
@@ -46,6 +47,12 @@ const NOT_FOR_GIT: [&str; 5] = [
     "GIT_INDEX_FILE",
 ];
 
+/// Variables that have more configuration, in a form of git's own.
+const CONFIGURING_VARIABLES: [&str; 2] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"];
+
+/// The fewest digits of the name of a commit.
+const OBJECT_NAME_DIGITS: usize = 40;
+
 /// The files whose rules apply in all of a repository, which need not exist, and how their patterns match.
 pub struct GitFiles {
     /// Its `info/exclude`; `None` without a directory of git.
@@ -59,8 +66,12 @@ pub struct GitFiles {
 enum ConfigAnswer {
     Value(PathBuf),
     Unset,
-    /// There is no git.
-    NoGit,
+}
+
+/// What all files of the configuration set together.
+struct IgnoreSettings {
+    of_user: Option<PathBuf>,
+    ignores_case: bool,
 }
 
 impl GitFiles {
@@ -77,22 +88,98 @@ impl GitFiles {
         let mut configuration = Vec::new();
         for file in configuration_files(environment) {
             // One that has no end is not for git to read.
-            configuration.push(read_if_any(&file, MAX_CONFIGURATION)?);
+            let text = read_if_any(&file, MAX_CONFIGURATION)?;
+            configuration.push((file, text));
         }
-        let ask = |kind, name| ask_git(real, kind, name, environment);
-        let of_user = match ask("path", "core.excludesFile")? {
-            ConfigAnswer::Value(path) if path.as_os_str().is_empty() => None,
-            ConfigAnswer::Value(path) => Some(real.join(path)),
-            ConfigAnswer::Unset => default_excludes_file(environment),
-            ConfigAnswer::NoGit => excludes_file_without_git(&configuration, environment),
+        let git = git_directory(directory);
+        let settings = match find_program("git", environment.get_os("PATH")) {
+            Some(program) => settings_of_git(&program, real, environment)?,
+            None => {
+                if let Some(git) = &git {
+                    let file = git.join("config");
+                    let text = read_if_any(&file, MAX_CONFIGURATION)?;
+                    configuration.insert(0, (file, text));
+                }
+                settings_without_git(&configuration, real, environment)?
+            }
         };
-        let ignores_case = ask("bool", "core.ignoreCase")?;
         Ok(GitFiles {
-            excluded: git_directory(directory).map(|git| git.join("info/exclude")),
-            of_user,
-            ignores_case: matches!(ignores_case, ConfigAnswer::Value(value) if value == Path::new("true")),
+            excluded: git.map(|git| git.join("info/exclude")),
+            of_user: settings.of_user,
+            ignores_case: settings.ignores_case,
         })
     }
+}
+
+/// Returns what git says of its configuration.
+fn settings_of_git(
+    program: &Path,
+    directory: &Path,
+    environment: &Environment,
+) -> Result<IgnoreSettings, Error> {
+    let ask = |kind, name| ask_git(program, directory, kind, name);
+    let of_user = match ask("path", "core.excludesFile")? {
+        ConfigAnswer::Value(path) if path.as_os_str().is_empty() => None,
+        ConfigAnswer::Value(path) => Some(directory.join(path)),
+        ConfigAnswer::Unset => default_excludes_file(environment),
+    };
+    let ignores_case = ask("bool", "core.ignoreCase")?;
+    Ok(IgnoreSettings {
+        of_user,
+        ignores_case: matches!(ignores_case, ConfigAnswer::Value(value) if value == Path::new("true")),
+    })
+}
+
+/// Reads the configuration where there is no git that could. The file that decides first is at the beginning.
+///
+/// # Errors
+///
+/// Git alone can tell what a file sets.
+fn settings_without_git(
+    configuration: &[(PathBuf, Vec<u8>)],
+    directory: &Path,
+    environment: &Environment,
+) -> Result<IgnoreSettings, Error> {
+    let needs_git = |what: &Path| unusable(what, "there is no git that could read it");
+    for variable in CONFIGURING_VARIABLES {
+        if environment.get_os(variable).is_some() {
+            return Err(needs_git(Path::new(variable)));
+        }
+    }
+    let mut excludes_file = None;
+    let mut ignores_case = None;
+    for (file, text) in configuration {
+        let config = GitConfig::read(text).ok_or_else(|| needs_git(file))?;
+        ignores_case = ignores_case.or(config.ignores_case);
+        if let Some(value) = config.excludes_file
+            && excludes_file.is_none()
+        {
+            let path = path_of_value(&value, directory, home(environment));
+            excludes_file = Some(path.ok_or_else(|| needs_git(file))?);
+        }
+    }
+    let of_user = match excludes_file {
+        Some(path) => Some(path).filter(|path| !path.as_os_str().is_empty()),
+        None => default_excludes_file(environment),
+    };
+    Ok(IgnoreSettings {
+        of_user,
+        ignores_case: ignores_case.unwrap_or_default(),
+    })
+}
+
+/// Returns the path that a value of the configuration names; empty for none. `None`: git alone can tell.
+fn path_of_value(value: &[u8], directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    if let Some(below) = value.strip_prefix(b"~/") {
+        return Some(home?.join(OsStr::from_bytes(below)));
+    }
+    if value.is_empty() {
+        return Some(PathBuf::new());
+    }
+    let is_special = [&b"~"[..], b"%(", b":("].into_iter();
+    let mut is_special = is_special.filter(|beginning| value.starts_with(beginning));
+    let path = directory.join(OsStr::from_bytes(value));
+    is_special.next().is_none().then_some(path)
 }
 
 /// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else.
@@ -101,14 +188,11 @@ impl GitFiles {
 ///
 /// Git cannot say it, so that it is not known which files it ignores.
 fn ask_git(
+    program: &Path,
     directory: &Path,
     kind: &str,
     name: &str,
-    environment: &Environment,
 ) -> Result<ConfigAnswer, Error> {
-    let Some(program) = find_program("git", environment.get_os("PATH")) else {
-        return Ok(ConfigAnswer::NoGit);
-    };
     let mut git = Command::new(program);
     git.arg("-C").arg(directory);
     git.args(["config", "--null", "--type", kind, "--get", name]);
@@ -190,48 +274,51 @@ fn default_excludes_file(environment: &Environment) -> Option<PathBuf> {
     Some(user_directory(environment)?.join("ignore"))
 }
 
-/// Returns the file of the user's own rules where there is no git that could say which that is.
-fn excludes_file_without_git(
-    configuration: &[Vec<u8>],
-    environment: &Environment,
-) -> Option<PathBuf> {
-    let mut texts = configuration.iter();
-    let named = texts.find_map(|text| excludes_file_in(text, home(environment)));
-    named.or_else(|| default_excludes_file(environment))
-}
-
-/// Returns the last value of `excludesFile` in a file of git's configuration. No section but `core` has such a key.
-fn excludes_file_in(text: &[u8], home: Option<&Path>) -> Option<PathBuf> {
-    let lines = text.split(|byte| *byte == b'\n');
-    let mut values = lines.rev().filter_map(|line| {
-        let equals = line.iter().position(|byte| *byte == b'=')?;
-        let (key, value) = (line[..equals].trim_ascii(), line[equals + 1..].trim_ascii());
-        let is_named = key.eq_ignore_ascii_case(b"excludesFile");
-        is_named.then(|| without_quotes(value))
-    });
-    let value = values.next()?;
-    match (value.strip_prefix(b"~/"), home) {
-        (Some(below), Some(home)) => Some(home.join(OsStr::from_bytes(below))),
-        _ => Some(PathBuf::from(OsStr::from_bytes(value))),
-    }
-}
-
-fn without_quotes(value: &[u8]) -> &[u8] {
-    let value = value.strip_prefix(b"\"").unwrap_or(value);
-    value.strip_suffix(b"\"").unwrap_or(value)
-}
-
 /// Whether a directory is the root of a repository. To git, one with a file `.git` that leads nowhere is none, as is left behind
-/// where the repository around a submodule was made again.
-pub fn is_repository(directory: &Path) -> bool {
+/// where the repository around a submodule was made again. Below another repository, only what is one to git ends the rules of
+/// that; where there is none around it, more rules do no harm.
+pub fn is_repository(directory: &Path, is_nested: bool) -> bool {
+    let git = directory.join(".git");
+    if is_nested {
+        let found = if git.is_file() {
+            named_directory(&git)
+        } else {
+            Some(git)
+        };
+        return found.is_some_and(|git| is_git_directory(&git));
+    }
     if directory.join(".jj").exists() {
         return true;
     }
-    let git = directory.join(".git");
     if git.is_file() {
         return named_directory(&git).is_some_and(|named| named.is_dir());
     }
     git.exists()
+}
+
+/// Whether git takes a directory as one of its own.
+fn is_git_directory(git: &Path) -> bool {
+    let common = common_directory(git);
+    has_head(git)
+        && ["objects", "refs"]
+            .iter()
+            .all(|name| common.join(name).is_dir())
+}
+
+/// Whether a directory of git has a head: a reference, or the name of a commit.
+fn has_head(git: &Path) -> bool {
+    let head = git.join("HEAD");
+    if let Ok(target) = head.read_link() {
+        return target.starts_with("refs");
+    }
+    let Ok(text) = whole_file::read(&head, MAX_LINK) else {
+        return false;
+    };
+    if let Some(reference) = text.strip_prefix(b"ref:") {
+        return reference.trim_ascii_start().starts_with(b"refs/");
+    }
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
+    digits.count() >= OBJECT_NAME_DIGITS
 }
 
 /// Returns the directory that a file in the place of `.git` names; `None` if it names none.
@@ -249,9 +336,14 @@ fn git_directory(root: &Path) -> Option<PathBuf> {
     if git.is_file() {
         git = named_directory(&git)?;
     }
+    Some(common_directory(&git))
+}
+
+/// Returns the directory that the working trees of a repository share, which one of its directories of git may name.
+fn common_directory(git: &Path) -> PathBuf {
     match whole_file::read(&git.join("commondir"), MAX_LINK) {
-        Ok(text) => Some(git.join(first_line(&text))),
-        Err(_) => Some(git),
+        Ok(text) => git.join(first_line(&text)),
+        Err(_) => git.to_owned(),
     }
 }
 
@@ -293,28 +385,78 @@ mod tests {
     }
 
     #[test]
-    fn the_excludes_file_is_found_in_the_configuration() {
-        // The lines of the configuration, and the file.
-        let table = r#"
-            [core]␊excludesFile = ~/ignored | /home/me/ignored
-            [core]␊excludesfile="/a b" | /a b
-            [core]␊excludesFile = /a␊ EXCLUDESFILE = /b ␍ | /b
-            [core]␊excludesFile = /a=b | /a=b
-            [core]␊excludesFile = /gr⟨fc⟩n | /gr⟨fc⟩n
-            [core]␊name = gr⟨fc⟩n␊excludesFile = /a␊other = ⟨fc⟩ | /a
-            [core]␊# excludesFile = /a | -
-            [core]␊excludesFileX = /a␊excludesFile | -
+    fn a_value_of_the_configuration_names_a_path_or_only_git_can_tell() {
+        let table = r"
+            ~/a/b | /home/me/a/b
+            /a | /a
+            a/b | /r/a/b
+            ~you/a | git
+            ~ | git
+            %(prefix)/a | git
+            :(optional)a | git
             - | -
-        "#;
-        let bytes = |text: &str| {
-            let text = text.replace('␊', "\n").replace('␍', "\r");
-            let parts = Vec::from_iter(text.split("⟨fc⟩").map(str::as_bytes));
-            parts.join(&0xFC)
-        };
-        for [text, expected] in rows(table) {
-            let found = excludes_file_in(&bytes(text), Some(Path::new("/home/me")));
-            let found = found.unwrap_or_default();
-            assert_eq!(found.as_os_str().as_bytes(), bytes(expected), "{text}");
+        ";
+        for [value, expected] in rows(table) {
+            let directory = Path::new("/r");
+            let found = path_of_value(value.as_bytes(), directory, Some(Path::new("/home/me")));
+            let expected = (expected != "git").then(|| PathBuf::from(expected));
+            assert_eq!(found, expected, "{value}");
+        }
+        assert_eq!(path_of_value(b"~/a", Path::new("/r"), None), None);
+    }
+
+    #[test]
+    fn only_what_git_takes_as_a_repository_is_one_below_another() {
+        // What `.git` has, what the directory that it may name has, whether that is a repository, and whether it is one below
+        // another. A name that ends in a slash is a directory.
+        let table = r"
+            - | - | - | -
+            directory | - | yes | -
+            directory | HEAD=ref:␠refs/heads/a objects/ refs/ | yes | yes
+            directory | HEAD=ref:␠␠refs/heads/a␊ objects/ refs/ | yes | yes
+            directory | HEAD=0123456789012345678901234567890123456789␊ objects/ refs/ | yes | yes
+            directory | HEAD=012345678901234567890123456789012345678␊ objects/ refs/ | yes | -
+            directory | HEAD=x objects/ refs/ | yes | -
+            directory | HEAD=ref:␠heads/a objects/ refs/ | yes | -
+            directory | HEAD=ref:␠refs/heads/a objects/ | yes | -
+            directory | HEAD=ref:␠refs/heads/a refs/ | yes | -
+            directory | HEAD=ref:␠refs/heads/a objects= refs/ | yes | -
+            directory | objects/ refs/ | yes | -
+            directory | HEAD=ref:␠refs/heads/a commondir=shared shared/objects/ shared/refs/ | yes | yes
+            directory | HEAD=ref:␠refs/heads/a commondir=gone objects/ refs/ | yes | -
+            directory | HEAD/ objects/ refs/ | yes | -
+            gitdir:␠real | HEAD=ref:␠refs/heads/a objects/ refs/ | yes | yes
+            gitdir:␠real | - | yes | -
+            gitdir:␠gone | HEAD=ref:␠refs/heads/a objects/ refs/ | - | -
+            real | HEAD=ref:␠refs/heads/a objects/ refs/ | - | -
+        ";
+        for [mark, content, alone, nested] in rows(table) {
+            let root = tempfile::tempdir().expect("a directory");
+            let git = root.path().join(".git");
+            let mut real = root.path().join("real");
+            let in_words = |text: &str| text.replace('␠', " ").replace('␊', "\n");
+            match mark {
+                "" => {}
+                "directory" => real = git,
+                text => fs::write(git, in_words(text)).expect("a file"),
+            }
+            if mark != "" {
+                fs::create_dir(&real).expect("a directory");
+            }
+            for part in content.split_whitespace() {
+                match part.split_once('=') {
+                    Some((name, text)) => {
+                        fs::write(real.join(name), in_words(text)).expect("a file");
+                    }
+                    None => fs::create_dir_all(real.join(part)).expect("a directory"),
+                }
+            }
+            let case = format!("{mark} {content}");
+            assert_eq!(is_repository(root.path(), false), alone == "yes", "{case}");
+            assert_eq!(is_repository(root.path(), true), nested == "yes", "{case}");
+            fs::create_dir(root.path().join(".jj")).expect("a directory");
+            assert!(is_repository(root.path(), false), "{case}");
+            assert_eq!(is_repository(root.path(), true), nested == "yes", "{case}");
         }
     }
 
@@ -358,13 +500,12 @@ mod tests {
         let mark = root.path().join(".git");
         for [text, expected] in rows(table) {
             fs::write(&mark, text.replace('␊', "\n")).expect("a file");
-            assert_eq!(is_repository(root.path()), expected == "yes", "{text}");
+            assert_eq!(
+                is_repository(root.path(), false),
+                expected == "yes",
+                "{text}"
+            );
         }
-        fs::create_dir(root.path().join(".jj")).expect("a directory");
-        assert!(is_repository(root.path()));
-        assert!(!is_repository(&root.path().join("real")));
-        fs::create_dir(root.path().join("real/.git")).expect("a directory");
-        assert!(is_repository(&root.path().join("real")));
     }
 
     #[test]

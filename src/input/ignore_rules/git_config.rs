@@ -1,0 +1,258 @@
+//! Reads what a file of git's configuration sets, for machines without git (pure).
+
+/// What a file of git's configuration sets of what decides which files git ignores.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct GitConfig {
+    pub excludes_file: Option<Vec<u8>>,
+    pub ignores_case: Option<bool>,
+}
+
+/// One line of a configuration: the name with its section, in small letters, and the value. A value may be missing.
+struct Setting {
+    name: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+impl GitConfig {
+    /// Reads a file. `None`: it includes others, or git alone can tell what it means.
+    pub fn read(text: &[u8]) -> Option<GitConfig> {
+        let mut config = GitConfig::default();
+        for Setting { name, value } in ConfigText::of(text).settings()? {
+            match name.as_slice() {
+                b"core.excludesfile" => config.excludes_file = Some(value?),
+                b"core.ignorecase" => config.ignores_case = Some(truth(value)?),
+                // There is one more file of the repository.
+                b"extensions.worktreeconfig" if truth(value)? => return None,
+                name if name.starts_with(b"include.") || name.starts_with(b"includeif.") => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        Some(config)
+    }
+}
+
+/// Returns what a value says as a boolean, which a name without a value is, too.
+fn truth(value: Option<Vec<u8>>) -> Option<bool> {
+    let Some(value) = value else {
+        return Some(true);
+    };
+    match value.to_ascii_lowercase().as_slice() {
+        b"true" | b"yes" | b"on" | b"1" => Some(true),
+        b"false" | b"no" | b"off" | b"0" | b"" => Some(false),
+        _ => None,
+    }
+}
+
+/// The text of a configuration that is still to be read.
+struct ConfigText<'t>(&'t [u8]);
+
+impl ConfigText<'_> {
+    fn of(text: &[u8]) -> ConfigText<'_> {
+        ConfigText(text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text))
+    }
+
+    /// Takes the next byte. CR LF is one newline.
+    fn next(&mut self) -> Option<u8> {
+        let text = self.0.strip_prefix(b"\r").unwrap_or_default();
+        if text.starts_with(b"\n") {
+            self.0 = text;
+        }
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// Takes the next byte of a line, at whose end the text may end.
+    fn next_of_line(&mut self) -> u8 {
+        self.next().unwrap_or(b'\n')
+    }
+
+    /// Reads all settings. `None`: they are not written as git wants them.
+    fn settings(mut self) -> Option<Vec<Setting>> {
+        let mut settings = Vec::new();
+        let mut section = Vec::new();
+        while let Some(byte) = self.next() {
+            match byte {
+                b'#' | b';' => while self.next_of_line() != b'\n' {},
+                b'[' => section = self.section()?,
+                _ if byte.is_ascii_whitespace() => {}
+                _ if byte.is_ascii_alphabetic() => settings.push(self.setting(&section, byte)?),
+                _ => return None,
+            }
+        }
+        Some(settings)
+    }
+
+    /// Reads the name of a section, without the bracket before it.
+    fn section(&mut self) -> Option<Vec<u8>> {
+        let mut name = Vec::new();
+        loop {
+            match self.next()? {
+                b']' => return Some(name),
+                b' ' | b'\t' => return self.subsection(name),
+                byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => {
+                    name.push(byte.to_ascii_lowercase());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reads the second part of the name of a section, which is in quotes.
+    fn subsection(&mut self, mut name: Vec<u8>) -> Option<Vec<u8>> {
+        let mut byte = self.next()?;
+        while matches!(byte, b' ' | b'\t') {
+            byte = self.next()?;
+        }
+        if byte != b'"' {
+            return None;
+        }
+        name.push(b'.');
+        loop {
+            match self.next()? {
+                b'"' => break,
+                b'\n' => return None,
+                b'\\' => name.push(self.next()?),
+                byte => name.push(byte),
+            }
+        }
+        (self.next()? == b']').then_some(name)
+    }
+
+    /// Reads a setting of a section, of which the first byte has been taken.
+    fn setting(&mut self, section: &[u8], first: u8) -> Option<Setting> {
+        let mut name = [section, b".", &[first.to_ascii_lowercase()]].concat();
+        let mut byte = self.next_of_line();
+        while byte.is_ascii_alphanumeric() || byte == b'-' {
+            name.push(byte.to_ascii_lowercase());
+            byte = self.next_of_line();
+        }
+        while matches!(byte, b' ' | b'\t') {
+            byte = self.next_of_line();
+        }
+        let value = match byte {
+            b'\n' => None,
+            b'=' => Some(self.value()?),
+            _ => return None,
+        };
+        Some(Setting { name, value })
+    }
+
+    /// Reads a value to the end of its line.
+    fn value(&mut self) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
+        // How much there is without the blanks at the end.
+        let mut end = 0;
+        let mut is_quoted = false;
+        loop {
+            let byte = match self.next_of_line() {
+                b'\n' if is_quoted => return None,
+                b'\n' => break,
+                b'#' | b';' if !is_quoted => {
+                    while self.next_of_line() != b'\n' {}
+                    break;
+                }
+                b'"' => {
+                    is_quoted = !is_quoted;
+                    end = value.len();
+                    continue;
+                }
+                b'\\' => match self.next_of_line() {
+                    b'\n' => continue,
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    byte @ (b'"' | b'\\') => byte,
+                    _ => return None,
+                },
+                blank if blank.is_ascii_whitespace() && !is_quoted => {
+                    if !value.is_empty() {
+                        value.push(blank);
+                    }
+                    continue;
+                }
+                byte => byte,
+            };
+            value.push(byte);
+            end = value.len();
+        }
+        value.truncate(end);
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn what_decides_is_found_in_the_configuration_or_it_is_said_that_git_is_needed() {
+        // The lines of the configuration, the excludes file, and whether case is ignored.
+        let table = r#"
+            [core]␊excludesFile = ~/ignored | ~/ignored | -
+            [core]␊excludesfile="/a b" | /a b | -
+            [core]␊excludesFile = /a␊ EXCLUDESFILE = /b ␍ | /b | -
+            [core]␊excludesFile = /a=b | /a=b | -
+            [core]␊excludesFile = /a b ; c | /a b | -
+            [core]␊excludesFile = /a# c | /a | -
+            [core]␊excludesFile = "/a ; "b # c | /a ; b | -
+            [core]␊excludesFile = "/a "  | /a␠ | -
+            [core]␊excludesFile = /a\␊b | /ab | -
+            [core]␊excludesFile = /a\\b | /a\b | -
+            [core]␊excludesFile = /a\c | git | git
+            [core]␊excludesFile = "/a | git | git
+            [core]␊excludesFile | git | git
+            [core]␊excludesFile : /a | git | git
+            [core] excludesFile = /a | /a | -
+            [CORE] EXCLUDESFILE=/a␊[user]␊name = b | /a | -
+            [core "x"]␊excludesFile = /a | - | -
+            [core.x]␊excludesFile = /a | - | -
+            [other]␊excludesFile = /a | - | -
+            [other]␊name = \␊excludesFile = /a | - | -
+            [core]␊excludesFile = /gr⟨fc⟩n | /gr⟨fc⟩n | -
+            [core]␊name = gr⟨fc⟩n␊excludesFile = /a␊other = ⟨fc⟩ | /a | -
+            [core]␊# excludesFile = /a | - | -
+            [core]␊excludesFileX = /a␊[include]␊ | - | -
+            [include]␊path = a | git | git
+            [Include] path = a | git | git
+            [includeIf "gitdir:~/a"]␊path = b | git | git
+            [include "a"]␊path = a | git | git
+            [broken | git | git
+            [a "b] | git | git
+            [a "b\"]"]␊c = d | - | -
+            [a b]␊c = d | git | git
+            = a | git | git
+            [core]␊ignoreCase = true | - | yes
+            [core]␊ignorecase | - | yes
+            [core]␊ignorecase = Yes | - | yes
+            [core]␊ignorecase = 1 | - | yes
+            [core]␊ignorecase = on␊ignorecase = off | - | no
+            [core]␊ignorecase = | - | no
+            [core]␊ignorecase = maybe | git | git
+            [extensions]␊worktreeConfig = true | git | git
+            [extensions]␊worktreeConfig = false | - | -
+            - | - | -
+        "#;
+        let bytes = |text: &str| {
+            let text = text.replace('␊', "\n").replace('␍', "\r").replace('␠', " ");
+            let parts = Vec::from_iter(text.split("⟨fc⟩").map(str::as_bytes));
+            parts.join(&0xFC)
+        };
+        for [text, excludes, case] in rows(table) {
+            let expected = (excludes != "git").then(|| GitConfig {
+                excludes_file: (!excludes.is_empty()).then(|| bytes(excludes)),
+                ignores_case: match case {
+                    "yes" => Some(true),
+                    "no" => Some(false),
+                    _ => None,
+                },
+            });
+            assert_eq!(GitConfig::read(&bytes(text)), expected, "{text}");
+            let with_mark = [b"\xEF\xBB\xBF", bytes(text).as_slice()].concat();
+            assert_eq!(GitConfig::read(&with_mark), expected, "{text}");
+        }
+    }
+}
