@@ -33,6 +33,9 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
+/// Directories in which programs for version control keep what is theirs, as a remote address with a password.
+const VERSION_CONTROL: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
+
 /// Where the characters begin that stand for bytes that are not UTF-8: for private use, so that hardly a name has them.
 const FIRST_FOR_BYTES: u32 = 0x10_FE00;
 
@@ -54,6 +57,8 @@ struct FileSearch {
     depth: usize,
     /// Whether a part of the pattern begins with a dot.
     looks_into_hidden: bool,
+    /// The directories of version control that the pattern names.
+    repositories: Vec<&'static str>,
     /// Whether links to directories are followed, as far as the pattern has a part for each level. Below a `**` they might form a
     /// circle.
     follows_links: bool,
@@ -66,6 +71,22 @@ enum SearchEnd {
     TooManyFiles,
     /// There is more to look at than may be.
     TooManyEntries,
+}
+
+/// What becomes of an entry of a directory.
+enum Verdict {
+    /// It is a file that is meant.
+    Take,
+    /// It is a directory that may have such files.
+    Enter,
+    /// It is not meant.
+    Skip,
+    Ignored,
+    IgnoredDirectory,
+    /// It is a link that is not followed.
+    Link,
+    /// It is neither a file nor a directory.
+    Irregular,
 }
 
 /// What a look into an ignored directory has shown.
@@ -135,6 +156,7 @@ impl FileSearch {
             pattern: None,
             depth: usize::MAX,
             looks_into_hidden: false,
+            repositories: Vec::new(),
             follows_links: false,
         }
     }
@@ -180,6 +202,7 @@ impl FileSearch {
                 patterns.len()
             },
             looks_into_hidden: patterns.iter().any(|part| is_hidden(part)),
+            repositories: Vec::from_iter(parts.iter().filter_map(|part| version_control(part))),
             follows_links: !any_depth,
         })
     }
@@ -211,32 +234,24 @@ impl FileSearch {
                     continue;
                 }
             };
-            let path = entry.path();
-            let is_directory = path.is_dir();
-            let is_wanted = self.wants(&entry, entry.depth(), is_directory);
-            if entry.path_is_symlink() && !self.follows_links {
-                // To git, a link to a directory is none.
-                if is_wanted && !rules.ignore(path, false)? {
-                    named.left_out.links += 1;
-                }
-                continue;
-            }
-            let is_ignored = is_wanted && rules.ignore(path, is_directory)?;
-            if entry.file_type().is_dir() && (!is_wanted || is_ignored) {
+            let verdict = self.judge(&entry, &mut rules)?;
+            if entry.file_type().is_dir() && !matches!(verdict, Verdict::Enter) {
                 walk.skip_current_dir();
             }
-            if is_ignored && is_directory {
-                match self.look_into_ignored(&entry, &mut ignored_entries_left) {
-                    IgnoredContent::Meant => named.left_out.ignored += 1,
-                    IgnoredContent::NotMeant => {}
-                    IgnoredContent::Unknown => named.left_out.unsearched += 1,
+            let path = entry.path();
+            match verdict {
+                Verdict::Take => named.files.push(self.shown(path).to_owned()),
+                Verdict::Enter | Verdict::Skip => {}
+                Verdict::Ignored => named.left_out.ignored += 1,
+                Verdict::IgnoredDirectory => {
+                    match self.look_into_ignored(&entry, &mut ignored_entries_left) {
+                        IgnoredContent::Meant => named.left_out.ignored += 1,
+                        IgnoredContent::NotMeant => {}
+                        IgnoredContent::Unknown => named.left_out.unsearched += 1,
+                    }
                 }
-            } else if is_ignored {
-                named.left_out.ignored += 1;
-            } else if is_wanted && path.is_file() {
-                named.files.push(self.shown(path).to_owned());
-            } else if is_wanted && !is_directory {
-                named.left_out.irregular.add(self.in_words(path));
+                Verdict::Link => named.left_out.links += 1,
+                Verdict::Irregular => named.left_out.irregular.add(self.in_words(path)),
             }
             if named.files.len() > MAX_FILES {
                 return Ok(SearchEnd::TooManyFiles);
@@ -244,6 +259,34 @@ impl FileSearch {
         }
         named.files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         Ok(SearchEnd::Found(named))
+    }
+
+    /// Decides what becomes of an entry.
+    fn judge(&self, entry: &DirEntry, rules: &mut IgnoreRules) -> Result<Verdict, Error> {
+        let path = entry.path();
+        let is_directory = path.is_dir();
+        if !self.wants(entry, entry.depth(), is_directory) {
+            return Ok(Verdict::Skip);
+        }
+        if entry.path_is_symlink() && !self.follows_links {
+            // To git, a link to a directory is none.
+            let is_ignored = rules.ignore(path, false)?;
+            return Ok(if is_ignored {
+                Verdict::Skip
+            } else {
+                Verdict::Link
+            });
+        }
+        let is_ignored = rules.ignore(path, is_directory)?
+            // What a link leads to may be ignored under its own name.
+            || (self.follows_links && rules.ignore_target(path, is_directory)?);
+        Ok(match (is_ignored, is_directory) {
+            (true, true) => Verdict::IgnoredDirectory,
+            (true, false) => Verdict::Ignored,
+            (false, true) => Verdict::Enter,
+            (false, false) if path.is_file() => Verdict::Take,
+            (false, false) => Verdict::Irregular,
+        })
     }
 
     fn walk(&self, directory: &Path) -> walkdir::IntoIter {
@@ -289,9 +332,28 @@ impl FileSearch {
     fn wants(&self, entry: &DirEntry, depth: usize, is_directory: bool) -> bool {
         if is_directory {
             let is_shown = self.looks_into_hidden || !is_hidden(entry.file_name());
-            return is_shown && depth < self.depth;
+            return is_shown && depth < self.depth && !self.is_unnamed_repository(entry);
         }
-        self.has(entry.path())
+        self.has(entry.path()) && !self.leads_into_unnamed_repository(entry)
+    }
+
+    /// Whether a directory is one of version control that the pattern does not name. It may have passwords.
+    fn is_unnamed_repository(&self, entry: &DirEntry) -> bool {
+        let name = version_control(entry.file_name());
+        name.is_some_and(|name| !self.repositories.contains(&name))
+            || self.leads_into_unnamed_repository(entry)
+    }
+
+    /// Whether an entry is a link that leads into such a directory.
+    fn leads_into_unnamed_repository(&self, entry: &DirEntry) -> bool {
+        if !(entry.path_is_symlink() && self.follows_links) {
+            return false;
+        }
+        let Ok(target) = entry.path().canonicalize() else {
+            return false;
+        };
+        let mut names = target.iter().filter_map(version_control);
+        names.any(|name| !self.repositories.contains(&name))
     }
 
     /// Whether a file of this path is meant.
@@ -343,6 +405,12 @@ fn in_characters(path: &Path) -> String {
         text.extend(invalid.filter_map(|byte| char::from_u32(FIRST_FOR_BYTES + u32::from(*byte))));
     }
     text
+}
+
+/// Returns the name of the directory of version control that a name is, in whatever letters.
+fn version_control(name: &OsStr) -> Option<&'static str> {
+    let mut known = VERSION_CONTROL.into_iter();
+    known.find(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn is_hidden(name: &OsStr) -> bool {
@@ -418,7 +486,10 @@ mod tests {
             **/*.rs | - | any | -
             src/** | src | any | -
             src/*/** | src | any | -
-            .git/* | .git | 1 | follows links
+            .git/* | .git | 1 | follows links, enters .git
+            */.git/* | - | 3 | follows links, looks into hidden, enters .git
+            **/.SVN/.hg/* | - | any | looks into hidden, enters .svn .hg
+            .g*/.gitignore | - | 2 | follows links, looks into hidden
             src/.* | src | 1 | follows links, looks into hidden
             **/.* | - | any | looks into hidden
         ";
@@ -436,6 +507,10 @@ mod tests {
             }
             if search.looks_into_hidden {
                 found.push("looks into hidden");
+            }
+            let entered = format!("enters {}", search.repositories.join(" "));
+            if !search.repositories.is_empty() {
+                found.push(&entered);
             }
             assert_eq!(found.join(", "), rest, "{pattern}");
         }
