@@ -360,11 +360,15 @@ impl Reply {
         }
     }
 
+    /// Whether it has neither text nor a call that q can run so far.
+    pub fn is_empty(&self) -> bool {
+        self.answer.is_blank() && self.turn.calls().is_empty()
+    }
+
     /// Checks that the reply is in the form of the API that was asked for, if nothing could be read of it.
     pub fn check_api(&self) -> Result<(), ReplyError> {
-        let is_empty = self.answer.is_blank() && self.turn.calls().is_empty();
         match self.reading.other_api {
-            Some(api) if is_empty => Err(ReplyError::OtherApi(api)),
+            Some(api) if self.is_empty() => Err(ReplyError::OtherApi(api)),
             _ => Ok(()),
         }
     }

@@ -14,12 +14,16 @@ use crate::provider::{Dialect, ReplyError};
 /// How long nothing more of the answer may come once the model has said that it is done: after that the stream has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same while there is neither text nor a call. Gateways stamp the finish reason of a normal end on the pieces before the
+/// answer, too, so the model may still be thinking.
+const EMPTY_END_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
 /// A reader of one reply, streamed or in one piece.
 pub struct ReplyReader<'a> {
     body: Body,
     events: EventReader<'a>,
     stage: ReadingStage,
-    /// When the model said that it is done, if no more of the answer has come since.
+    /// When the model said that it is done, or thought for the last time after that, if no more of the answer has come since.
     finished: Option<Instant>,
 }
 
@@ -103,8 +107,7 @@ impl<'a> ReplyReader<'a> {
         let bytes = sse::without_mark(self.body.bytes()).to_vec();
         let text = read_text(bytes, &mut self.body.response, MAX_EVENT)?;
         let mut read = self.events.api.read_whole(&text, reply);
-        let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
-        if is_empty || read.is_err() {
+        if reply.is_empty() || read.is_err() {
             failure::check(&text)?;
         }
         if read.is_ok() {
@@ -117,7 +120,7 @@ impl<'a> ReplyReader<'a> {
 
     /// Reads what comes next of a stream, or its last event once no more comes.
     fn read_on(&mut self, reply: &mut Reply) -> Piece {
-        let read = match self.left(has_answer_ended(reply)) {
+        let read = match self.left(end_timeout(reply)) {
             Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
             left => self.body.fill(left),
         };
@@ -134,20 +137,23 @@ impl<'a> ReplyReader<'a> {
         piece
     }
 
-    /// Returns how long the stream may still take; `None` while the model is not done. Some servers keep a connection alive for
-    /// good that has nothing more to say, so only the answer counts here, not data as such.
-    fn left(&mut self, is_finished: bool) -> Option<Duration> {
-        if !is_finished {
+    /// Returns how long the stream may still take, of the `timeout` that began when the model was done; `None` before that. Some
+    /// servers keep a connection alive for good that has nothing more to say, so only the answer counts here, not data as such.
+    fn left(&mut self, timeout: Option<Duration>) -> Option<Duration> {
+        if timeout.is_none() {
             self.finished = None;
-            return None;
         }
+        let timeout = timeout?;
         let since = *self.finished.get_or_insert_with(Instant::now);
-        Some(END_TIMEOUT.saturating_sub(since.elapsed()))
+        Some(timeout.saturating_sub(since.elapsed()))
     }
 
     /// Reads the events that end in the bytes that have come.
     fn feed(&mut self, reply: &mut Reply) -> Piece {
         let (piece, mut read) = self.events.read(Some(self.body.bytes()), reply);
+        if !piece.reasoning.is_empty() {
+            self.finished = None;
+        }
         if read.is_ok() && reply.end.is_over() {
             read = self.events.check_stray();
         }
@@ -185,11 +191,15 @@ impl<'a> ReplyReader<'a> {
     }
 }
 
-/// Whether the model is done, so that the rest of the stream may take only a moment. Gateways stamp the finish reason of a normal
-/// end on the pieces before the answer, too, so without text or a call that alone is no end.
-fn has_answer_ended(reply: &Reply) -> bool {
-    let is_empty = reply.answer.is_blank() && reply.turn.calls().is_empty();
-    reply.end.is_finished() && !(is_empty && reply.end.is_complete())
+/// Returns how long the stream may take once the model is done; `None` before that.
+fn end_timeout(reply: &Reply) -> Option<Duration> {
+    if !reply.end.is_finished() {
+        None
+    } else if reply.is_empty() && reply.end.is_normal() {
+        Some(EMPTY_END_TIMEOUT)
+    } else {
+        Some(END_TIMEOUT)
+    }
 }
 
 impl StreamEnd {
@@ -268,12 +278,15 @@ mod tests {
     use crate::text::table::rows;
     use crate::threads::lock;
 
+    /// How long a pause lasts.
+    const PAUSE: Duration = Duration::from_secs(60);
+
     /// A part of a body.
     enum Part {
         Bytes(Vec<u8>),
         /// The connection is lost.
         Reset,
-        /// No data comes for longer than any timeout.
+        /// No data comes for [`PAUSE`].
         Pause,
     }
 
@@ -287,6 +300,14 @@ mod tests {
                 "STOP" => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
                 "BLOCKED" => {
                     "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\n"
+                }
+                "THINK" => "data: {\"choices\":[{\"delta\":{\"reasoning\":\"Hm\"}}]}\n\n",
+                "LENGTH" => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n",
+                "CALL" => {
+                    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}}]}}]}\n\n"
+                }
+                "CALLED" => {
+                    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n"
                 }
                 "DONE" => "data: [DONE]\n\n",
                 text => &text.replace('␊', "\n").replace("MARK", "\u{FEFF}"),
@@ -314,10 +335,12 @@ mod tests {
                         return Ok(count);
                     }
                     Part::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-                    Part::Pause if lock(&self.connection).read_timeout.is_some() => {
-                        return Err(io::ErrorKind::TimedOut.into());
+                    Part::Pause => {
+                        let timeout = lock(&self.connection).read_timeout;
+                        if timeout.is_some_and(|timeout| timeout <= PAUSE) {
+                            return Err(io::ErrorKind::TimedOut.into());
+                        }
                     }
-                    Part::Pause => {}
                 }
             }
             Ok(0)
@@ -374,6 +397,9 @@ mod tests {
             HELLO; STOP; : waiting␊␊; RESET | Hello | complete
             HELLO; STOP; PAUSE; HELLO; DONE | Hello | complete
             STOP; PAUSE; HELLO; STOP; DONE | Hello | complete
+            THINK; STOP; PAUSE; HELLO; STOP; DONE | Hello | complete
+            THINK; LENGTH; PAUSE; HELLO; DONE | - | complete
+            CALL; CALLED; PAUSE; HELLO; DONE | - | complete
             BLOCKED; PAUSE; HELLO; DONE | - | ended
             HELLO; STOP; data: {"choi | Hello | complete
             HELLO; STOP; data: {"choi; RESET | Hello | complete
@@ -403,19 +429,41 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_only_kept_alive_after_a_finish_reason_ends() {
-        let ping = ": waiting␊␊";
-        let mut words = vec!["HELLO", "STOP"];
-        words.extend([ping; 1000]);
-        let mut reader = reader_of(Vec::from_iter(words.into_iter().map(Part::of)));
-        let mut reply = Reply::default();
-        for _ in 0..3 {
-            assert!(matches!(reader.next(&mut reply), Ok(Some(_))));
+        for (begin, timeout) in [
+            ("HELLO; STOP", END_TIMEOUT),
+            ("THINK; LENGTH", END_TIMEOUT),
+            ("CALL; CALLED", END_TIMEOUT),
+            ("STOP; THINK", EMPTY_END_TIMEOUT),
+        ] {
+            let mut words = Vec::from_iter(begin.split("; "));
+            words.extend([": waiting␊␊"; 1000]);
+            let mut reader = reader_of(Vec::from_iter(words.into_iter().map(Part::of)));
+            let mut reply = Reply::default();
+            for _ in 0..3 {
+                assert!(matches!(reader.next(&mut reply), Ok(Some(_))), "{begin}");
+            }
+            let since = reader.finished.expect(begin);
+            reader.finished = since.checked_sub(timeout - Duration::from_secs(5));
+            let next = reader.next(&mut reply);
+            assert!(next.is_ok() && matches!(reader.stage, ReadingStage::Streaming));
+            reader.finished = since.checked_sub(timeout);
+            let end = [reader.next(&mut reply), reader.next(&mut reply)];
+            assert!(matches!(&end, [Ok(Some(_)), Ok(Some(last))] if last.is_last));
+            assert!(matches!(reader.next(&mut reply), Ok(None)), "{begin}");
         }
-        let since = reader.finished.expect("a finish reason has come");
-        reader.finished = since.checked_sub(END_TIMEOUT);
-        let end = [reader.next(&mut reply), reader.next(&mut reply)];
-        assert!(matches!(&end, [Ok(Some(_)), Ok(Some(last))] if last.is_last));
-        assert!(matches!(reader.next(&mut reply), Ok(None)));
+    }
+
+    #[test]
+    fn reasoning_after_a_finish_reason_leaves_the_rest_its_time() {
+        let words = ["STOP", ": waiting␊␊", "THINK", "THINK"];
+        let mut reader = reader_of(Vec::from_iter(words.map(Part::of)));
+        let mut reply = Reply::default();
+        let mut has_time = Vec::new();
+        for _ in words {
+            assert!(matches!(reader.next(&mut reply), Ok(Some(_))));
+            has_time.push(reader.finished.is_none());
+        }
+        assert_eq!(has_time, [true, false, true, true]);
     }
 
     #[test]
