@@ -216,7 +216,7 @@ impl Reply {
         }
         let missing = words.strip_prefix(said).unwrap_or(words);
         if self.arrived.has_text(words) {
-            self.end.refuse(words);
+            self.end.refuse(words, true);
         } else {
             self.refuse(missing);
         }
@@ -272,8 +272,7 @@ impl Reply {
     pub(super) fn refuse(&mut self, words: &str) {
         self.add_text(words);
         let fits = self.turn.budget.spend(words.len());
-        self.end.refuse(if fits { words } else { "" });
-        self.end.has_refused |= !words.trim().is_empty();
+        self.end.refuse(words, fits);
     }
 
     /// Adds reasoning, which is no part of the answer. The provider may hide the text of it.

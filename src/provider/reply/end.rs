@@ -67,10 +67,12 @@ impl ReplyEnd {
         }
     }
 
-    /// Records what the model says instead of an answer, after what it has said so far.
-    pub fn refuse(&mut self, words: &str) {
+    /// Records what the model says instead of an answer, after what it has said so far. Without room, only that it does.
+    pub fn refuse(&mut self, words: &str, has_room: bool) {
         self.has_refused |= !words.trim().is_empty();
-        self.reason.push_str(words);
+        if has_room {
+            self.reason.push_str(words);
+        }
     }
 
     /// Returns what the model has said instead of an answer.
