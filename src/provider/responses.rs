@@ -705,6 +705,17 @@ mod tests {
             i0 One. ; i1 Two. ; e One./Two. | One.│Two. | no
             i0 One. ; i1 Two. ; e One./Two./Three. | One.│Two.│Three. | no
             t0.0 One. ; t1.0 Two. ; e One./Two./Three. | One.│Two.│Three. | no
+            d0.0 Let_me_think. ; e 42. | Let_me_think. | yes
+            d0.0 Let_me_think. ; d0.1 _No: ; e “let_me_think”_no | Let_me_think._No: | no
+            d0.0 One. ; i1 Two. ; e | One.│Two. | no
+            d0.0 One. ; i1 Two. ; e One./Two. | One.│Two. | no
+            d0.0 One. ; i1 Two. ; i0 One._ ; e | One.│Two. | no
+            d0.0 One. ; i1 Two. ; d0.0 _More. ; i0 One._More. ; e | One.│Two._More. | no
+            d0.0 One. ; i0 One. ; d1.0 Hm ; i2 One,_too. ; e | One.│Hm│One,_too. | no
+            d0.0 One. ; d1.0 Two. ; i2 Three. ; i0 One. ; i1 Two. ; e | One.Two.│Three. | no
+            d0.0 One._ ; i1 one ; e | One._ | no
+            d0.0 One. ; d0.1 _Two. ; i1 One._Two. ; e | One._Two. | no
+            d0.0 One. ; i1 👍 ; e | One.│👍 | no
             d0.0 Hello ; t0.0 Hello ; t0.1 _world ; e | Hello_world | no
             d0.0 Hello ; t0.0 Hello ; t0.1 _world ; i0 Hello_world ; e Hello_world | Hello_world | no
             d0.0 Hello ; t0.1 Hello ; e Hello | Hello | no

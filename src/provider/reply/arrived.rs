@@ -11,6 +11,7 @@
 //! | a finished text without increments and without a message | `take_unstreamed` | it is added before what follows, or at the end |
 //! | a part of a message in increments, the next one only finished | `is_next_part` | it is added at once |
 //! | increments with other indexes than their message, or with none | `has_part_of` | any message repeats what came since the last |
+//! | a message in one piece while the increments of another one come | `has_part_of` | it is added, if no increments are like it |
 //! | the same index for each message | `has_part_of` | another text than that which is over is another message |
 //! | messages in one piece | `complete_message` | they are added, and finished texts are dropped from then on |
 //! | messages that each have all of the text so far | `message` | what is new in them is added |
@@ -79,13 +80,14 @@ impl ArrivedText {
     }
 
     /// Whether some increment of this finished message has come. Not all servers count alike, so one of any message since the
-    /// last one ended counts, too.
+    /// last one ended counts, too, unless the index and the text say that it is another message.
     pub fn has_part_of(&mut self, index: Option<u64>, finished: &str) -> bool {
-        if self.has_open_message() {
-            return true;
-        }
-        let is_known = index.is_some_and(|index| self.messages.contains(&index));
-        is_known && !self.streamed.is_another_message(index, finished)
+        let has_own = index.is_some_and(|index| self.messages.contains(&index));
+        let Some(open) = self.open else {
+            return has_own && !self.streamed.is_another_message(index, finished);
+        };
+        let is_other_index = index.is_some() && open.index.is_some() && index != open.index;
+        has_own || !is_other_index || self.streamed.may_be_message(finished)
     }
 
     /// Whether a finished text that has had no increments is the next part of the message whose increments come.

@@ -1,6 +1,7 @@
 //! The texts of a reply as they were streamed, which the server may send once more when they are finished (pure).
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use crate::provider::reasoning;
 
@@ -9,6 +10,9 @@ const MAX_COMPARED: usize = 1_000_000;
 
 /// The most texts that are told apart.
 const MAX_TEXTS: usize = 1_000;
+
+/// The typographic marks, such as dashes and quotation marks.
+const TYPOGRAPHIC_MARKS: RangeInclusive<char> = '\u{2010}'..='\u{205e}';
 
 /// The place of a text. Not every server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,6 +154,19 @@ impl StreamedTexts {
         is_there || self.size > MAX_COMPARED
     }
 
+    /// Whether a finished message may be what was streamed since the last message ended, wherever it was. Some servers spell a
+    /// text differently when it is complete. It may be if the texts are too long for a comparison.
+    pub fn may_be_message(&mut self, finished: &str) -> bool {
+        self.settle();
+        let finished = letters(finished);
+        let mut open = self.texts.values().filter(|streamed| !streamed.is_over);
+        let is_there = open.any(|streamed| {
+            let known = letters(&streamed.text);
+            known.contains(&finished) || finished.starts_with(&known)
+        });
+        is_there || self.size > MAX_COMPARED
+    }
+
     /// Compares the finished text at a place with what was streamed of it.
     pub fn missing_of_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> Missing<'t> {
         self.settle();
@@ -226,6 +243,19 @@ pub fn visible(text: &str) -> String {
     filter.end(&mut answer);
     answer.retain(|char| !char.is_whitespace());
     answer
+}
+
+/// Returns an answer as one compares it with another spelling of it: in lower case, without punctuation, unless it has nothing
+/// else.
+pub fn letters(text: &str) -> String {
+    let visible = visible(text);
+    let is_mark = |char: char| char.is_ascii_punctuation() || TYPOGRAPHIC_MARKS.contains(&char);
+    let letters = visible.replace(is_mark, "");
+    if letters.is_empty() {
+        visible
+    } else {
+        letters.to_lowercase()
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Compares the messages of a complete reply with the text that has arrived of it: a last look, so that no text is lost in
 //! silence, whatever the server's habits (pure).
 
-use super::streamed::visible;
+use super::streamed::{letters, visible};
 
 /// How many messages are looked for that are not at the beginning of what is left. Each costs a search in all of that.
 const MAX_SEARCHES: usize = 100;
@@ -36,7 +36,8 @@ impl Unarrived {
         let mut left = all.as_str();
         let mut searches = 0;
         let mut first = None;
-        let mut missing = 0;
+        let mut missing = String::new();
+        let mut missing_commentary = String::new();
         let mut can_follow = true;
         for (place, message) in messages.iter().enumerate() {
             let text = visible(&message.text);
@@ -53,23 +54,37 @@ impl Unarrived {
                 left = &searched;
             } else {
                 searches += 1;
-                if !message.is_commentary {
+                if message.is_commentary {
+                    missing_commentary.push_str(&text);
+                } else {
                     first.get_or_insert(place);
-                    missing += text.chars().count();
+                    missing.push_str(&text);
                 }
                 continue;
             }
             can_follow &= first.is_none();
         }
-        let is_found = |char: &char| FOUND.contains(*char);
-        let unknown = left.chars().filter(|char| !is_found(char)).count();
+        let unknown = left.replace(FOUND, "");
         match first {
-            Some(first) if unknown == 0 && can_follow => Unarrived::From(first),
-            // Some servers spell a text differently when it is complete.
-            Some(_) if missing > unknown => Unarrived::Elsewhere,
+            Some(first) if unknown.is_empty() && can_follow => Unarrived::From(first),
+            Some(_) if !is_respelled(&unknown, &missing, &missing_commentary) => {
+                Unarrived::Elsewhere
+            }
             _ => Unarrived::Nothing,
         }
     }
+}
+
+/// Whether the text that has arrived and is not known is what is missing, perhaps with the commentary that is: some servers spell
+/// a text differently when it is complete. Increments of several messages may have come by turns, so the order does not count.
+fn is_respelled(unknown: &str, missing: &str, missing_commentary: &str) -> bool {
+    let sorted = |text: &str| {
+        let mut letters = Vec::from_iter(letters(text).chars());
+        letters.sort_unstable();
+        letters
+    };
+    let unknown = sorted(unknown);
+    unknown == sorted(missing) || unknown == sorted(&[missing, missing_commentary].concat())
 }
 
 #[cfg(test)]
@@ -94,6 +109,13 @@ mod tests {
             Yesterday | Yes ; Yesterday | Elsewhere
             One. | One. ; One. | From(1)
             One. | one. | Nothing
+            “One”, | one | Nothing
+            Let me think. | 42. | Elsewhere
+            Let me think. | Light. ; 42. | Elsewhere
+            Oh, ONE TWO! | ~oh ; one ; two | Nothing
+            ONE TWO! | ~oh ; one ; two | Nothing
+            ONE TWO! | ~oh ; one ; three | Elsewhere
+            One. | 👍 | Elsewhere
             One. | ~Hm ; One. | Nothing
             HmOne. | ~Hm ; One. ; Two. | From(2)
             One. | One. ; ~Hm ; Two. | From(2)
