@@ -142,11 +142,13 @@ mod tests {
             text: format!("{number}."),
             is_commentary: false,
         };
-        let messages = Vec::from_iter((0..100_000).map(message));
-        let all = "x".repeat(1_000_000);
-        assert_eq!(Unarrived::find(&all, &messages), Unarrived::Nothing);
+        let messages = Vec::from_iter((0..=MAX_SEARCHES).map(message));
+        let few = &messages[..MAX_SEARCHES];
+        assert_eq!(Unarrived::find("x", few), Unarrived::Elsewhere);
+        assert_eq!(Unarrived::find("x", &messages), Unarrived::Nothing);
+        // Those at the beginning of what is left need no search.
         let texts = Vec::from_iter(messages.iter().map(|message| message.text.as_str()));
-        let found = Unarrived::find(&texts.concat(), &messages);
-        assert_eq!(found, Unarrived::Nothing);
+        let found = Unarrived::find(&texts.concat(), &[&messages, &messages[..1]].concat());
+        assert_eq!(found, Unarrived::From(messages.len()));
     }
 }
