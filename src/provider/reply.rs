@@ -18,6 +18,7 @@ use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
 use self::arrived::ArrivedText;
 use self::begun::BegunCalls;
+pub(super) use self::begun::CallItem;
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
 pub use self::piece::Piece;

@@ -1,5 +1,7 @@
 //! Makes requests for OpenAI's Responses API, which other servers have as well, and reads the replies (pure).
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -7,9 +9,9 @@ use super::attachment;
 use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, Content, Index, Json, Object, Text, text_field};
+use super::lenient::{Content, Index, Json, Object, Text, text_field};
 use super::openai;
-use super::reply::{Added, CompleteMessage, Reply, TextPlace};
+use super::reply::{Added, CallItem, CompleteMessage, Reply, TextPlace};
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
@@ -35,6 +37,9 @@ pub static DIALECT: Dialect = Dialect {
 
 /// The type of an item that calls a tool of q.
 const FUNCTION_CALL: &str = "function_call";
+
+/// The type of an item with the output of such a call.
+const CALL_OUTPUT: &str = "function_call_output";
 
 /// The type of an item that searches the web.
 const WEB_SEARCH_CALL: &str = "web_search_call";
@@ -164,7 +169,7 @@ fn offer(tool: &Tool) -> Value {
 
 fn result_of(run: &ToolRun) -> Value {
     json!({
-        "type": "function_call_output",
+        "type": CALL_OUTPUT,
         "call_id": run.id,
         "output": attachment::result(run, "input_text", part_of),
     })
@@ -241,6 +246,9 @@ struct Item<'a> {
     content: Json<'a>,
     /// Of a call.
     arguments: Json<'a>,
+    call_id: Text<'a>,
+    id: Text<'a>,
+    name: Text<'a>,
     /// Of a part of a message.
     text: Text<'a>,
     /// A list of parts with reasoning.
@@ -260,6 +268,15 @@ impl Item<'_> {
     /// Whether a message is a comment of the model before its answer.
     fn is_commentary(&self) -> bool {
         &*self.phase == "commentary"
+    }
+
+    fn call(&self) -> CallItem {
+        CallItem {
+            call_id: self.call_id.to_string(),
+            id: self.id.to_string(),
+            name: self.name.to_string(),
+            arguments: self.arguments.as_text(),
+        }
     }
 }
 
@@ -332,7 +349,10 @@ fn read_details(
 fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
     let item: Item = json.object()?;
     match &*item.kind {
-        FUNCTION_CALL => reply.reading.begun_calls.begin(index, json.get()),
+        FUNCTION_CALL => {
+            let calls = &mut reply.reading.begun_calls;
+            calls.begin(index, item.call(), json.get());
+        }
         MESSAGE => reply.answer.begin_message(item.is_commentary()),
         REASONING => reply.think(""),
         WEB_SEARCH_CALL => reply.activity.search(),
@@ -355,7 +375,7 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
         reply.end_message();
     }
     if &*item.kind == FUNCTION_CALL {
-        reply.reading.begun_calls.end(index);
+        reply.reading.begun_calls.end(index, &item.call());
     }
     read_item(json, &item, reply)
 }
@@ -385,9 +405,12 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     Ok(())
 }
 
-/// Reads the items of a complete response, as far as none has come before, and the calls that have only begun.
+/// Reads the items of a complete response: all if none has come before, else the calls that have not. Then reads the calls that
+/// have only begun.
 fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
-    if reply.turn.items.is_empty() {
+    let is_first = reply.turn.items.is_empty();
+    let mut calls = KnownCallItems::default();
+    if is_first {
         for json in output {
             let item: Item = json.object()?;
             if !reply.reading.has_streamed_reasoning {
@@ -395,21 +418,68 @@ fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
             }
             read_item(*json, &item, reply)?;
         }
-    } else {
-        // Some sources have their titles only here.
+    }
+    calls.add_kept(reply);
+    if !is_first {
+        let ids_with_output = ids_with_output(output)?;
         for json in output {
-            read_sources(&json.object()?, reply)?;
+            let item: Item = json.object()?;
+            // Otherwise the provider has run it.
+            if !ids_with_output.contains(&*item.call_id) && calls.add(&item) {
+                read_item(*json, &item, reply)?;
+            } else {
+                // Some sources have their titles only here.
+                read_sources(&item, reply)?;
+            }
         }
     }
     for begun in reply.reading.begun_calls.take() {
-        let mut known = reply.turn.items.values();
-        if !known.any(|item| item["call_id"] == begun["call_id"]) {
-            let json = begun.to_string();
-            let json: Json = serde_json::from_str(&json)?;
-            read_item(json, &json.object()?, reply)?;
+        let json = begun.to_string();
+        let json: Json = serde_json::from_str(&json)?;
+        let item = json.object()?;
+        if calls.add(&item) {
+            read_item(json, &item, reply)?;
         }
     }
     Ok(())
+}
+
+/// The calls whose items are kept.
+#[derive(Default)]
+struct KnownCallItems(Vec<CallItem>);
+
+impl KnownCallItems {
+    /// Adds those that have come as items.
+    fn add_kept(&mut self, reply: &Reply) {
+        let items = reply.turn.items.values();
+        let calls = items.filter(|item| item["type"] == FUNCTION_CALL);
+        self.0.extend(calls.map(CallItem::of));
+    }
+
+    /// Adds an item. Returns whether it is a call that was not known.
+    fn add(&mut self, item: &Item) -> bool {
+        if &*item.kind != FUNCTION_CALL {
+            return false;
+        }
+        let call = item.call();
+        let is_new = !self.0.iter().any(|known| known.is_same_call(&call));
+        if is_new {
+            self.0.push(call);
+        }
+        is_new
+    }
+}
+
+/// Returns the ids of the calls whose output is among these items.
+fn ids_with_output(output: &[Json]) -> ReplyResult<HashSet<String>> {
+    let mut ids = HashSet::new();
+    for json in output {
+        let item: Item = json.object()?;
+        if &*item.kind == CALL_OUTPUT {
+            ids.insert(item.call_id.to_string());
+        }
+    }
+    Ok(ids)
 }
 
 /// Adds what is missing of the messages of a complete response. Returns those that may have arrived in pieces.
@@ -541,7 +611,7 @@ fn read_calls(reply: &mut Reply) {
     }
     let mut ids_with_output = Vec::new();
     for item in items.values() {
-        if item["type"] == "function_call_output" {
+        if item["type"] == CALL_OUTPUT {
             ids_with_output.push(item["call_id"].clone());
         }
     }
@@ -566,15 +636,11 @@ fn read_calls(reply: &mut Reply) {
 
 /// Adds the call of an item. Returns what became of it.
 fn add_call(item: &mut Value, reply: &mut Reply) -> Option<Added> {
-    let mut id = text_field(item, "call_id");
-    // Some servers send only the id of the item.
-    if id.is_empty() {
-        id = text_field(item, "id");
-    }
+    let found = CallItem::of(item);
     let call = ToolCall {
-        id: id.to_owned(),
-        name: text_field(item, "name").to_owned(),
-        arguments: lenient::arguments(&item["arguments"]),
+        id: found.own_id().to_owned(),
+        name: found.name,
+        arguments: found.arguments,
         api_data: Value::Null,
     };
     let added = reply.add_whole_call(call)?;
@@ -742,6 +808,103 @@ mod tests {
                 lacks == "yes",
                 "{events:?}"
             );
+        }
+    }
+
+    /// Returns an item of a call in short: its ids, and its arguments if it has some. `x.f` are its own id and that of the item;
+    /// either may be missing, and `-` stands for none. `=x` is the output of the call x.
+    fn item_of_call(short: &str) -> Value {
+        let (ids, arguments) = short.split_once(' ').unwrap_or((short, ""));
+        if let Some(id) = ids.strip_prefix('=') {
+            return result(id, "found");
+        }
+        let (own, of_item) = ids.split_once('.').unwrap_or((ids, ""));
+        let mut item = json!({"type": FUNCTION_CALL, "name": "get", "arguments": arguments});
+        for (field, id) in [("call_id", own), ("id", of_item)] {
+            if !id.is_empty() && id != "-" {
+                item[field] = id.into();
+            }
+        }
+        item
+    }
+
+    /// Returns an event in short, with its index or `-`: `a0 x` begins the item of a call, `g0 text` is an increment of the
+    /// arguments, `c0 text` has all of them, `e0 x text` is the complete item, `m0` a message, and `z` the end, perhaps with items
+    /// between slashes.
+    fn event_of_call(short: &str) -> String {
+        let (place, rest) = short.split_once(' ').unwrap_or((short, ""));
+        let (kind, index) = place.split_at(1);
+        let (kind, field, value) = match kind {
+            "a" => ("output_item.added", "item", item_of_call(rest)),
+            "g" => ("function_call_arguments.delta", "delta", rest.into()),
+            "c" => ("function_call_arguments.done", "arguments", rest.into()),
+            "e" => ("output_item.done", "item", item_of_call(rest)),
+            "m" => {
+                let content = json!([{"type": "output_text", "text": "I look."}]);
+                let message = json!({"type": "message", "content": content});
+                ("output_item.done", "item", message)
+            }
+            _ => {
+                let items = rest.split(" / ").filter(|item| !item.is_empty());
+                let output = Vec::from_iter(items.map(item_of_call));
+                let response = json!({"status": "completed", "output": output});
+                ("completed", "response", response)
+            }
+        };
+        let mut event = json!({"type": format!("response.{kind}"), field: value});
+        if let Ok(index) = index.parse::<u64>() {
+            event["output_index"] = index.into();
+        }
+        event.to_string()
+    }
+
+    #[test]
+    fn calls_run_once_and_with_their_own_arguments_wherever_the_server_sends_them() {
+        // The events, and the calls with id and arguments; a dash stands for an id that q makes up.
+        let table = r##"
+            increments | a0 x ; g0 {"n ; g0 ":1} ; z | x {"n":1}
+            increments without an index | a- x ; g- {"n ; g- ":1} ; z | x {"n":1}
+            increments that count otherwise | a0 x ; g5 {"n ; g5 ":1} ; z | x {"n":1}
+            increments with an index, items without | a- x ; g0 {"n":1} ; a- y ; g1 {"n" ; g1 :2} ; z | x {"n":1} ; y {"n":2}
+            increments by turns | a0 x ; a1 y ; g0 {"n ; g1 {"n ; g0 ":1} ; g1 ":2} ; z | x {"n":1} ; y {"n":2}
+            all arguments | a0 x ; c0 {"n":1} ; z | x {"n":1}
+            the item | a0 x ; g0 {"n":1} ; e0 x {"n":1} ; z | x {"n":1}
+            the item without its beginning | e0 x {"n":1} ; z | x {"n":1}
+            the item and the output | a0 x ; g0 {"n":1} ; e0 x {"n":1} ; z x { "n":1} | x {"n":1}
+            the output | z x {"n":1} / y {"n":2} | x {"n":1} ; y {"n":2}
+            the beginning and the output | a0 x ; z x {"n":1} | x {"n":1}
+            a message, then an item with its own id alone | m0 ; a1 .f ; g1 {"n":1} ; z | f {"n":1}
+            a message, then an item without an id | m0 ; a1 - ; g1 {"n":1} ; z | - {"n":1}
+            a message, then the output | m0 ; z x {"n":1} | x {"n":1}
+            a message, then an output that the provider has run | m0 ; z x {"n":1} / =x | -
+            an item, and another in the output | a0 x ; e0 x {"n":1} ; z x {"n":1} / y {"n":2} | x {"n":1} ; y {"n":2}
+            a beginning, and another in the output | m0 ; a1 x ; g1 {"n":1} ; z y {"n":2} | y {"n":2} ; x {"n":1}
+            an item that has not begun, next to one that has | a0 x ; g0 {"n":1} ; e1 y {"n":2} ; z | y {"n":2} ; x {"n":1}
+            the same without ids | a0 - ; g0 {"n":1} ; e1 - {"n":2} ; z | - {"n":2} ; - {"n":1}
+            the same at one index | a0 x ; g0 {"n":1} ; e0 y {"n":2} ; z | y {"n":2} ; x {"n":1}
+            the same without an index | a- x ; g- {"n":1} ; e- y {"n":2} ; z | y {"n":2} ; x {"n":1}
+            all arguments of a call that has not begun | a0 x ; g0 {"n":1} ; c1 {"n":2} ; e1 y {"n":2} ; z | y {"n":2} ; x {"n":1}
+            an item at another index | a0 x ; a1 y ; g1 {"n":2} ; e5 x {"n":1} ; z | x {"n":1} ; y {"n":2}
+            items whose indexes are exchanged | a0 x ; a1 y ; e1 x {"n":1} ; e0 y {"n":2} ; z | x {"n":1} ; y {"n":2}
+            one index for all | a0 x ; a0 y ; e0 x {"n":1} ; e0 y {"n":2} ; z | x {"n":1} ; y {"n":2}
+            no index | a- x ; a- y ; e- x {"n":1} ; e- y {"n":2} ; z | x {"n":1} ; y {"n":2}
+            no ids | a0 - ; g0 {"n":1} ; e0 - {"n":1} ; z - {"n":1} | - {"n":1}
+            no ids and no indexes | a- - ; e- - {"n":1} ; z - {"n":1} | - {"n":1}
+            an id of each event's own | a0 .e ; g0 {"n":1} ; e0 .f {"n":1} ; z | f {"n":1}
+            the id of the call comes late | a0 .f ; g0 {"n":1} ; e0 x.f {"n":1} ; z x.f {"n":1} | x {"n":1}
+            it comes with the output | a0 .f ; g0 {"n":1} ; e0 .f {"n":1} ; z x.f {"n":1} | f {"n":1}
+            one id for all items | a0 x.f ; g0 {"n":1} ; a1 y.f ; g1 {"n":2} ; z | x {"n":1} ; y {"n":2}
+        "##;
+        for [case, events, expected] in rows(table) {
+            let events = Vec::from_iter(events.split(" ; ").map(event_of_call));
+            let events = Vec::from_iter(events.iter().map(String::as_str));
+            let reply = replied_with_tools(&DIALECT, &events);
+            let mut found = Vec::new();
+            for (id, _, arguments) in calls_of(&reply) {
+                let id = if id.is_empty() { "-" } else { id };
+                found.push(format!("{id} {arguments}"));
+            }
+            assert_eq!(found.join(" ; "), expected, "{case}");
         }
     }
 

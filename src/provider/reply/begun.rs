@@ -3,6 +3,57 @@
 use serde_json::Value;
 
 use crate::provider::kept::{ByteBudget, ITEM};
+use crate::provider::lenient::{self, text_field};
+
+/// A call as an item has it. Not every server gives both ids, or gives them each time.
+#[derive(Debug, Default)]
+pub struct CallItem {
+    /// The id by which the result is sent.
+    pub call_id: String,
+    /// The id of the item.
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+}
+
+impl CallItem {
+    /// Reads an item that is kept.
+    pub fn of(item: &Value) -> CallItem {
+        let text = |name: &str| text_field(item, name).to_owned();
+        CallItem {
+            call_id: text("call_id"),
+            id: text("id"),
+            name: text("name"),
+            arguments: lenient::arguments(&item["arguments"]),
+        }
+    }
+
+    /// Returns the id of the call. Some servers send only that of the item.
+    pub fn own_id(&self) -> &str {
+        if self.call_id.is_empty() {
+            &self.id
+        } else {
+            &self.call_id
+        }
+    }
+
+    /// Whether two items are of one call.
+    pub fn is_same_call(&self, other: &CallItem) -> bool {
+        self.has_ids_of(other)
+            .unwrap_or_else(|| self.name == other.name && self.has_arguments_of(other))
+    }
+
+    /// Whether two items have the ids of one call; `None` if that cannot be told.
+    fn has_ids_of(&self, other: &CallItem) -> Option<bool> {
+        let mut pairs = [(&self.call_id, &other.call_id), (&self.id, &other.id)].into_iter();
+        let (own, others) = pairs.find(|(own, others)| !own.is_empty() && !others.is_empty())?;
+        Some(own == others)
+    }
+
+    fn has_arguments_of(&self, other: &CallItem) -> bool {
+        self.arguments.trim() == other.arguments.trim()
+    }
+}
 
 /// The calls that have begun, and of which no complete item has come.
 #[derive(Debug, Default)]
@@ -16,20 +67,53 @@ pub struct BegunCalls {
 struct BegunCall {
     /// The provider's index of the item; not every server gives one.
     index: Option<u64>,
+    /// The index with which its arguments come, if it is another one.
+    index_of_arguments: Option<u64>,
+    /// The call, with what has come of its arguments since it began.
+    call: CallItem,
     /// The item as it began, which is JSON.
     item: String,
-    /// What has come of the arguments.
-    arguments: String,
+}
+
+/// How sure it is that a complete item is of a call that has begun.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    /// The index is the same or there is no id to compare, and the item says nothing else than the call.
+    Likely,
+    /// The index is the same, and there is no id to compare.
+    SameIndex,
+    SameId,
+}
+
+impl BegunCall {
+    /// Compares it with the complete item of a call; `None` if that is another one.
+    fn likeness(&self, index: Option<u64>, done: &CallItem) -> Option<Likeness> {
+        let begun = &self.call;
+        let has_index = index.is_some() && index == self.index;
+        let says_same =
+            begun.name == done.name && (begun.arguments.is_empty() || begun.has_arguments_of(done));
+        match begun.has_ids_of(done) {
+            Some(true) => Some(Likeness::SameId),
+            None if has_index => Some(Likeness::SameIndex),
+            None if says_same => Some(Likeness::Likely),
+            // Some servers give each event another id.
+            Some(false) if has_index && says_same => Some(Likeness::Likely),
+            _ => None,
+        }
+    }
 }
 
 impl BegunCalls {
     /// Begins a call with this item, if there is room for it.
-    pub fn begin(&mut self, index: Option<u64>, item: &str) {
-        if self.budget.spend(ITEM + item.len()) {
+    pub fn begin(&mut self, index: Option<u64>, begun: CallItem, item: &str) {
+        // The texts of the call are a part of the item.
+        if self.budget.spend(ITEM + 2 * item.len()) {
+            let arguments = String::new();
             self.calls.push(BegunCall {
                 index,
+                index_of_arguments: None,
+                call: CallItem { arguments, ..begun },
                 item: item.to_owned(),
-                arguments: String::new(),
             });
         }
     }
@@ -39,7 +123,7 @@ impl BegunCalls {
         if self.budget.spend(arguments.len())
             && let Some(place) = self.place_of(index)
         {
-            self.calls[place].arguments.push_str(arguments);
+            self.calls[place].call.arguments.push_str(arguments);
         }
     }
 
@@ -49,13 +133,15 @@ impl BegunCalls {
             && self.budget.spend(arguments.len())
             && let Some(place) = self.place_of(index)
         {
-            arguments.clone_into(&mut self.calls[place].arguments);
+            arguments.clone_into(&mut self.calls[place].call.arguments);
         }
     }
 
     /// Drops a call, because its complete item has come.
-    pub fn end(&mut self, index: Option<u64>) {
-        if let Some(place) = self.place_of(index) {
+    pub fn end(&mut self, index: Option<u64>, done: &CallItem) {
+        let begun = self.calls.iter().enumerate();
+        let alike = begun.filter_map(|(place, call)| Some((call.likeness(index, done)?, place)));
+        if let Some((_, place)) = alike.max() {
             self.calls.remove(place);
         }
     }
@@ -63,20 +149,113 @@ impl BegunCalls {
     /// Takes the items of the calls that have not ended, with their arguments.
     pub fn take(&mut self) -> Vec<Value> {
         let calls = std::mem::take(&mut self.calls);
-        let items = calls.into_iter().filter_map(|call| {
-            let mut item: Value = serde_json::from_str(&call.item).ok()?;
-            if !call.arguments.is_empty() {
+        let items = calls.into_iter().filter_map(|begun| {
+            let mut item: Value = serde_json::from_str(&begun.item).ok()?;
+            let arguments = begun.call.arguments;
+            if !arguments.is_empty() {
                 item.as_object_mut()?
-                    .insert("arguments".to_owned(), call.arguments.into());
+                    .insert("arguments".to_owned(), arguments.into());
             }
             Some(item)
         });
         items.collect()
     }
 
-    /// Returns the place of the latest call with this index, or else of the latest one: not all servers count alike.
-    fn place_of(&self, index: Option<u64>) -> Option<usize> {
-        let own = self.calls.iter().rposition(|call| call.index == index);
-        own.or_else(|| self.calls.len().checked_sub(1))
+    /// Returns the place of the call whose arguments come with this index: the latest one with it, or the latest of all if there
+    /// is no index. Not all servers count alike, so it may be a call without an index or the only one, if none have come for it:
+    /// a call never gets those of another one.
+    fn place_of(&mut self, index: Option<u64>) -> Option<usize> {
+        let has_index = |call: &BegunCall| {
+            call.index == index || (index.is_some() && call.index_of_arguments == index)
+        };
+        if let Some(place) = self.calls.iter().rposition(has_index) {
+            return Some(place);
+        }
+        let place = self.calls.len().checked_sub(1)?;
+        let latest = &mut self.calls[place];
+        if index.is_some() {
+            let may_count_otherwise = place == 0 || latest.index.is_none();
+            if !may_count_otherwise || !latest.call.arguments.is_empty() {
+                return None;
+            }
+            latest.index_of_arguments = index;
+        }
+        Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn each_call_that_has_begun_gets_its_own_arguments_and_ends_with_its_own_item() {
+        // What comes: `b0 x` begins a call with the index 0 and the id x, `a0 1` adds to its arguments, `c0 1` has all of them,
+        // `e0 x 1` is the complete item; and the calls that are left, with their arguments. Dashes stand for what is missing.
+        let table = r##"
+            b0 x ; a0 1 ; a0 2 | x 12
+            b0 x ; a0 1 ; c0 12 | x 12
+            b0 x ; a- 1 ; a- 2 | x 12
+            b- x ; a0 1 ; a0 2 | x 12
+            b0 x ; a5 1 ; a5 2 ; c5 12 | x 12
+            b0 x ; a5 1 ; a0 2 | x 12
+            b0 x ; a0 1 ; a5 2 | x 1
+            b0 x ; b1 y ; a5 1 | x - ; y -
+            b0 x ; b1 y ; a- 1 | x - ; y 1
+            b0 x ; b1 y ; a0 1 ; a1 2 ; a0 3 | x 13 ; y 2
+            b- x ; a0 1 ; b- y ; a1 2 ; a1 3 | x 1 ; y 23
+            b- x ; a- 1 ; b- y ; a- 2 | x 1 ; y 2
+            a0 1 | -
+            b0 x ; e0 x 1 | -
+            b0 x ; e5 x 1 | -
+            b0 x ; e- x 1 | -
+            b- x ; e- x 1 | -
+            b0 x ; a0 1 ; e0 x 2 | -
+            b0 x ; e0 - 1 | -
+            b0 - ; e0 x 1 | -
+            b0 - ; a0 1 ; e0 - 2 | -
+            b- - ; e- - 1 | -
+            b0 - ; e5 - 1 | -
+            b0 - ; a0 1 ; e5 - 1 | -
+            b0 - ; a0 1 ; e5 - 2 | - 1
+            b0 x ; e1 y 1 | x -
+            b0 x ; e- y 1 | x -
+            b0 x ; a0 1 ; e0 y 1 | -
+            b0 x ; a0 1 ; e0 y 2 | x 1
+            b0 x ; b1 y ; e1 x 1 | y -
+            b0 x ; b0 y ; e0 x 1 | y -
+            b0 x ; b1 y ; e0 - 1 | y -
+            b0 x ; b1 y ; e- - 1 | x -
+        "##;
+        for [events, expected] in rows(table) {
+            let mut begun = BegunCalls::default();
+            for event in events.split(" ; ") {
+                let mut words = event.split(' ');
+                let mut next = || words.next().unwrap_or_default();
+                let (kind, index) = next().split_at(1);
+                let (index, id) = (index.parse().ok(), next());
+                let item = CallItem {
+                    call_id: id.trim_matches('-').to_owned(),
+                    arguments: next().to_owned(),
+                    ..CallItem::default()
+                };
+                match kind {
+                    "b" => begun.begin(index, item, &format!("{{\"call_id\":\"{id}\"}}")),
+                    "a" => begun.add(index, id),
+                    "c" => begun.complete(index, id),
+                    _ => begun.end(index, &item),
+                }
+            }
+            let mut left = Vec::new();
+            for item in begun.take() {
+                let arguments = item["arguments"].as_str().unwrap_or("-");
+                left.push(format!(
+                    "{} {arguments}",
+                    item["call_id"].as_str().expect(events)
+                ));
+            }
+            assert_eq!(left.join(" ; "), expected, "{events}");
+        }
     }
 }
