@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::attachment;
+use super::calls;
 use super::counts::Counts;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
@@ -634,23 +635,31 @@ fn read_calls(reply: &mut Reply) {
     }
 }
 
-/// Adds the call of an item. Returns what became of it.
+/// Adds the call of an item. Returns what became of it. Servers parse the arguments that they get back, so these become the text
+/// of an object.
 fn add_call(item: &mut Value, reply: &mut Reply) -> Option<Added> {
     let found = CallItem::of(item);
     let call = ToolCall {
         id: found.own_id().to_owned(),
         name: found.name,
-        arguments: found.arguments,
+        arguments: found.arguments.clone(),
         api_data: Value::Null,
     };
     let added = reply.add_whole_call(call)?;
-    item["call_id"] = reply.turn.calls()[added.place()].id.as_str().into();
+    let call = &reply.turn.calls()[added.place()];
+    item["call_id"] = call.id.as_str().into();
+    let is_object = calls::text(&found.arguments) == found.arguments;
+    item["arguments"] = if is_object {
+        found.arguments.into()
+    } else {
+        calls::text(&call.arguments).into()
+    };
     Some(added)
 }
 
 /// Completes the item of the call at this place, whose arguments a later `item` has.
 fn complete_item(item: &Value, place: usize, reply: &mut Reply) {
-    let arguments = reply.turn.calls()[place].arguments.as_str().into();
+    let arguments = calls::text(&reply.turn.calls()[place].arguments).into();
     let is_same = |known: &&mut Value| {
         known["type"] == FUNCTION_CALL
             && known["call_id"] == item["call_id"]
@@ -908,6 +917,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn arguments_that_are_sent_back_are_the_text_of_an_object() {
+        for (arguments, sent) in [
+            (json!("{ \"n\": 1 }"), "{ \"n\": 1 }"),
+            (json!({"n": 1}), "{\"n\":1}"),
+            (json!("\"{\\\"n\\\":1}\""), "{\"n\":1}"),
+            (json!("{\"n"), "{}"),
+            (json!("{\"n\":\"\n\"}"), "{}"),
+            (json!("[1]"), "{}"),
+            (json!(""), "{}"),
+            (Value::Null, "{}"),
+        ] {
+            let item =
+                json!({"type": FUNCTION_CALL, "call_id": "x", "name": "a", "arguments": arguments});
+            let mut missing = item.clone();
+            if arguments.is_null() {
+                missing = json!({"type": FUNCTION_CALL, "call_id": "x", "name": "a"});
+            }
+            let mut begun = item.clone();
+            begun["arguments"] = "".into();
+            for items in [json!([item]), json!([missing]), json!([begun, item])] {
+                let body = json!({"status": "completed", "output": items}).to_string();
+                let mut reply = Reply::new(true);
+                DIALECT.read_whole(&body, &mut reply).expect(&body);
+                let echo = reply.turn.echo();
+                let found = Vec::from_iter(echo.items().iter().map(|item| &item["arguments"]));
+                assert_eq!(found, [sent], "{items}");
+            }
+        }
+    }
+
     fn call(id: &str, arguments: &str) -> Value {
         json!({"type": "function_call", "call_id": id, "name": "db__get", "arguments": arguments})
     }
@@ -925,7 +965,7 @@ mod tests {
         let (one, two) = (call("x", "{\"n\":1}"), call("y", ""));
         (
             json!([reasoning, bare, message, one, two]),
-            json!([reasoning, message, one, two]),
+            json!([reasoning, message, one, call("y", "{}")]),
         )
     }
 
