@@ -501,7 +501,7 @@ mod tests {
         let text = unstreamed.take_piece(true).text;
         assert_eq!(text.len(), 7 * long.len() + 6 * "\n\n".len());
         let incomplete = unstreamed.end.incomplete_reason();
-        assert_eq!(incomplete, Some("completed"), "the rest is missing");
+        assert_eq!(incomplete, Some("incomplete"), "the rest is missing");
         reply.end.read("pause_turn");
         assert!(
             !reply.is_paused(),

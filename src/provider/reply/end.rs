@@ -10,7 +10,7 @@ const CALLS_THAT_CANNOT_RUN: &str = "tool_calls";
 /// Why an answer may be incomplete whose finished text has more than what was streamed of it.
 const LACKS_TEXT: &str = "its finished text has more than what was streamed";
 
-/// The finish reason of such an answer, if the provider has given none.
+/// The finish reason of such an answer: `stop` would say that it is complete.
 const INCOMPLETE: &str = "incomplete";
 
 /// The most characters of a word of the server's.
@@ -95,8 +95,7 @@ impl ReplyEnd {
         self.is_over = true;
         // Another end says more than that some text is missing.
         if self.lacks_text && self.is_normal() {
-            let ended = Finish::new(FinishKind::Other, INCOMPLETE);
-            self.finish.get_or_insert(ended).kind = FinishKind::Other;
+            self.finish = Some(Finish::new(FinishKind::Other, INCOMPLETE));
             LACKS_TEXT.clone_into(&mut self.reason);
         }
     }
