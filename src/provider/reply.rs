@@ -147,6 +147,11 @@ impl Reply {
         self.arrived.has_part_of(index, finished)
     }
 
+    /// Whether increments of the message with this index have come.
+    pub(super) fn has_increments_at(&self, index: u64) -> bool {
+        self.arrived.has_increments_at(index)
+    }
+
     /// Adds what is new in a message of a stream that has had no increments.
     pub(super) fn add_message(&mut self, place: TextPlace, message: &str) {
         let new = self.arrived.message(place, message);

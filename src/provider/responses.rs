@@ -368,7 +368,9 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
     if &*item.kind == MESSAGE {
         let content = item.content.content()?;
         if reply.has_part_of(index, &content.text) {
-            complete_message(index, &content, reply);
+            // Not all servers count alike.
+            let index_of_increments = index.filter(|index| reply.has_increments_at(*index));
+            complete_message(index_of_increments, &content, reply);
         } else {
             reply.add_whole_message(&content.text, item.is_commentary());
             finish_refusal(&content, reply);
@@ -791,6 +793,9 @@ mod tests {
             d0.0 One._ ; i1 one ; e | One._ | no
             d0.0 One. ; d0.1 _Two. ; i1 One._Two. ; e | One._Two. | no
             d0.0 One. ; i1 👍 ; e | One.│👍 | no
+            d0.0 One. ; i1 One._Two. ; e | One._Two. | no
+            d0.0 One. ; i1 One._Two. ; i2 Three. ; e | One._Two.│Three. | no
+            d0.0 Two. ; i1 One._Two. ; e | Two.│One._Two. | no
             d0.0 Hello ; t0.0 Hello ; t0.1 _world ; e | Hello_world | no
             d0.0 Hello ; t0.0 Hello ; t0.1 _world ; i0 Hello_world ; e Hello_world | Hello_world | no
             d0.0 Hello ; t0.1 Hello ; e Hello | Hello | no

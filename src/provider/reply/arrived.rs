@@ -79,15 +79,20 @@ impl ArrivedText {
         self.open.is_some()
     }
 
+    /// Whether increments of the message with this index have come.
+    pub fn has_increments_at(&self, index: u64) -> bool {
+        self.messages.contains(&index) || self.is_open(Some(index))
+    }
+
     /// Whether some increment of this finished message has come. Not all servers count alike, so one of any message since the
     /// last one ended counts, too, unless the index and the text say that it is another message.
     pub fn has_part_of(&mut self, index: Option<u64>, finished: &str) -> bool {
-        let has_own = index.is_some_and(|index| self.messages.contains(&index));
+        let has_own = index.is_some_and(|index| self.has_increments_at(index));
         let Some(open) = self.open else {
             return has_own && !self.streamed.is_another_message(index, finished);
         };
-        let is_other_index = index.is_some() && open.index.is_some() && index != open.index;
-        has_own || !is_other_index || self.streamed.may_be_message(finished)
+        let is_unknown = index.is_none() || open.index.is_none();
+        has_own || is_unknown || self.streamed.may_be_message(finished)
     }
 
     /// Whether a finished text that has had no increments is the next part of the message whose increments come.
