@@ -56,7 +56,7 @@ pub struct ReadingState {
     pub(super) looks_at_api: usize,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
-    /// How much of the answer had come then.
+    /// How many bytes of the last message had come then.
     pub(super) length_before_half: usize,
     /// Whether calls have come as increments, so that a message would repeat them.
     pub(super) has_streamed_calls: bool,
@@ -315,7 +315,7 @@ impl Reply {
         }
     }
 
-    /// Records how much of the answer has come with the first half of a character at its end.
+    /// Records how much of the last message has come with the first half of a character at its end.
     pub(super) fn note_half(&mut self) {
         if !self.reading.half.is_empty() {
             self.reading.length_before_half = self.answer.length();

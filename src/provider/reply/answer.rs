@@ -176,7 +176,7 @@ impl AnswerPart {
         self.reasoning_filter.has_begun()
     }
 
-    /// Whether more than whitespace has arrived, of the answer or of commentary.
+    /// Whether more than whitespace has arrived, of the answer, of reasoning before it, or of commentary.
     pub fn has_text(&self) -> bool {
         self.has_begun() || !self.commentary.text.trim().is_empty()
     }
