@@ -115,6 +115,13 @@ fn bare(schema: &Value) -> Unfinished {
     bare
 }
 
+/// Whether two choices have the same word.
+fn has_twice_a_word(choices: &[Variants]) -> bool {
+    let mut words = Vec::from_iter(choices.iter().map(|choice| &choice.word));
+    words.sort();
+    words.windows(2).any(|two| two[0] == two[1])
+}
+
 /// The room for schemas that take the place of references, in all tools of a request.
 #[derive(Default)]
 struct ReferenceRoom {
@@ -187,14 +194,16 @@ impl<'c> SchemaBuilder<'c> {
     }
 
     /// Returns the keywords of a schema with its choices. A choice in a schema that names its own properties or items becomes a
-    /// part of these.
+    /// part of these, and so do several choices between properties.
     fn with_choices(&self, schema: Unfinished) -> Keywords {
         let Unfinished {
             mut keywords,
             choices,
         } = schema;
         let has_own_members = keywords.contains_key("properties") || keywords.contains_key("items");
-        if has_own_members {
+        // There is room for one choice of each word.
+        let names_members = choices.iter().any(Variants::names_properties);
+        if has_own_members || (names_members && has_twice_a_word(&choices)) {
             unite(&mut keywords, choices);
             return keywords;
         }
@@ -416,6 +425,12 @@ mod tests {
             what is right
             {"type": "object", "description": "d", "properties": {"b": {"type": ["string", "null"], "enum": ["x", null], "minLength": 1, "format": "date"}}, "required": ["b"], "additionalProperties": false}
             {"type": "object", "description": "d", "properties": {"b": {"type": ["string", "null"], "enum": ["x", null], "minLength": 1, "format": "date"}}, "required": ["b"], "additionalProperties": false}
+            several choices between properties
+            {"allOf": [{"anyOf": [{"properties": {"id": {"type": "integer"}}, "required": ["id"]}, {"properties": {"name": {"type": "string"}}, "required": ["name"]}]}, {"anyOf": [{"properties": {"limit": {"type": "integer"}}}, {"properties": {"page": {"type": "integer"}}}]}]}
+            {"type": "object", "description": "One of these sets is required: id; name", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}, "limit": {"type": "integer"}, "page": {"type": "integer"}}}
+            several choices between texts
+            {"allOf": [{"anyOf": [{"type": "string"}, {"type": "integer"}]}, {"anyOf": [{"enum": ["a"]}, {"enum": ["b"]}]}]}
+            {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "string", "enum": ["b"]}]}
             what may be anything, and keywords of others
             {"description": "d", "default": null, "x-order": 1}
             {"description": "d", "default": null, "x-order": 1}
@@ -877,9 +892,15 @@ mod tests {
             let branches = prop::collection::vec(inner.clone(), 1..4);
             let word = prop::sample::select(vec!["anyOf", "oneOf", "allOf"]);
             let within = prop::option::of((name(), inner.clone()));
-            let parts = (inner, prop::option::of((word, branches)), within);
-            let level = parts.prop_map(|(mut schema, choice, within)| {
-                if let Some((word, branches)) = choice {
+            let choices = prop::collection::vec((word, branches), 0..3);
+            let parts = (inner, choices, within);
+            let level = parts.prop_map(|(mut schema, mut choices, within)| {
+                if choices.len() > 1 {
+                    let choices = choices.drain(..);
+                    let list = choices.map(|(word, branches)| json!({word: branches}));
+                    schema["allOf"] = list.collect();
+                }
+                for (word, branches) in choices {
                     schema[word] = branches.into();
                 }
                 if let Some((name, property)) = within {
@@ -960,6 +981,27 @@ mod tests {
     fn fits(value: &Value, schema: &Value) -> bool {
         let schema = schema.clone();
         Shape { schema }.find_in(&value.to_string()).is_ok()
+    }
+
+    /// Whether one of these schemas, or a branch of one, names each field of a value, and so on within the fields.
+    fn are_named(value: &Value, mut schemas: Vec<&Value>) -> bool {
+        let mut place = 0;
+        while let Some(schema) = schemas.get(place).copied() {
+            schemas.extend(
+                elements(&schema["anyOf"])
+                    .iter()
+                    .chain(elements(&schema["oneOf"])),
+            );
+            place += 1;
+        }
+        let mut fields = value.as_object().into_iter().flatten();
+        fields.all(|(name, value)| {
+            let schemas = schemas
+                .iter()
+                .filter_map(|schema| schema["properties"].get(name));
+            let schemas = Vec::from_iter(schemas);
+            !schemas.is_empty() && are_named(value, schemas)
+        })
     }
 
     /// The keywords of schemas within one another.
@@ -1045,6 +1087,7 @@ mod tests {
                 for accepted in [ToolSchemas::Any, ToolSchemas::PlainArguments, ToolSchemas::FewKeywords] {
                     let found = completed(&schema, accepted);
                     prop_assert!(fits(&arguments, &found), "{arguments} fits {schema}, but not {found}");
+                    prop_assert!(are_named(&arguments, vec![&found]), "{arguments} fits {schema}, but {found} does not name all");
                 }
             }
         }

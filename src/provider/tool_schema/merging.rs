@@ -21,6 +21,17 @@ pub struct Variants {
     pub branches: Vec<Unfinished>,
 }
 
+impl Variants {
+    /// Whether a branch, or one within it, names properties.
+    pub fn names_properties(&self) -> bool {
+        let mut branches = self.branches.iter();
+        branches.any(|branch| {
+            branch.keywords.contains_key("properties")
+                || branch.choices.iter().any(Variants::names_properties)
+        })
+    }
+}
+
 /// Keywords that mean something only together. Those of two schemas are never mixed: that could demand more than both.
 const GROUPS: &[&[&str]] = &[
     &["if", "then", "else"],
