@@ -215,8 +215,7 @@ fn keyless_servers(settings: &Settings) -> Vec<String> {
         if let Key::Variables(names) = &provider.key
             && let Some(variable) = names.first()
             && let name = &provider.name
-            && let address = table::base_url_variable(name)
-            && settings.environment.get(&address).is_some()
+            && let Some(address) = address_variable(provider, settings)
         {
             keyless.push(format!(
                 "{name} has its address in {address} and no key: export {variable}, with any text for a server that needs none"
@@ -228,16 +227,24 @@ fn keyless_servers(settings: &Settings) -> Vec<String> {
 
 /// Returns the variable or the setting that names a provider's address; `None` if it is the built-in one.
 fn origin_of_address(provider: &Provider, settings: &Settings) -> Option<String> {
-    let own = table::base_url_variable(&provider.name);
-    let mut variables = vec![own.as_str()];
-    variables.extend(provider.row.host_variable);
-    for variable in variables {
-        if settings.environment.get(variable).is_some() {
-            return Some(variable.to_owned());
-        }
+    let variable = address_variable(provider, settings);
+    if variable.is_some() {
+        return variable;
     }
     let built_in = ServerUrl::parse(provider.row.base_url).ok();
     (provider.address().ok() != built_in.as_ref()).then(|| "base_url in config.toml".to_owned())
+}
+
+/// Returns the variable that is set and names a provider's address.
+fn address_variable(provider: &Provider, settings: &Settings) -> Option<String> {
+    let mut variables = vec![table::base_url_variable(&provider.name)];
+    let (moved, old_variable) = table::OLD_BASE_URL;
+    if provider.name == moved {
+        variables.push(old_variable.to_owned());
+    }
+    variables.extend(provider.row.host_variable.map(str::to_owned));
+    let is_set = |variable: &String| settings.environment.get(variable).is_some();
+    variables.into_iter().find(is_set)
 }
 
 #[cfg(test)]
@@ -351,6 +358,13 @@ mod tests {
                 &[],
                 format!(
                     "openai has its address in OPENAI_BASE_URL and no key: export OPENAI_API_KEY, with any text for a server that needs none\nor {keys}"
+                ),
+            ),
+            (
+                "OPENAI_API_BASE=http://box/v1",
+                &[],
+                format!(
+                    "openai has its address in OPENAI_API_BASE and no key: export OPENAI_API_KEY, with any text for a server that needs none\nor {keys}"
                 ),
             ),
         ];
