@@ -269,8 +269,8 @@ impl Client {
         let response = response.with_checked_coding();
         if !parts.status.is_success() {
             let status = parts.status;
-            let failure = StatusFailure::new(status, response, &self.address, secrets);
-            return Err(TransportError::Status(failure));
+            let read = StatusFailure::read(status, response, &self.address, secrets);
+            return Err(read.map_or_else(TransportError::Connection, TransportError::Status));
         }
         Ok(response)
     }

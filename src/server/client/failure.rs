@@ -11,7 +11,7 @@ use super::connections::CONNECT_TIMEOUT;
 use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
 use super::tls;
-use crate::provider::failure::{self, ServerError};
+use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
 use crate::server_url::ServerUrl;
@@ -93,13 +93,19 @@ pub struct ConnectionFailure {
 
 impl StatusFailure {
     /// Describes a response from this address.
-    pub fn new(
+    ///
+    /// # Errors
+    ///
+    /// The body is compressed, so nobody knows what the server says.
+    pub fn read(
         status: StatusCode,
         mut response: Response,
         address: &ServerUrl,
         secrets: &Secrets,
-    ) -> StatusFailure {
-        let said = response.read_error();
+    ) -> Result<StatusFailure, ConnectionFailure> {
+        let said = response
+            .read_error()
+            .map_err(|error| io_failure(&error).with_status(status.as_u16()))?;
         let mut error = failure::read_redacted(&said, secrets);
         let exact = retry::retry_after_ms(response.header("retry-after-ms"));
         let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
@@ -112,12 +118,12 @@ impl StatusFailure {
             let shown = secret::redact(target, secrets);
             location = Some(address.redirect_target(&shown));
         }
-        StatusFailure {
+        Ok(StatusFailure {
             status: status.as_u16(),
             error,
             body: said,
             location,
-        }
+        })
     }
 }
 
@@ -141,6 +147,15 @@ impl ConnectionFailure {
         ConnectionFailure {
             advice: Some(advice.to_owned()),
             ..ConnectionFailure::new(cause)
+        }
+    }
+
+    /// Returns the failure to read a response with this status.
+    fn with_status(self, status: u16) -> ConnectionFailure {
+        ConnectionFailure {
+            cause: with_status(Some(status), &self.cause),
+            is_transient: TRANSIENT_STATUSES.contains(&status),
+            ..self
         }
     }
 

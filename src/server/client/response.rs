@@ -1,6 +1,6 @@
 //! A response: its headers, and its body as it arrives.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -50,9 +50,12 @@ impl Response {
         media_type.unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Reads the beginning of an error's body. An incomplete one still says more than none. Of one that is compressed, it says
-    /// that.
-    pub(super) fn read_error(&mut self) -> String {
+    /// Reads the beginning of an error's body. An incomplete one still says more than none.
+    ///
+    /// # Errors
+    ///
+    /// The body is compressed.
+    pub(super) fn read_error(&mut self) -> io::Result<String> {
         let began = Instant::now();
         let mut beginning = Vec::new();
         let mut buffer = vec![0; ERROR_READ_SIZE];
@@ -64,13 +67,11 @@ impl Response {
             match self.body.read(&mut buffer) {
                 Ok(count @ 1..) => beginning.extend_from_slice(&buffer[..count]),
                 Ok(0) => break,
-                Err(error) => match coding::of_error(&error) {
-                    Some(compressed) => return compressed.to_string(),
-                    None => break,
-                },
+                Err(error) if coding::of_error(&error).is_some() => return Err(error),
+                Err(_) => break,
             }
         }
         beginning.truncate(MAX_ERROR_BODY);
-        String::from_utf8_lossy(&beginning).into_owned()
+        Ok(String::from_utf8_lossy(&beginning).into_owned())
     }
 }
