@@ -46,6 +46,36 @@ const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
+/// What errors say of a session that the server does not know, without their beginning and their end. Some that are no HTTP
+/// errors may be about another session, that of a browser in a tool, so these say nothing more.
+const LOST_SESSION: &[&str] = &[
+    "session not found",
+    "session expired",
+    "session has expired",
+    "session terminated",
+    "session does not exist",
+    "session id not found",
+    "unknown session",
+    "unknown session id",
+    "invalid session",
+    "invalid session id",
+    "invalid or expired session",
+    "invalid or missing session id",
+    "no valid session id provided",
+];
+
+/// The same, with which errors may go on.
+const LOST_MCP_SESSION: &[&str] = &["mcp-session-id", "mcp session"];
+
+/// What a server says that has been started again, and waits for the first request of a session.
+const NOT_INITIALIZED: &str = "server not initialized";
+
+/// How errors may begin that say so.
+const BEFORE_LOST_SESSION: &[&str] = &["bad request:", "not found:", "forbidden:", "error:"];
+
+/// The longest error in a response without an error's status that is looked at for these, in bytes.
+const MAX_SESSION_ERROR: usize = 4 << 10;
+
 /// How much later than a call its connection times out, so that the message about the call is shown.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
@@ -258,6 +288,9 @@ impl Http {
 
     /// Takes one message. A request of the server is answered on a thread, because the answer to q's own may have arrived already.
     fn receive_message(&self, message: &[u8], request: Option<Id>) {
+        if request.is_some() && has_lost_session(message) {
+            self.note_lost_session();
+        }
         let event = reporting_strays(&self.sender.protocol, &self.report, |protocol| {
             protocol.receive_over_http(message, request)
         });
@@ -276,6 +309,12 @@ impl Http {
                 more: self.url_in_parentheses(),
                 ..Failure::flood()
             });
+        }
+    }
+
+    fn note_lost_session(&self) {
+        if self.sender.session.get().is_some() {
+            self.sender.is_session_lost.store(true, Ordering::SeqCst);
         }
     }
 
@@ -310,8 +349,8 @@ impl Http {
             Ok(response) => response,
             Err(error) => {
                 if let TransportError::Status(failure) = &error {
-                    if self.sender.session.get().is_some() && says_that_session_is_lost(failure) {
-                        self.sender.is_session_lost.store(true, Ordering::SeqCst);
+                    if says_that_session_is_lost(failure) {
+                        self.note_lost_session();
                     }
                     // It may have the answer. If not, its status says what has failed.
                     if is_answer(failure) {
@@ -516,13 +555,68 @@ fn is_answer(error: &StatusFailure) -> bool {
 /// such as an unknown tool, may have the same status.
 fn says_that_session_is_lost(error: &StatusFailure) -> bool {
     let message: Value = json::parse(&error.body).unwrap_or_default();
+    if is_about_request(&message) {
+        return false;
+    }
+    let words = error.error.message.to_lowercase();
+    match error.status {
+        404 => true,
+        400 | 403 => words.contains("session") || words.contains(NOT_INITIALIZED),
+        _ => false,
+    }
+}
+
+/// Whether an error of JSON-RPC is about a request and not about its session.
+fn is_about_request(message: &Value) -> bool {
     let code = message["error"]["code"].as_i64();
-    error.status == 404 && !matches!(code, Some(METHOD_NOT_FOUND | INVALID_PARAMS))
+    matches!(code, Some(METHOD_NOT_FOUND | INVALID_PARAMS))
+}
+
+/// Whether a message is an error that says that there is no such session.
+fn has_lost_session(message: &[u8]) -> bool {
+    if message.len() > MAX_SESSION_ERROR {
+        return false;
+    }
+    let message: Value = json::parse(&String::from_utf8_lossy(message)).unwrap_or_default();
+    let said = message["error"]["message"].as_str().unwrap_or_default();
+    let said = said.to_lowercase();
+    let mut words = said.trim();
+    for beginning in BEFORE_LOST_SESSION {
+        words = words.strip_prefix(beginning).unwrap_or(words).trim_start();
+    }
+    let words = words.trim_end_matches(['.', '!']);
+    let names_session = LOST_MCP_SESSION.iter().any(|name| words.contains(name));
+    let is_lost = LOST_SESSION.contains(&words) || words == NOT_INITIALIZED || names_session;
+    is_lost && !is_about_request(&message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn an_error_about_the_session_is_distinguished_from_one_of_a_tool() {
+        // What servers say in a response without an error's status.
+        let table = r##"
+            yes | {"jsonrpc":"2.0","id":3,"error":{"code":-32001,"message":"Session not found"}}
+            yes | {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}
+            yes | {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Unknown Mcp-Session-Id header"}}
+            yes | {"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"Bad Request: Server not initialized"}}
+            yes | {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Session expired."}}
+            no | {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Session not found"}}
+            no | {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Session not found"}}
+            no | {"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"browser session not found: tab 3"}}
+            no | {"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"no"}}
+            no | {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"Session not found"}],"isError":true}}
+            no | {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"Session not found"}}
+            no | Session not found
+        "##;
+        for [expected, message] in rows(table) {
+            let found = has_lost_session(message.as_bytes());
+            assert_eq!(found, expected == "yes", "{message}");
+        }
+    }
 
     #[test]
     fn a_request_makes_room_for_another_however_it_ends() {
