@@ -27,7 +27,7 @@ pub struct Values {
     pub max_tokens: Option<u64>,
     /// How long a connection may bring no data; `None` is no limit.
     pub timeout: Option<Duration>,
-    /// How often a request that failed before the first word is tried again; at most 100.
+    /// How often a request that failed before the server began to answer is tried again; at most 100.
     pub retries: u32,
     /// Whether exchanges are saved.
     pub save: bool,
