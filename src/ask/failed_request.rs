@@ -80,8 +80,6 @@ impl Run<'_> {
             | OptionalField::Choice
             | OptionalField::System
             | OptionalField::SealedReasoning => true,
-            // It is lowered, not left out.
-            OptionalField::OwnLimit => false,
         };
         if can_do_without {
             let error = &failed.error;

@@ -34,7 +34,6 @@ pub static DIALECT: Dialect = Dialect {
         (OptionalField::Cache, "/cache_control"),
         (OptionalField::System, "/system"),
         (OptionalField::Choice, "/tool_choice"),
-        (OptionalField::OwnLimit, "/max_tokens"),
     ],
     enforces_maps: false,
     searches: true,

@@ -9,7 +9,7 @@ use super::api_of::api_of;
 use super::failure::{self, ReplyError, ReplyResult};
 use super::lenient::{self, List};
 use super::reply::Reply;
-use super::request::{Field, OptionalField, Prompt, Quirks, Request, RequestedTools};
+use super::request::{Field, OptionalField, Prompt, Quirks, Request, RequestedTools, TokenLimit};
 use super::tool_schema::ToolSchemas;
 use crate::secret::Secret;
 use crate::server_url::Version;
@@ -76,7 +76,6 @@ impl Dialect {
             let is_there = match optional {
                 // All messages are in one field.
                 OptionalField::System => !prompt.system.is_empty(),
-                OptionalField::OwnLimit => prompt.max_tokens.is_none(),
                 _ => true,
             };
             if is_there && body.pointer(pointer).is_some() && !is_set_by_user {
@@ -98,6 +97,7 @@ impl Dialect {
         {
             body.shift_remove("stream_options");
         }
+        let limit = TokenLimit::find(&body, fields, prompt.max_tokens.is_none());
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
         let names = prompt.tools.iter().map(|tool| tool.name.clone());
         let earlier_calls = prompt.steps.iter().flat_map(|step| &step.calls);
@@ -111,6 +111,7 @@ impl Dialect {
                 are_grouped: self.groups_tools,
             },
             optional_fields,
+            limit,
             earlier_call_ids: earlier_calls.map(|call| call.id.clone()).collect(),
             budget: prompt.budget_left(),
         }

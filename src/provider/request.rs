@@ -227,11 +227,57 @@ pub enum OptionalField {
     Form,
     /// Images and PDFs, which not every model reads. Only those of tools can be left out.
     Attachments,
-    /// The limit of tokens that q sends because the API demands one and the user sets none. It can be lowered.
-    OwnLimit,
     /// What a model has thought before its calls, in a form that only the API reads: encrypted or signed. It goes back with the
     /// results, and another server or key may not be able to read it.
     SealedReasoning,
+}
+
+/// The limit of an answer's tokens in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenLimit {
+    pub tokens: u64,
+    pub origin: LimitOrigin,
+}
+
+/// What has set the limit of tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LimitOrigin {
+    /// q, because the API demands a limit and the user sets none. It can be lowered.
+    Own,
+    /// The setting `max_tokens`.
+    Setting,
+    /// The field of `-o` with this name.
+    Field(String),
+}
+
+impl TokenLimit {
+    /// The places of the limit in the bodies of the APIs.
+    const POINTERS: &[&str] = &[
+        "/max_tokens",
+        "/max_completion_tokens",
+        "/max_output_tokens",
+        "/generationConfig/maxOutputTokens",
+    ];
+
+    /// Finds the limit in a body in which these fields of `-o` are set. `is_own` says whose it is if none of them sets it.
+    pub(super) fn find(body: &Value, fields: &[Field], is_own: bool) -> Option<TokenLimit> {
+        let mut limits = Vec::new();
+        for pointer in Self::POINTERS {
+            let Some(tokens) = body.pointer(pointer).and_then(Value::as_u64) else {
+                continue;
+            };
+            let field = fields.iter().find(|field| field.meets(pointer));
+            let origin = match field {
+                Some(field) => LimitOrigin::Field(field.path.join(".")),
+                None if is_own => LimitOrigin::Own,
+                None => LimitOrigin::Setting,
+            };
+            limits.push(TokenLimit { tokens, origin });
+        }
+        let is_of_field = |limit: &TokenLimit| matches!(limit.origin, LimitOrigin::Field(_));
+        let place = limits.iter().position(is_of_field).unwrap_or(0);
+        (place < limits.len()).then(|| limits.swap_remove(place))
+    }
 }
 
 /// The tools of a request.
@@ -254,6 +300,8 @@ pub struct Request {
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
     pub optional_fields: Vec<OptionalField>,
+    /// The limit of the answer's tokens, if it has one.
+    pub limit: Option<TokenLimit>,
     pub tools: RequestedTools,
     /// The ids of the question's calls that came before it.
     pub earlier_call_ids: Vec<String>,
@@ -298,6 +346,40 @@ mod tests {
             }
             let expected: Value = serde_json::from_str(expected).expect(expected);
             assert_eq!(body, expected, "{expected}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_tokens_is_that_of_the_user_before_that_of_q() {
+        // The body, the fields of -o, and the limit where the setting has none and where it has one.
+        let table = r##"
+            {} | - | None | None
+            {"max_tokens":9} | - | 9 Own | 9 Setting
+            {"max_output_tokens":9} | - | 9 Own | 9 Setting
+            {"max_completion_tokens":9} | top_p=1 | 9 Own | 9 Setting
+            {"generationConfig":{"maxOutputTokens":9}} | - | 9 Own | 9 Setting
+            {"max_tokens":9} | max_tokens=8 | 8 Field("max_tokens") | 8 Field("max_tokens")
+            {"max_tokens":9} | max_completion_tokens=8 | 8 Field("max_completion_tokens") | 8 Field("max_completion_tokens")
+            {} | generationConfig={"maxOutputTokens":8} | 8 Field("generationConfig") | 8 Field("generationConfig")
+            {"max_tokens":9} | max_tokens=null | None | None
+            {"max_tokens":9} | max_tokens=many | None | None
+        "##;
+        for [body, fields, own, of_setting] in rows(table) {
+            let mut found: Value = serde_json::from_str(body).expect(body);
+            let fields = fields.split_whitespace();
+            let fields = Vec::from_iter(fields.map(|field| Field::parse(field).expect(field)));
+            for field in &fields {
+                field.set(&mut found);
+            }
+            for (is_own, expected) in [(true, own), (false, of_setting)] {
+                let limit = TokenLimit::find(&found, &fields, is_own);
+                let limit = limit.map(|limit| format!("{} {:?}", limit.tokens, limit.origin));
+                assert_eq!(
+                    limit.as_deref().unwrap_or("None"),
+                    expected,
+                    "{body} {fields:?}"
+                );
+            }
         }
     }
 

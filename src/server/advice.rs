@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::provider::failure::ErrorClass;
-use crate::provider::request::OptionalField;
+use crate::provider::request::{LimitOrigin, OptionalField, Request};
 use crate::provider::table;
 
 /// Advice where a model cannot call tools.
@@ -39,9 +39,6 @@ const SPENT: &str = "check plan and billing at the provider, or ask another one 
 const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: choose another one with -m\n\
     in a follow-up, omit earlier images and PDFs with --messages 0";
 
-/// Advice where the limit of tokens is too large, and the server does not say which one it accepts.
-const LOWER_LIMIT: &str = "lower max_tokens (Q_MAX_TOKENS)";
-
 /// Advice where the request is too large.
 const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
 
@@ -64,14 +61,11 @@ pub struct Rejection<'a> {
     pub meaning: ErrorClass,
     /// The status; `None` if the error came inside a reply.
     pub status: Option<u16>,
-    /// What the request had besides its question.
-    pub optional_fields: &'a [OptionalField],
+    pub request: &'a Request,
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
     /// Whether the server runs on this machine.
     pub is_local: bool,
-    /// Whether the request asks for the list of models.
-    pub is_for_list: bool,
 }
 
 impl Rejection<'_> {
@@ -107,15 +101,18 @@ impl Rejection<'_> {
             ErrorClass::Rejects(OptionalField::Attachments)
             | ErrorClass::TooLarge
             | ErrorClass::TooLong
-                if self.optional_fields.contains(&OptionalField::Attachments) =>
+                if self
+                    .request
+                    .optional_fields
+                    .contains(&OptionalField::Attachments) =>
             {
                 OTHER_FILES.to_owned()
             }
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
             ErrorClass::LimitTooLarge(Some(most)) | ErrorClass::OwnLimitTooLarge(most) => {
-                format!("lower max_tokens (Q_MAX_TOKENS) to at most {most}")
+                format!("{} to at most {most}", self.lower_limit())
             }
-            ErrorClass::LimitTooLarge(None) => LOWER_LIMIT.to_owned(),
+            ErrorClass::LimitTooLarge(None) => self.lower_limit(),
             _ if matches!(self.status, Some(404 | 405)) => {
                 let check = check_base_url(provider);
                 format!("{check}\ncheck the model: {list} lists the models")
@@ -123,6 +120,15 @@ impl Rejection<'_> {
             _ => return try_again_in(self.retry_after).or_else(|| self.advice_on_failure()),
         };
         Some(advice)
+    }
+
+    /// Says to lower what has set the limit of tokens.
+    fn lower_limit(&self) -> String {
+        let origin = self.request.limit.as_ref().map(|limit| &limit.origin);
+        match origin {
+            Some(LimitOrigin::Field(name)) => format!("lower {name} (-o)"),
+            _ => "lower max_tokens (Q_MAX_TOKENS)".to_owned(),
+        }
     }
 
     /// Says what to do where the server itself fails, and may do better later.
@@ -133,7 +139,8 @@ impl Rejection<'_> {
         if self.meaning != ErrorClass::Transient || is_about_client {
             return None;
         }
-        let advice = if self.is_for_list {
+        // A request without a body asks for the list of models.
+        let advice = if self.request.body.is_none() {
             LIST_FAILS
         } else if self.is_local {
             LOCAL_SERVER_FAILS
@@ -169,7 +176,6 @@ fn try_again_in(asked: Option<Duration>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::provider::failure;
-    use crate::provider::request::RequestedTools;
     use crate::secret::Secrets;
     use crate::text::table::rows;
 
@@ -235,22 +241,21 @@ mod tests {
         for [status, with_attachments, without, message] in rows(table) {
             let status: Option<u16> = status.parse().ok();
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let attachments = [OptionalField::Attachments];
-                let optional_fields = if has_attachments {
-                    &attachments[..]
-                } else {
-                    &[]
+                let mut request = Request {
+                    body: Some("{}".to_owned()),
+                    ..Request::default()
                 };
+                if has_attachments {
+                    request.optional_fields.push(OptionalField::Attachments);
+                }
                 let error = failure::read_redacted(message, &Secrets::default());
-                let meaning =
-                    failure::judge(&error, status, optional_fields, &RequestedTools::default());
+                let meaning = failure::judge(&error, status, &request);
                 let rejection = Rejection {
                     meaning,
                     status,
-                    optional_fields,
+                    request: &request,
                     retry_after: None,
                     is_local: false,
-                    is_for_list: false,
                 };
                 let advice = rejection.advice("p", Some("check the key"));
                 let found = (advice.as_deref(), meaning == ErrorClass::Transient);

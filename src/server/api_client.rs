@@ -302,19 +302,13 @@ impl<'a> ApiClient<'a> {
 
     /// Returns an error that the server reported, as a status or inside a reply, with advice.
     fn rejected(&self, error: ServerError, status: Option<u16>, request: &Request) -> ApiError {
-        let Request {
-            optional_fields,
-            tools,
-            ..
-        } = request;
-        let meaning = failure::judge(&error, status, optional_fields, tools);
+        let meaning = failure::judge(&error, status, request);
         let rejection = Rejection {
             meaning,
             status,
-            optional_fields,
+            request,
             retry_after: error.retry_after,
             is_local: self.client.address.is_loopback(),
-            is_for_list: request.body.is_none(),
         };
         let advice = rejection.advice(self.name(), self.credentials.advice().as_deref());
         let reported = ApiError {

@@ -16,7 +16,7 @@ use super::lines::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::error::{Error, ErrorKind};
 use crate::provider::failure::{ErrorClass, judge};
-use crate::provider::request::RequestedTools;
+use crate::provider::request::Request;
 use crate::secret::{Secret, Secrets};
 use crate::server::advice::INTERCEPTED;
 use crate::server::api_error::ApiError;
@@ -530,7 +530,7 @@ fn within(time: Duration) -> Timeouts {
 /// Returns whether the same request may succeed later. What holds for a request to a provider holds here, too.
 fn retry_after(failure: &StatusFailure) -> Option<Retry> {
     let StatusFailure { status, error, .. } = failure;
-    let meaning = judge(error, Some(*status), &[], &RequestedTools::default());
+    let meaning = judge(error, Some(*status), &Request::default());
     let kind = ErrorKind::Provider {
         status: Some(*status),
     };

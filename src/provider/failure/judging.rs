@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use self::Clue::{Judged, Named, Statuses, Words};
+use self::Row::{Finds, Means};
 use super::limit::{RefusedLimit, refused_limit};
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
-use crate::provider::request::{OptionalField, RequestedTools};
+use crate::provider::request::{LimitOrigin, OptionalField, Request, RequestedTools};
 use crate::text::whole_name::has_name;
 
 /// The statuses of errors after which another try may succeed.
@@ -79,92 +80,93 @@ enum Clue {
     Judged(fn(&Case) -> bool),
 }
 
-const fn by_name(field: OptionalField) -> (ErrorClass, Clue) {
-    (ErrorClass::Rejects(field), Named(field))
+/// A row of the table.
+#[derive(Clone, Copy)]
+enum Row {
+    /// An error with this clue has this meaning.
+    Means(ErrorClass, Clue),
+    /// A rule that finds the meaning together with a place or a number in the error.
+    Finds(fn(&Case) -> Option<ErrorClass>),
+}
+
+const fn by_name(field: OptionalField) -> Row {
+    Means(ErrorClass::Rejects(field), Named(field))
 }
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
-const ROWS: &[(ErrorClass, Clue)] = &[
-    (ErrorClass::TooLong, Words(words::TOO_LONG)),
-    (ErrorClass::Transient, Words(words::FAILED_CALL)),
-    (ErrorClass::RejectsStream, Words(words::STREAM)),
-    (ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
-    (
+const ROWS: &[Row] = &[
+    // It may name a tool and its schema.
+    Means(ErrorClass::Transient, Words(words::FAILED_CALL)),
+    Finds(|case| case.rejected_tool()),
+    Finds(|case| case.too_large_limit()),
+    Means(ErrorClass::TooLong, Judged(|case| case.is_too_long())),
+    Means(ErrorClass::RejectsStream, Words(words::STREAM)),
+    Means(ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
+    Means(
         ErrorClass::RejectsTools,
         Judged(|case| case.rejects_tools()),
     ),
-    (ErrorClass::RejectsContent, Words(words::CONTENT)),
-    (ErrorClass::RejectsPlace, Words(words::PLACE)),
-    (
+    Means(ErrorClass::RejectsContent, Words(words::CONTENT)),
+    Means(ErrorClass::RejectsPlace, Words(words::PLACE)),
+    Means(
         ErrorClass::Rejects(OptionalField::Attachments),
         Words(words::PICTURES),
     ),
-    (ErrorClass::NoAccess, Words(words::ACCESS)),
+    Means(ErrorClass::NoAccess, Words(words::ACCESS)),
     by_name(OptionalField::SealedReasoning),
     by_name(OptionalField::Store),
     by_name(OptionalField::Cache),
     by_name(OptionalField::Usage),
     by_name(OptionalField::Limit),
-    (ErrorClass::Loading, Judged(|case| case.is_loading())),
-    (ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
-    (ErrorClass::UnknownModel, Words(words::MODEL)),
-    (ErrorClass::UnknownModel, Judged(|case| case.lacks_model())),
-    (
+    Means(ErrorClass::Loading, Judged(|case| case.is_loading())),
+    Means(ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
+    Means(ErrorClass::UnknownModel, Words(words::MODEL)),
+    Means(ErrorClass::UnknownModel, Judged(|case| case.lacks_model())),
+    Means(
         ErrorClass::Rejects(OptionalField::Effort),
         Judged(|case| case.rejects_effort()),
     ),
-    (
+    Means(
         ErrorClass::Rejects(OptionalField::Form),
         Judged(|case| case.rejects_form()),
     ),
     by_name(OptionalField::Encrypted),
     by_name(OptionalField::Choice),
     by_name(OptionalField::System),
-    (ErrorClass::Spent, Judged(|case| case.is_spent())),
-    (
+    Means(ErrorClass::Spent, Judged(|case| case.is_spent())),
+    Means(
         ErrorClass::Intercepted,
         Judged(|case| case.is_intercepted()),
     ),
-    (ErrorClass::WrongKey, Statuses(&[401, 403])),
-    (ErrorClass::WrongKey, Words(words::KEY)),
-    (
+    Means(ErrorClass::WrongKey, Statuses(&[401, 403])),
+    Means(ErrorClass::WrongKey, Words(words::KEY)),
+    Means(
         ErrorClass::TooManyTools,
         Judged(|case| case.has_too_many_tools()),
     ),
-    (ErrorClass::TooLarge, Statuses(&[413])),
-    (
+    Means(ErrorClass::TooLarge, Statuses(&[413])),
+    Means(
         ErrorClass::Rejects(OptionalField::Attachments),
         Judged(|case| case.may_be_about_attachments()),
     ),
-    (ErrorClass::Transient, Judged(|case| case.is_transient())),
+    Means(ErrorClass::Transient, Judged(|case| case.is_transient())),
 ];
 
 /// Returns what an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in
-/// the error counts. `asked` is what was in the request that it can do without, and `tools` are its tools.
-pub fn judge(
-    error: &ServerError,
-    status: Option<u16>,
-    asked: &[OptionalField],
-    tools: &RequestedTools,
-) -> ErrorClass {
-    if let Some(place) = refused_tool(error, status.or(error.status), tools) {
-        return ErrorClass::RejectsTool(place);
-    }
+/// the error counts.
+pub fn judge(error: &ServerError, status: Option<u16>, request: &Request) -> ErrorClass {
     let words = format!("{} {} {}", error.message, error.code, error.field);
     let case = Case {
         words: words.to_lowercase(),
         status: status.or(error.status),
         error,
-        asked,
-        has_tools: !tools.names.is_empty(),
+        request,
     };
-    if let Some(meaning) = case.too_large_limit() {
-        return meaning;
-    }
-    let found = ROWS
-        .iter()
-        .find(|(meaning, clue)| case.has(*clue, *meaning));
-    found.map_or(ErrorClass::Other, |(meaning, _)| *meaning)
+    let found = ROWS.iter().find_map(|row| match *row {
+        Means(meaning, clue) => case.has(clue, meaning).then_some(meaning),
+        Finds(rule) => rule(&case),
+    });
+    found.unwrap_or(ErrorClass::Other)
 }
 
 /// What is before the place of a tool in a group.
@@ -229,10 +231,7 @@ struct Case<'a> {
     /// The error's message, its code and its field, in lower case.
     words: String,
     status: Option<u16>,
-    /// What was in the request that it can do without.
-    asked: &'a [OptionalField],
-    /// Whether the request has tools.
-    has_tools: bool,
+    request: &'a Request,
 }
 
 impl Case<'_> {
@@ -240,10 +239,15 @@ impl Case<'_> {
         phrases.iter().any(|phrase| self.words.contains(phrase))
     }
 
+    /// Whether the request has this, which it can do without.
+    fn asks(&self, field: OptionalField) -> bool {
+        self.request.optional_fields.contains(&field)
+    }
+
     /// Whether the error has this clue to this meaning. What was not in the request cannot be rejected.
     fn has(&self, clue: Clue, meaning: ErrorClass) -> bool {
         if let ErrorClass::Rejects(field) = meaning
-            && !self.asked.contains(&field)
+            && !self.asks(field)
         {
             return false;
         }
@@ -261,13 +265,26 @@ impl Case<'_> {
         if !is_about_limit {
             return None;
         }
-        let RefusedLimit { most, may_fit } = refused_limit(&self.error.message.to_lowercase())?;
-        let is_own = self.asked.contains(&OptionalField::OwnLimit);
+        let limit = self.request.limit.as_ref();
+        let sent = limit.map(|limit| limit.tokens);
+        let message = self.error.message.to_lowercase();
+        let RefusedLimit { most, may_fit } = refused_limit(&message, sent)?;
+        let is_own = limit.is_some_and(|limit| limit.origin == LimitOrigin::Own);
         match most {
             Some(most) if is_own => Some(ErrorClass::OwnLimitTooLarge(most)),
             _ if may_fit => None,
             most => Some(ErrorClass::LimitTooLarge(most)),
         }
+    }
+
+    /// Returns the meaning of an error that rejects the definition of one tool.
+    fn rejected_tool(&self) -> Option<ErrorClass> {
+        let tools = &self.request.tools;
+        refused_tool(self.error, self.status, tools).map(ErrorClass::RejectsTool)
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.says(words::TOO_LONG)
     }
 
     /// Whether the server rejects something about the request itself.
@@ -301,7 +318,7 @@ impl Case<'_> {
     fn rejects_effort(&self) -> bool {
         let has_wrong_parameter = self.error.code.contains(words::WRONG_PARAMETER);
         // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
-        let is_only_effort = !self.asked.contains(&OptionalField::Form);
+        let is_only_effort = !self.asks(OptionalField::Form);
         let may_be =
             has_wrong_parameter || (is_only_effort && has_name(&self.words, OUTPUT_CONFIG));
         self.names(OptionalField::Effort) || (self.is_bad_request() && may_be)
@@ -330,8 +347,9 @@ impl Case<'_> {
     }
 
     fn has_too_many_tools(&self) -> bool {
+        let has_tools = !self.request.tools.names.is_empty();
         let are_too_many = has_name(&self.words, "tools") && self.says(words::TOO_MANY);
-        are_too_many || (self.has_tools && self.says(words::TOO_COMPLEX))
+        are_too_many || (has_tools && self.says(words::TOO_COMPLEX))
     }
 
     fn is_loading(&self) -> bool {
@@ -400,6 +418,7 @@ impl Case<'_> {
 mod tests {
     use super::super::reading::tests::read;
     use super::*;
+    use crate::provider::request::TokenLimit;
     use crate::text::table::rows;
 
     /// A request that asks for everything.
@@ -411,23 +430,41 @@ mod tests {
         OptionalField::Attachments,
     ];
 
-    /// Checks a table: what an error means, or what not, its status, and its body, which may be the message alone.
+    fn asking_for(fields: &[OptionalField]) -> Request {
+        Request {
+            optional_fields: fields.to_vec(),
+            ..Request::default()
+        }
+    }
+
+    fn offering<Name: ToString>(names: &[Name]) -> Request {
+        let names = names.iter().map(ToString::to_string).collect();
+        Request {
+            tools: RequestedTools {
+                names,
+                ..RequestedTools::default()
+            },
+            ..Request::default()
+        }
+    }
+
+    /// Checks a table: what an error means, or what not, its status, and its body, which may be the message alone. That is the
+    /// same where tools are offered that it does not name.
     #[track_caller]
     fn check(asks: &[OptionalField], table: &str) {
         for [meaning, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = format!(
-                "{:?}",
-                judge(
-                    &error,
-                    status.parse().ok(),
-                    asks,
-                    &RequestedTools::default()
-                )
-            );
-            match meaning.strip_prefix("not ") {
-                Some(other) => assert_ne!(found, other, "{status} {body}"),
-                None => assert_eq!(found, meaning, "{status} {body}"),
+            let with_tools = Request {
+                optional_fields: asks.to_vec(),
+                ..offering(&["x__say"])
+            };
+            for request in [asking_for(asks), with_tools] {
+                let found = judge(&error, status.parse().ok(), &request);
+                let found = format!("{found:?}");
+                match meaning.strip_prefix("not ") {
+                    Some(other) => assert_ne!(found, other, "{status} {body}"),
+                    None => assert_eq!(found, meaning, "{status} {body}"),
+                }
             }
         }
     }
@@ -497,12 +534,29 @@ mod tests {
                 field: field.to_owned(),
                 ..ServerError::new(message)
             };
-            let meaning = judge(&error, Some(status), &[], &tools);
+            let meaning = judge(&error, Some(status), &offering(&tools.names));
             let found = match meaning {
                 ErrorClass::RejectsTool(place) => Some(place),
                 _ => None,
             };
             assert_eq!(found, place, "{status} {message}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_the_model_failed_to_write_is_no_rejection_of_its_tool() {
+        // Groq, with its code and as a gateway passes it on. The definition of a tool may be wrong, too.
+        let table = r##"
+            Transient | 400 | {"error":{"message":"Tool call validation failed: parameters for tool x__say did not match schema: errors: [missing properties: 'text']","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=x__say>"}}
+            Transient | 400 | {"error":{"message":"tool call validation failed: attempted to call tool 'x__say' with other parameters"}}
+            Transient | 400 | {"error":{"message":"Failed to call a function. Please adjust your prompt.","code":"tool_use_failed"}}
+            RejectsTool(0) | 400 | {"error":{"message":"Invalid schema for function 'x__say': the prompt is too long"}}
+            RejectsTool(0) | 400 | tools.0.custom.name: string length 70 exceeds the maximum length 64
+        "##;
+        for [meaning, status, body] in rows(table) {
+            let error = read(body).expect(body);
+            let found = judge(&error, status.parse().ok(), &offering(&["x__say"]));
+            assert_eq!(format!("{found:?}"), meaning, "{body}");
         }
     }
 
@@ -580,7 +634,7 @@ mod tests {
                     code: code.to_owned(),
                     ..ServerError::new(message)
                 };
-                let found = judge(&error, status.parse().ok(), ALL, &RequestedTools::default());
+                let found = judge(&error, status.parse().ok(), &asking_for(ALL));
                 assert_eq!(found, meaning, "{status} {code} {message} {seconds:?}");
             }
         }
@@ -633,7 +687,7 @@ mod tests {
                 should_retry,
                 ..ServerError::new("no")
             };
-            let found = judge(&error, Some(status), &[], &RequestedTools::default());
+            let found = judge(&error, Some(status), &Request::default());
             assert_eq!(found, meaning, "{status} {should_retry:?}");
         }
     }
@@ -744,11 +798,11 @@ mod tests {
                 (&[], &["db__get"], ErrorClass::TooManyTools),
                 (&[], &[], ErrorClass::Other),
             ] {
-                let tools = RequestedTools {
-                    names: names.iter().map(ToString::to_string).collect(),
-                    ..RequestedTools::default()
+                let request = Request {
+                    optional_fields: asked.to_vec(),
+                    ..offering(names)
                 };
-                let found = judge(&ServerError::new(words), Some(400), asked, &tools);
+                let found = judge(&ServerError::new(words), Some(400), &request);
                 assert_eq!(found, meaning, "{words}");
             }
         }
@@ -765,10 +819,21 @@ mod tests {
             Transient | Transient | 429 | tokens exceed the limit of max_tokens 9000 per minute
         "##;
         for [own, chosen, status, words] in rows(table) {
-            for (asked, expected) in [(&[OptionalField::OwnLimit][..], own), (&[], chosen)] {
-                let no_tools = RequestedTools::default();
-                let status = status.parse().ok();
-                let found = judge(&ServerError::new(words), status, asked, &no_tools);
+            let by_user = LimitOrigin::Field("max_tokens".to_owned());
+            for (origin, expected) in [
+                (LimitOrigin::Own, own),
+                (LimitOrigin::Setting, chosen),
+                (by_user, chosen),
+            ] {
+                let limit = TokenLimit {
+                    tokens: 16384,
+                    origin,
+                };
+                let request = Request {
+                    limit: Some(limit),
+                    ..Request::default()
+                };
+                let found = judge(&ServerError::new(words), status.parse().ok(), &request);
                 assert_eq!(format!("{found:?}"), expected, "{words}");
             }
         }

@@ -8,7 +8,12 @@ const NAMES: &[&str] = &[
     "max_completion_tokens",
     "max_output_tokens",
     "maxoutputtokens",
+    "maxtokens",
 ];
+
+/// Words for the limit. They may also stand for that of a prompt, so they count only where the error has no word for one.
+const WORDS: &[&str] = &["max tokens", "maximum tokens"];
+const PROMPT_WORDS: &[&str] = &["prompt", "input", "messages", "context"];
 
 /// What an error says of a number that is too large.
 const TOO_LARGE: &[&str] = &[
@@ -18,7 +23,11 @@ const TOO_LARGE: &[&str] = &[
     "at most",
     "less than or equal",
     "must be less than",
+    "must be lower than",
+    "must be smaller than",
+    "must be below",
     "<=",
+    "must be <",
     "range",
     "between",
     "exceed",
@@ -27,6 +36,35 @@ const TOO_LARGE: &[&str] = &[
     "is larger than",
     "is higher than",
 ];
+
+/// What is before a number that the limit must not reach.
+const EXCLUSIVE_BEFORE: &[&str] = &[
+    "less than",
+    "lower than",
+    "smaller than",
+    "below",
+    "under",
+    "<",
+];
+
+/// What is after such a number.
+const EXCLUSIVE_AFTER: &str = " (exclusive)";
+
+/// What is after the number of tokens in the prompt.
+const OF_PROMPT: &[&str] = &[
+    " input tokens",
+    " prompt tokens",
+    " tokens in the input",
+    " tokens in the prompt",
+    " tokens in the messages",
+    " tokens from the input",
+    " in the messages",
+    " in the prompt",
+];
+
+/// The word for the number of tokens in prompt and answer together, and how far before that number it may be, in bytes.
+const CONTEXT: &str = "context";
+const CONTEXT_DISTANCE: usize = 32;
 
 /// The smallest limit that is worth another request: an answer in fewer tokens is hardly one.
 const WORTHWHILE: u64 = 256;
@@ -43,46 +81,84 @@ pub struct RefusedLimit {
     pub may_fit: bool,
 }
 
-/// Reads the message of an error, in lower case; returns `None` if it is not about the limit of tokens.
-pub fn refused_limit(message: &str) -> Option<RefusedLimit> {
-    let is_named = NAMES.iter().any(|name| has_name(message, name));
-    if !is_named || !TOO_LARGE.iter().any(|words| message.contains(words)) {
+/// Reads the message of an error, in lower case, about a request with this limit; returns `None` if it is not about the limit of
+/// tokens.
+pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
+    if !names_limit(message) || !TOO_LARGE.iter().any(|words| message.contains(words)) {
         return None;
     }
     let numbers = numbers_in(message);
-    let with_prompt = numbers.windows(3).find_map(|three| match three {
-        // “input length and `max_tokens` exceed context limit: 12 + 16384 > 8192”
-        [prompt, limit, context] if prompt.is_before(" + ") && limit.is_before(" > ") => {
-            Some((prompt.value, limit.value, context.value))
-        }
-        // “is too large: … (16384 > 8192 - 120)”
-        [limit, context, prompt] if limit.is_before(" > ") && context.is_before(" - ") => {
-            Some((prompt.value, limit.value, context.value))
-        }
-        _ => None,
-    });
-    if let Some((prompt, limit, context)) = with_prompt {
-        return Some(RefusedLimit {
-            most: worthwhile(context.saturating_sub(prompt)),
-            may_fit: limit <= context,
-        });
+    if let Some(refused) = beside_prompt(&numbers, sent) {
+        return Some(refused);
     }
     let above = numbers.windows(2).find_map(|two| match two {
         // “max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens”
         [limit, most] if limit.is_before(" > ") => Some(most.value),
         _ => None,
     });
-    // Otherwise the limit that was sent is the larger one of those that the error names.
-    let (of_prompt, others): (Vec<_>, Vec<_>) = numbers
-        .iter()
-        .partition(|number| number.is_before(" input tokens"));
-    let values = others.iter().map(|number| number.value);
-    let most = above.or_else(|| values.filter(|value| *value >= WORTHWHILE).min());
-    let prompt = of_prompt.first().map_or(0, |number| number.value);
     Some(RefusedLimit {
-        most: most.and_then(|most| worthwhile(most.saturating_sub(prompt))),
+        most: above
+            .or_else(|| largest_below(&numbers, sent))
+            .and_then(worthwhile),
         may_fit: false,
     })
+}
+
+fn names_limit(message: &str) -> bool {
+    let has_words = WORDS.iter().any(|words| has_name(message, words));
+    let is_about_prompt = PROMPT_WORDS.iter().any(|word| message.contains(word));
+    NAMES.iter().any(|name| has_name(message, name)) || (has_words && !is_about_prompt)
+}
+
+/// Returns what the context leaves for the answer, if the error names the sizes of the context and of the prompt.
+fn beside_prompt(numbers: &[Number], sent: Option<u64>) -> Option<RefusedLimit> {
+    let added_up = numbers.windows(3).find_map(|three| match three {
+        // “input length and `max_tokens` exceed context limit: 12 + 16384 > 8192”
+        [prompt, limit, context] if prompt.is_before(" + ") && limit.is_before(" > ") => {
+            Some((prompt.value, Some(limit.value), context.value))
+        }
+        // “is too large: … (16384 > 8192 - 120)”
+        [limit, context, prompt] if limit.is_before(" > ") && context.is_before(" - ") => {
+            Some((prompt.value, Some(limit.value), context.value))
+        }
+        _ => None,
+    });
+    let (prompt, limit, context) = added_up.or_else(|| {
+        // “maximum context length is 8192 tokens and your request has 120 input tokens”
+        let prompt = numbers.iter().find(|number| number.is_of_prompt())?;
+        let context = numbers.iter().find(|number| number.is_of_context())?;
+        Some((prompt.value, sent, context.value))
+    })?;
+    Some(RefusedLimit {
+        most: worthwhile(context.saturating_sub(prompt)),
+        may_fit: limit.is_some_and(|limit| limit <= context),
+    })
+}
+
+/// Returns the largest limit that the numbers allow and that is lower than the one that was sent. If none was sent, that is the
+/// largest number, unless it is the only one.
+fn largest_below(numbers: &[Number], sent: Option<u64>) -> Option<u64> {
+    let is_exclusive = |value: u64| {
+        let mut same = numbers.iter().filter(|number| number.value == value);
+        same.any(Number::is_exclusive)
+    };
+    let mut allowed = Vec::new();
+    for number in numbers {
+        if number.is_of_prompt() {
+            continue;
+        }
+        let value = number.value;
+        allowed.push(if is_exclusive(value) {
+            value.saturating_sub(1)
+        } else {
+            value
+        });
+    }
+    let largest = allowed.iter().max().copied();
+    let has_others = allowed.iter().any(|value| Some(*value) != largest);
+    let sent = sent.or(largest.filter(|_| has_others)).unwrap_or(u64::MAX);
+    allowed.retain(|value| *value < sent);
+    allowed.into_iter().max()
 }
 
 fn worthwhile(limit: u64) -> Option<u64> {
@@ -92,6 +168,8 @@ fn worthwhile(limit: u64) -> Option<u64> {
 /// A number in a text.
 struct Number<'t> {
     value: u64,
+    /// The text before it.
+    before: &'t str,
     /// The text after it.
     after: &'t str,
 }
@@ -100,30 +178,68 @@ impl Number<'_> {
     fn is_before(&self, sign: &str) -> bool {
         self.after.starts_with(sign)
     }
+
+    fn is_of_prompt(&self) -> bool {
+        OF_PROMPT.iter().any(|words| self.is_before(words))
+    }
+
+    fn is_of_context(&self) -> bool {
+        let place = self.before.rfind(CONTEXT);
+        place.is_some_and(|place| self.before.len() - place <= CONTEXT_DISTANCE)
+    }
+
+    /// Whether the limit must not reach it.
+    fn is_exclusive(&self) -> bool {
+        let before = self.before.trim_end_matches([' ', '`', '\'', '"']);
+        let after = self.after.trim_start_matches(['`', '\'', '"']);
+        after.starts_with(EXCLUSIVE_AFTER)
+            || EXCLUSIVE_BEFORE.iter().any(|words| before.ends_with(words))
+    }
 }
 
 /// Returns the numbers of a text that are no parts of names, such as that of a model.
 fn numbers_in(text: &str) -> Vec<Number<'_>> {
     let mut numbers = Vec::new();
-    let mut rest = text;
-    let mut before = None;
-    while let Some(first) = rest.chars().next() {
-        let end = rest.find(|char| !is_of_name(char)).unwrap_or(rest.len());
-        if end == 0 {
-            before = Some(first);
-            rest = &rest[first.len_utf8()..];
+    let mut begin = 0;
+    while let Some(first) = text[begin..].chars().next() {
+        let rest = &text[begin..];
+        let mut length = rest.find(|char| !is_of_name(char)).unwrap_or(rest.len());
+        if length == 0 {
+            begin += first.len_utf8();
             continue;
         }
-        let (word, after) = rest.split_at(end);
+        length += length_of_groups(&rest[..length], &rest[length..]);
+        let (word, after) = rest.split_at(length);
+        let before = &text[..begin];
         // A version has a point.
-        let is_fraction = before == Some('.') || followed_by_digit(after);
-        if !is_fraction && let Ok(value) = word.parse() {
-            numbers.push(Number { value, after });
+        let is_fraction = before.ends_with('.') || followed_by_digit(after);
+        let digits = word.replace([',', '_'], "");
+        if !is_fraction && let Ok(value) = digits.parse() {
+            numbers.push(Number {
+                value,
+                before,
+                after,
+            });
         }
-        before = word.chars().next_back();
-        rest = after;
+        begin += length;
     }
     numbers
+}
+
+/// Returns how long the groups of digits are that go on with a number after it: `,384` after `16`.
+fn length_of_groups(word: &str, after: &str) -> usize {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let mut length = 0;
+    while (1..=3).contains(&word.len())
+        && is_number(word)
+        && let Some(group) = after[length..].strip_prefix(',')
+        && let end = group.find(|char| !is_of_name(char)).unwrap_or(group.len())
+        && end == 3
+        && is_number(&group[..end])
+    {
+        length += 1 + end;
+    }
+    length
 }
 
 /// Whether a point and a digit follow.
@@ -139,34 +255,54 @@ mod tests {
 
     #[test]
     fn the_largest_limit_is_read_from_the_words_of_each_server() {
-        // The limit, whether a shorter prompt makes room, the server, and what it says.
+        // What was sent, the limit, whether a shorter prompt makes room, the server, and what it says.
         let table = r##"
-            4096 | no | Anthropic | max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens for claude-3-haiku-20240307
-            8192 | no | a gateway | max_tokens must be less than or equal to 8192
-            8192 | no | DashScope | Range of max_tokens should be [1, 8192]
-            8192 | no | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
-            8072 | no | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
-            5000 | yes | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).
-            8180 | no | Anthropic | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192, decrease input length or `max_tokens` and try again
-            10000 | yes | Anthropic | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease input length or `max_tokens` and try again
-            - | yes | Anthropic | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000, decrease input length or `max_tokens` and try again
-            8072 | no | vLLM | max_tokens is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens.
-            4096 | no | OpenAI | max_tokens is too large: 9000. This model supports at most 4096 completion tokens, whereas you provided 9000.
-            4096 | no | a gateway | "max_tokens" must be at most 4096.
-            8192 | no | Groq | `max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model
-            65536 | no | Gemini | Unable to submit request because it has a maxOutputTokens value of 99999 but the supported range is from 1 (inclusive) to 65536 (inclusive).
-            - | no | no number | max_tokens is too large
-            none | - | too small | max_tokens: 1 must be positive
-            none | - | another limit | `max_tokens` must be greater than `thinking.budget_tokens`
-            none | - | a prompt | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.
-            none | - | a field | max_tokens is not supported with this model
+            16384 | 4096 | no | Anthropic | max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens for claude-3-haiku-20240307
+            16384 | 8192 | no | a gateway | max_tokens must be less than or equal to 8192
+            32000 | 16384 | no | a gateway | `max_tokens` must be less than or equal to 16,384
+            200000 | 131072 | no | a gateway | max_tokens must be at most 131,072 (got 200,000)
+            200000 | 131072 | no | a gateway | max_tokens: 200_000 exceeds 131_072
+            16384 | 8192 | no | a gateway | max_tokens exceeds the maximum of 8192 for model m1 (released 2024)
+            4096 | 4095 | no | a gateway | max_tokens must be less than 4096
+            9000 | 4095 | no | a gateway | max_tokens must be less than `4096`
+            9000 | 4095 | no | a gateway | max_tokens must be < 4096
+            9000 | 4096 | no | a gateway | max_tokens must be <= 4096
+            16384 | 8192 | no | DashScope | Range of max_tokens should be [1, 8192]
+            16384 | 8192 | no | DashScope | Range of max_tokens should be [1,8192]
+            16384 | 8192 | no | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
+            16384 | 8072 | no | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
+            6000 | 5000 | yes | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).
+            16384 | 8180 | no | Anthropic | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192, decrease input length or `max_tokens` and try again
+            16384 | 10000 | yes | Anthropic | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease input length or `max_tokens` and try again
+            16384 | - | yes | Anthropic | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000, decrease input length or `max_tokens` and try again
+            16384 | 8072 | no | vLLM | max_tokens is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens.
+            6000 | 5000 | yes | vLLM | max_tokens is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens
+            9000 | 4096 | no | OpenAI | max_tokens is too large: 9000. This model supports at most 4096 completion tokens, whereas you provided 9000.
+            9000 | 4096 | no | a gateway | "max_tokens" must be at most 4096.
+            - | 4096 | no | a gateway with a limit of its own | max_tokens: at most 4096
+            - | 4096 | no | a gateway with a limit of its own | max_tokens is too large: 9000, at most 4096
+            16384 | 8192 | no | Groq | `max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model
+            99999 | 65536 | no | Gemini | Unable to submit request because it has a maxOutputTokens value of 99999 but the supported range is from 1 (inclusive) to 65536 (inclusive).
+            65536 | 65535 | no | Vertex | Unable to submit request because it has a maxOutputTokens value of 65536 but the supported range is from 1 (inclusive) to 65536 (exclusive). Update the value and try again.
+            9000 | 4095 | no | Bedrock | The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.
+            9000 | 4096 | no | Bedrock | The maximum tokens you requested exceeds the model limit of 4096
+            9000 | 4096 | no | Cohere | max tokens must be less than or equal to 4096, the maximum output length for this model - received 9000.
+            100 | - | no | less than what is worth a request | max_tokens must be at most 64
+            9000 | - | no | no number | max_tokens is too large
+            9000 | - | no | no lower number | max_tokens is too large: 9000 (see error 12000)
+            9000 | none | - | too small | max_tokens: 1 must be positive
+            9000 | none | - | another limit | `max_tokens` must be greater than `thinking.budget_tokens`
+            9000 | none | - | a prompt | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.
+            9000 | none | - | a prompt | number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.
+            9000 | none | - | a prompt | The input exceeds the maximum tokens of this model: 8192
+            9000 | none | - | a field | max_tokens is not supported with this model
         "##;
-        for [most, may_fit, server, message] in rows(table) {
+        for [sent, most, may_fit, server, message] in rows(table) {
             let expected = (most != "none").then(|| RefusedLimit {
                 most: most.parse().ok(),
                 may_fit: may_fit == "yes",
             });
-            let found = refused_limit(&message.to_lowercase());
+            let found = refused_limit(&message.to_lowercase(), sent.parse().ok());
             assert_eq!(found, expected, "{server}: {message}");
         }
     }

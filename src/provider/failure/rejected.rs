@@ -316,8 +316,15 @@ mod tests {
     use super::super::judging::{ErrorClass, judge};
     use super::super::reading::tests::read;
     use super::*;
-    use crate::provider::request::RequestedTools;
+    use crate::provider::request::Request;
     use crate::text::table::rows;
+
+    fn asking_for_all() -> Request {
+        Request {
+            optional_fields: ALL.to_vec(),
+            ..Request::default()
+        }
+    }
 
     const ALL: &[OptionalField] = &[
         OptionalField::Effort,
@@ -400,16 +407,17 @@ mod tests {
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
             Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
         "##;
+        let all = asking_for_all();
         for [refused, server, status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL, &RequestedTools::default());
+            let found = judge(&error, status.parse().ok(), &all);
             assert_eq!(
                 format!("{found:?}"),
                 format!("Rejects({refused})"),
                 "{server}: {body}"
             );
             // What was not sent cannot be rejected.
-            let found = judge(&error, status.parse().ok(), &[], &RequestedTools::default());
+            let found = judge(&error, status.parse().ok(), &Request::default());
             assert!(!matches!(found, ErrorClass::Rejects(_)), "{server}: {body}");
         }
     }
@@ -434,9 +442,10 @@ mod tests {
             400 | {"error":{"message":"no","param":"text.verbosity"}}
             400 | {"error":{"message":"no","param":"stored"}}
         "##;
+        let all = asking_for_all();
         for [status, body] in rows(table) {
             let error = read(body).expect(body);
-            let found = judge(&error, status.parse().ok(), ALL, &RequestedTools::default());
+            let found = judge(&error, status.parse().ok(), &all);
             assert!(
                 !matches!(found, ErrorClass::Rejects(_)),
                 "{body}: {found:?}"

@@ -266,8 +266,8 @@ pub const FAILED_FORM: &[&str] = &[
     "json_validate_failed",
 ];
 
-/// The code for a call that the model failed to write: Groq's. Another try may succeed.
-pub const FAILED_CALL: &[&str] = &["tool_use_failed"];
+/// The words and the code for a call that the model failed to write: Groq's. Another try may succeed.
+pub const FAILED_CALL: &[&str] = &["tool call validation failed", "tool_use_failed"];
 
 /// Gemini's words for a schema that it cannot take, among others. It says nothing more.
 pub const INVALID_ARGUMENT: &str = "request contains an invalid argument.";
