@@ -79,7 +79,7 @@ impl Run<'_> {
             | OptionalField::Encrypted
             | OptionalField::Choice
             | OptionalField::System
-            | OptionalField::SealedReasoning => true,
+            | OptionalField::SealedReasoning => self.is_changed_without(field, dialogue),
         };
         if can_do_without {
             let error = &failed.error;
@@ -87,6 +87,16 @@ impl Run<'_> {
             dialogue.rejected_fields.push(field);
         }
         can_do_without
+    }
+
+    /// Whether the request differs without this field. The server may mean something that q has not sent.
+    fn is_changed_without(&self, field: OptionalField, dialogue: &mut Dialogue) -> bool {
+        let body = |dialogue: &Dialogue| self.request(dialogue).ok().map(|request| request.body);
+        let before = body(dialogue);
+        dialogue.rejected_fields.push(field);
+        let after = body(dialogue);
+        dialogue.rejected_fields.pop();
+        before != after
     }
 
     /// Whether q may ask without the effort, with a note; not if the user has given it, who gets advice then.

@@ -88,9 +88,10 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
         messages.push(answer_of(step.echo.items(), prompt));
         messages.push(results_of(step));
     }
-    let paused = prompt.paused_turn.items();
-    if !paused.is_empty() {
-        messages.push(answer_of(paused, prompt));
+    let paused = answer_of(prompt.paused_turn.items(), prompt);
+    // The API rejects an empty one. Only reasoning may have come before the pause.
+    if paused["content"] != json!([]) {
+        messages.push(paused);
     }
     messages
 }
