@@ -1038,6 +1038,13 @@ mod tests {
             not Transient | - | {"error":{"message":"x","code":400}}
             not Transient | - | {"error":{"message":"x","type":"server_error","code":400}}
             Transient | - | {"error":{"message":"x","type":"overloaded_error"}}
+            Transient | - | {"error":{"message":"x","type":"rate_limit_error","code":1302}}
+            Transient | - | {"error":{"message":"x","type":"rate_limit_error","code":"1302"}}
+            Transient | - | {"error":{"message":"x","type":"server_error","code":50001}}
+            Transient | - | {"error":{"message":"x","type":"server_error","code":0}}
+            Transient | - | {"error":{"message":"x","code":50001,"status":503}}
+            not Transient | - | {"error":{"message":"x","type":"invalid_request_error","code":1210}}
+            not Transient | - | {"error":{"message":"x","type":"server_error","code":599}}
             Transient | - | {"error":{"message":"x","status":"UNAVAILABLE"}}
             Transient | - | {"error":{"message":"x","code":"server_is_overloaded"}}
             not Transient | - | {"error":{"message":"x","type":"invalid_request_error"}}

@@ -478,7 +478,9 @@ fn codes(json: &Value) -> String {
 
 fn status(json: &Value) -> Option<u16> {
     let mut numbers = values(json, &["code", "status", "status_code"]).filter_map(Value::as_u64);
-    numbers.find_map(|number| u16::try_from(number).ok())
+    // Others are codes of the vendor's own, such as 1302 or 50001.
+    let status = numbers.find(|number| (100..=599).contains(number));
+    status.and_then(|number| u16::try_from(number).ok())
 }
 
 /// Returns the field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
