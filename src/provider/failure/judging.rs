@@ -977,6 +977,10 @@ mod tests {
             Rejects(Effort) | 400 | {"error":{"message":"reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')","code":"3051"}}
             Rejects(Effort) | 400 | This model does not support the effort parameter.
             Rejects(Effort) | 400 | output_config.effort 'max' is not supported when thinking is disabled on this model.
+            Rejects(Effort) | 400 | level "max" not supported, valid levels: low, medium, high, xhigh
+            Rejects(Effort) | 400 | {"error":{"message":"The request was malformed.\nlevel \"max\" not supported, valid levels: low, medium"}}
+            Rejects(Effort) | 400 | reasoning_effort must be one of: no_think, low, high
+            not Rejects(Effort) | 400 | log level "max" not supported
             Rejects(Effort) | 400 | Model grok-build does not support parameter reasoningEffort.
             Rejects(Effort) | 400 | Thinking level MEDIUM is not supported for this model.
             Rejects(Effort) | 400 | Unknown name "thinkingLevel" at 'generation_config.thinking_config': Cannot find field.

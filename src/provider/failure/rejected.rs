@@ -138,6 +138,7 @@ const ROWS: &[RejectionRow] = &[
         phrases: &[
             "thinking level",
             "reasoning effort",
+            "valid levels: ",
             // Ollama.
             "does not support thinking",
             "think value",
