@@ -647,7 +647,7 @@ mod tests {
     fn exhausted_credit_or_plan_is_distinguished_from_a_limit_that_passes() {
         // Anthropic's two codes (its documents on rate limits and its library 2.14), its messages in public reports, the
         // code of “Sign in with ChatGPT”, Gemini's free tier without a model, OpenRouter, Zhipu, Moonshot, DashScope,
-        // Fireworks.
+        // Fireworks, Ollama's cloud, Gemini's subscriptions.
         let table = r##"
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"enforced_spend_limit_reached"}}}
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}
@@ -668,6 +668,14 @@ mod tests {
             Spent | 400 | {"code":"Arrearage","message":"Access denied, please make sure your account is in good standing."}
             Spent | 412 | Account a is suspended, possibly due to reaching the monthly spending limit.
             Transient | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit","details":{"error_code":null}}}
+            Spent | 429 | {"error":"you (me) have reached your weekly usage limit, upgrade for higher limits: https://ollama.com/upgrade (ref: 1)"}
+            Spent | 429 | {"error":"you (me) have reached your session usage limit, please wait or upgrade to continue"}
+            Spent | 429 | {"error":"you (me) have reached your hourly usage limit, please upgrade to continue"}
+            Spent | 429 | {"error":{"message":"Subscription quota exceeded"}}
+            Spent | 429 | {"error":{"code":429,"message":"You have exhausted your capacity on this model. Your quota will reset after 3h12m5s.","status":"RESOURCE_EXHAUSTED"}}
+            Transient | 429 | {"error":{"code":429,"message":"You have exhausted your capacity on this model. Your quota will reset after 5s.","status":"RESOURCE_EXHAUSTED"}}
+            Transient | 429 | {"error":{"code":429,"message":"Resource has been exhausted (e.g. check quota).","status":"RESOURCE_EXHAUSTED"}}
+            Transient | 429 | {"error":{"message":"Quota exceeded for quota metric 'Requests' and limit 'Requests per minute'"}}
             Transient | 429 | Rate limited
             Transient | 409 | no
         "##;

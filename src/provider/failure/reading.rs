@@ -406,7 +406,41 @@ fn from_plain(message: &str) -> Option<ServerError> {
     if message.is_empty() {
         return None;
     }
-    Some(ServerError::new(message))
+    Some(ServerError {
+        retry_after: time_until_reset(&message),
+        ..ServerError::new(message)
+    })
+}
+
+/// Returns the time until a quota is there again, such as `reset after 3h12m5s` in a message of Gemini's.
+fn time_until_reset(message: &str) -> Option<Duration> {
+    let (_, mut rest) = message.split_once("reset after ")?;
+    let mut seconds: Option<u64> = None;
+    while let Some((digits, after)) = number_at_start(rest)
+        && let Some(unit) = after.chars().next()
+    {
+        let length = match unit {
+            'h' => 3600,
+            'm' if !after.starts_with("ms") => 60,
+            's' => 1,
+            _ => break,
+        };
+        let number: u64 = digits.parse().ok()?;
+        let sum = seconds
+            .unwrap_or(0)
+            .checked_add(number.checked_mul(length)?)?;
+        seconds = Some(sum);
+        rest = &after[unit.len_utf8()..];
+    }
+    seconds.map(Duration::from_secs)
+}
+
+/// Returns the digits at the start of a text, and what follows them.
+fn number_at_start(text: &str) -> Option<(&str, &str)> {
+    let end = text
+        .find(|char: char| !char.is_ascii_digit())
+        .unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
 }
 
 /// Reads the error that an object describes: in an object inside it, or in a field for the message. If there is neither, the

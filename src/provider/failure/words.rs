@@ -117,7 +117,7 @@ pub const KEY: &[&str] = &[
 ];
 
 /// The words for an account that has used up its quota or its money, or whose plan has none of this: of OpenAI, Gemini,
-/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot and DashScope.
+/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot, DashScope and Ollama.
 pub const SPENT: &[&str] = &[
     "exceeded your current quota",
     "check your plan and billing details",
@@ -127,12 +127,12 @@ pub const SPENT: &[&str] = &[
     "key limit exceeded",
     "free-models-per-day",
     "credit balance is too low",
-    "api usage limits",
+    "usage limit",
     "extra usage is required",
     "used all available credits",
     "monthly spending limit",
-    "usage limit reached for",
-    "usage limit for this billing cycle",
+    "subscription quota",
+    "exhausted your capacity",
     // Codes of OpenAI, Moonshot and DashScope, and a type and codes of Anthropic's.
     "insufficient_quota",
     "billing_hard_limit_reached",
