@@ -5,6 +5,7 @@ use std::time::Duration;
 use self::Clue::{Judged, Named, Statuses, Words};
 use self::Row::{Finds, Means};
 use super::limit::{RefusedLimit, refused_limit};
+use super::prompt_length;
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
@@ -285,6 +286,7 @@ impl Case<'_> {
 
     fn is_too_long(&self) -> bool {
         self.says(words::TOO_LONG)
+            || (self.status != Some(429) && prompt_length::is_exceeded(&self.words))
     }
 
     /// Whether the server rejects something about the request itself.
@@ -897,6 +899,7 @@ mod tests {
             TooLong | - | {"error":{"message":"Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000"}}
             not TooLong | - | {"error":{"message":"max_tokens is too large"}}
             not TooLong | 429 | {"message":"Too many tokens, please wait before trying again."}
+            not TooLong | 429 | Number of input tokens has exceeded the limit of your organization
             not TooLong | 400 | max_tokens exceeds the maximum allowed output length
             not TooLong | - | {"error":{"message":"rate limit"}}
         "##;

@@ -2,6 +2,7 @@
 
 mod judging;
 mod limit;
+mod prompt_length;
 mod reading;
 mod rejected;
 mod words;

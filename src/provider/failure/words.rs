@@ -1,8 +1,8 @@
 //! The words, codes and types by which the errors of servers are recognized, in lower case (pure).
 
-/// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
-/// Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub, Copilot, Poolside, Cohere,
-/// Volcengine and DwarfStar.
+/// The words for a prompt that is too long, besides those of `prompt_length.rs`: of OpenAI, llama.cpp, vLLM, Anthropic, Gemini,
+/// Vertex, Ollama, OpenRouter, Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub,
+/// Copilot, Poolside, Cohere, Volcengine, SambaNova, vMLX and DwarfStar.
 pub const TOO_LONG: &[&str] = &[
     "maximum context length",
     "maximum prompt length",
@@ -42,10 +42,13 @@ pub const TOO_LONG: &[&str] = &[
     "contextwindowexceeded",
     "reduce your message size",
     "request too large for",
+    "maximum supported sequence length",
     "tokens must be reduced",
     // Codes.
     "context_length_exceeded",
     "exceed_context_size_error",
+    "context_exceeded",
+    "prompt_too_long",
     "too_many_prompt_tokens",
     "max_prompt_tokens_exceeded",
     "tokens_limit_reached",
