@@ -648,13 +648,13 @@ fn add_call(item: &mut Value, reply: &mut Reply) -> Option<Added> {
         api_data: Value::Null,
     };
     let added = reply.add_whole_call(call)?;
-    let call = &reply.turn.calls()[added.place()];
-    item["call_id"] = call.id.as_str().into();
+    let known = &reply.turn.calls()[added.place()];
+    item["call_id"] = known.id.as_str().into();
     let is_object = calls::text(&found.arguments) == found.arguments;
     item["arguments"] = if is_object {
         found.arguments.into()
     } else {
-        calls::text(&call.arguments).into()
+        calls::text(&known.arguments).into()
     };
     Some(added)
 }
