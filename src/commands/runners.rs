@@ -3,7 +3,7 @@
 mod program_names;
 mod programs;
 
-use self::program_names::Program;
+use self::program_names::ProgramForms;
 use self::programs::{
     CODE_WORDS, CodeWords, GIT, MANY_IN_ONE, OPTIONS_WITH_VALUE, PATTERN_AFTER_E, PSQL, READERS,
     REPOSITORY_OPTIONS, RUNNERS, SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS,
@@ -13,7 +13,7 @@ use super::argv::Argv;
 use crate::text::short_form::{FieldKind, ShortField};
 
 /// The place of a word in a command, by which it may be a program.
-enum WordPlace {
+enum ElementPlace {
     /// The command runs it: it is the first element, or the value of an option that names a program.
     Program,
     /// It is a path, and may be that of a program.
@@ -32,20 +32,20 @@ pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str
     for (index, element) in argv.run.iter().enumerate() {
         let named = named_program(argv, index);
         let word = named.unwrap_or(element);
-        let program = Program::of(word);
+        let program = ProgramForms::of(word);
         let is_runner = match place_of(argv, index, named.is_some()) {
-            WordPlace::Program => {
+            ElementPlace::Program => {
                 is_runner(&program, argv, index) || is_linked_runner(file(word), argv, index)
             }
-            WordPlace::Path => {
+            ElementPlace::Path => {
                 let found = file(word);
                 found.is_some() && is_runner(&program, argv, index)
                     || is_linked_runner(found, argv, index)
             }
-            WordPlace::Word => {
+            ElementPlace::Word => {
                 is_runner(&program, argv, index) && (is_name(word) || file(word).is_some())
             }
-            WordPlace::UsualWord => {
+            ElementPlace::UsualWord => {
                 is_sure_runner(&program, argv, index) && (is_name(word) || file(word).is_some())
             }
         };
@@ -57,26 +57,26 @@ pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str
 }
 
 /// Returns the place of the element at `index`. `is_named` says that an option before it, or in it, names it as a program.
-fn place_of(argv: &Argv, index: usize, is_named: bool) -> WordPlace {
+fn place_of(argv: &Argv, index: usize, is_named: bool) -> ElementPlace {
     let element = &argv.run[index];
     // Words of a program that runs no other are no programs: `go` in `rg -t go {x}`.
     let first = argv.run.first();
     let takes_words = first.is_some_and(|program| READERS.has_word(program));
     if index == 0 || is_named {
-        WordPlace::Program
+        ElementPlace::Program
     } else if element.contains('/') {
-        WordPlace::Path
+        ElementPlace::Path
     } else if takes_words || WORDS_OF_OTHERS.has_word(element) {
-        WordPlace::UsualWord
+        ElementPlace::UsualWord
     } else {
-        WordPlace::Word
+        ElementPlace::Word
     }
 }
 
 /// Returns the program that the user has written in the element at `at`, as the value of an option of a program before it.
 fn named_program(argv: &Argv, at: usize) -> Option<&str> {
     let (code, _) = (0..at)
-        .filter_map(|index| code(argv, &Program::of(&argv.run[index]), index, at))
+        .filter_map(|index| code(argv, &ProgramForms::of(&argv.run[index]), index, at))
         .find(|(_, words)| words.precede_program())?;
     code.split_whitespace().next()
 }
@@ -85,7 +85,7 @@ fn named_program(argv: &Argv, at: usize) -> Option<&str> {
 /// so.
 fn code<'a>(
     argv: &'a Argv,
-    program: &Program,
+    program: &ProgramForms,
     index: usize,
     at: usize,
 ) -> Option<(&'a str, &'static CodeWords)> {
@@ -95,7 +95,7 @@ fn code<'a>(
 }
 
 /// Whether the model may write any text in what the element at `at` gives a program, the element at `index`, to run.
-fn gives_code(argv: &Argv, program: &Program, index: usize, at: usize) -> bool {
+fn gives_code(argv: &Argv, program: &ProgramForms, index: usize, at: usize) -> bool {
     let Some((code, _)) = code(argv, program, index, at) else {
         return false;
     };
@@ -109,7 +109,7 @@ fn is_free(argv: &Argv, text: &str) -> bool {
 }
 
 /// Whether a program, the element at `index`, runs code that somebody gives it.
-fn is_runner(program: &Program, argv: &Argv, index: usize) -> bool {
+fn is_runner(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     if chooses_repository(program, argv, index) {
         return true;
     }
@@ -124,20 +124,20 @@ fn is_runner(program: &Program, argv: &Argv, index: usize) -> bool {
 /// Whether the file behind the links of the element at `index` does.
 fn is_linked_runner(file: Option<String>, argv: &Argv, index: usize) -> bool {
     file.is_some_and(|file| {
-        let program = Program::of(&file);
+        let program = ProgramForms::of(&file);
         !MANY_IN_ONE.contains(&program) && is_runner(&program, argv, index)
     })
 }
 
 /// Whether a word, the element at `index`, is the name of a program that runs code, and hardly ever anything else.
-fn is_sure_runner(word: &Program, argv: &Argv, index: usize) -> bool {
+fn is_sure_runner(word: &ProgramForms, argv: &Argv, index: usize) -> bool {
     !argv.free_texts().is_empty()
         && (SURE_RUNNERS.iter().any(|group| group.contains(word))
             || is_configured_git(word, argv, index))
 }
 
 /// Whether a program is git with an option that may name programs: by its configuration, or by its directory of programs.
-fn is_configured_git(program: &Program, argv: &Argv, index: usize) -> bool {
+fn is_configured_git(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let is_option = |argument: &String| {
         let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
         options.any(|option| argument.starts_with(option))
@@ -147,7 +147,7 @@ fn is_configured_git(program: &Program, argv: &Argv, index: usize) -> bool {
 
 /// Whether the model may choose the repository that a program, the element at `index`, uses. Its configuration may name programs,
 /// and it may be anybody's, also below a directory of the user's, where somebody has unpacked it.
-fn chooses_repository(program: &Program, argv: &Argv, index: usize) -> bool {
+fn chooses_repository(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let end = if GIT.contains(program) {
         // What -C means to a command of git is something else.
         command_at(program, argv, index)
@@ -163,7 +163,7 @@ fn chooses_repository(program: &Program, argv: &Argv, index: usize) -> bool {
 }
 
 /// Whether a program, the element at `index`, runs code because of what the model may write in this command.
-fn runs_code_of_model(program: &Program, argv: &Argv, index: usize) -> bool {
+fn runs_code_of_model(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let mut places = index + 1..argv.run.len();
     let has_patterns = has_pattern_after_e(program, argv, index);
     let writes_options = places
@@ -190,17 +190,17 @@ fn runs_code_of_model(program: &Program, argv: &Argv, index: usize) -> bool {
 
 /// Whether the model may write the word because of which a program, the element at `index`, runs code. That of git can also be
 /// an alias of the user's, which is a command.
-fn writes_command(program: &Program, argv: &Argv, index: usize) -> bool {
+fn writes_command(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let at = command_at(program, argv, index).min(argv.run.len());
-    let words = argv.run[at..].iter().map(String::as_str);
-    let given = Vec::from_iter(words.filter(|word| !word.starts_with('-')));
+    let elements = argv.run[at..].iter().map(String::as_str);
+    let given = Vec::from_iter(elements.filter(|element| !element.starts_with('-')));
     let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
-    all.any(|words| words.may_be_written(&given, |word| is_free(argv, word)))
+    all.any(|words| words.may_be_written(&given, |element| is_free(argv, element)))
 }
 
 /// Returns the place of the first argument of a program, the element at `index`, that is neither an option nor the value of one
 /// that is known: what the program is to do. It may be behind the end.
-fn command_at(program: &Program, argv: &Argv, index: usize) -> usize {
+fn command_at(program: &ProgramForms, argv: &Argv, index: usize) -> usize {
     let mut rows = OPTIONS_WITH_VALUE.iter();
     let row = rows.find(|(programs, _)| programs.contains(program));
     let with_value = row.map_or("", |(_, options)| options);
@@ -216,7 +216,7 @@ fn command_at(program: &Program, argv: &Argv, index: usize) -> usize {
 }
 
 /// Whether the option -e of a program, the element at `index`, is followed by a pattern.
-fn has_pattern_after_e(program: &Program, argv: &Argv, index: usize) -> bool {
+fn has_pattern_after_e(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let given = argv.run.get(command_at(program, argv, index));
     let has_command = |command: &str| command.is_empty() || given.is_some_and(|it| it == command);
     let mut rows = PATTERN_AFTER_E.iter();
@@ -224,7 +224,7 @@ fn has_pattern_after_e(program: &Program, argv: &Argv, index: usize) -> bool {
 }
 
 /// Whether the client of a database, the element at `index`, is told to have no commands that run programs.
-fn is_safe_client(program: &Program, argv: &Argv, index: usize) -> bool {
+fn is_safe_client(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let mut words = argv.run[index + 1..].iter();
     SAFE_SQL_CLIENTS.contains(program)
         && words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))

@@ -74,7 +74,7 @@ enum SearchEnd {
 }
 
 /// What becomes of an entry of a directory.
-enum Verdict {
+enum EntryVerdict {
     /// It is a file that is meant.
     Take,
     /// It is a directory that may have such files.
@@ -235,23 +235,23 @@ impl FileSearch {
                 }
             };
             let verdict = self.judge(&entry, &mut rules)?;
-            if entry.file_type().is_dir() && !matches!(verdict, Verdict::Enter) {
+            if entry.file_type().is_dir() && !matches!(verdict, EntryVerdict::Enter) {
                 walk.skip_current_dir();
             }
             let path = entry.path();
             match verdict {
-                Verdict::Take => named.files.push(self.shown(path).to_owned()),
-                Verdict::Enter | Verdict::Skip => {}
-                Verdict::Ignored => named.left_out.ignored += 1,
-                Verdict::IgnoredDirectory => {
+                EntryVerdict::Take => named.files.push(self.shown(path).to_owned()),
+                EntryVerdict::Enter | EntryVerdict::Skip => {}
+                EntryVerdict::Ignored => named.left_out.ignored += 1,
+                EntryVerdict::IgnoredDirectory => {
                     match self.look_into_ignored(&entry, &mut ignored_entries_left) {
                         IgnoredContent::Meant => named.left_out.ignored += 1,
                         IgnoredContent::NotMeant => {}
                         IgnoredContent::Unknown => named.left_out.unsearched += 1,
                     }
                 }
-                Verdict::Link => named.left_out.links += 1,
-                Verdict::Irregular => named.left_out.irregular.add(self.in_words(path)),
+                EntryVerdict::Link => named.left_out.links += 1,
+                EntryVerdict::Irregular => named.left_out.irregular.add(self.in_words(path)),
             }
             if named.files.len() > MAX_FILES {
                 return Ok(SearchEnd::TooManyFiles);
@@ -262,30 +262,30 @@ impl FileSearch {
     }
 
     /// Decides what becomes of an entry.
-    fn judge(&self, entry: &DirEntry, rules: &mut IgnoreRules) -> Result<Verdict, Error> {
+    fn judge(&self, entry: &DirEntry, rules: &mut IgnoreRules) -> Result<EntryVerdict, Error> {
         let path = entry.path();
         let is_directory = path.is_dir();
         if !self.wants(entry, entry.depth(), is_directory) {
-            return Ok(Verdict::Skip);
+            return Ok(EntryVerdict::Skip);
         }
         if entry.path_is_symlink() && !self.follows_links {
             // To git, a link to a directory is none.
             let is_ignored = rules.ignore(path, false)?;
             return Ok(if is_ignored {
-                Verdict::Skip
+                EntryVerdict::Skip
             } else {
-                Verdict::Link
+                EntryVerdict::Link
             });
         }
         let is_ignored = rules.ignore(path, is_directory)?
             // What a link leads to may be ignored under its own name.
             || (self.follows_links && rules.ignore_target(path, is_directory)?);
         Ok(match (is_ignored, is_directory) {
-            (true, true) => Verdict::IgnoredDirectory,
-            (true, false) => Verdict::Ignored,
-            (false, true) => Verdict::Enter,
-            (false, false) if path.is_file() => Verdict::Take,
-            (false, false) => Verdict::Irregular,
+            (true, true) => EntryVerdict::IgnoredDirectory,
+            (true, false) => EntryVerdict::Ignored,
+            (false, true) => EntryVerdict::Enter,
+            (false, false) if path.is_file() => EntryVerdict::Take,
+            (false, false) => EntryVerdict::Irregular,
         })
     }
 

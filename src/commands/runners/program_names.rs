@@ -27,7 +27,7 @@ impl ProgramNames {
     }
 
     /// Whether a program has one of these names. Some file systems find a file by its name in other letters.
-    pub fn contains(&self, program: &Program) -> bool {
+    pub fn contains(&self, program: &ProgramForms) -> bool {
         let has = |known: &str| {
             program
                 .0
@@ -39,11 +39,11 @@ impl ProgramNames {
 }
 
 /// The names that a program is known by: that of its file, and those of which it may be a version or a variant.
-pub struct Program<'a>(Vec<&'a str>);
+pub struct ProgramForms<'a>(Vec<&'a str>);
 
-impl Program<'_> {
+impl ProgramForms<'_> {
     /// Returns the program that a word or a path names.
-    pub fn of(word: &str) -> Program<'_> {
+    pub fn of(word: &str) -> ProgramForms<'_> {
         let full = file_name(word);
         let variants = without_architecture(full).into_iter().map(without_variant);
         let mut names = Vec::new();
@@ -51,7 +51,7 @@ impl Program<'_> {
             names.extend([name, name_of(name)]);
         }
         names.dedup();
-        Program(names)
+        ProgramForms(names)
     }
 
     /// Whether it is a dynamic linker, such as ld-linux-x86-64.so.2, which runs the program that it is given.
@@ -167,7 +167,7 @@ mod tests {
             .                           | -   | -
             -                           | -   | -",
         ) {
-            let found = names.contains(&Program::of(program));
+            let found = names.contains(&ProgramForms::of(program));
             assert_eq!(found, as_program == "yes", "{program}");
             assert_eq!(names.has_word(program), as_word == "yes", "{program}");
         }

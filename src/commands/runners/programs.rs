@@ -1,6 +1,6 @@
 //! The names of programs that run code that somebody gives them (pure).
 
-use super::program_names::{Program, ProgramNames};
+use super::program_names::{ProgramForms, ProgramNames};
 
 /// Shells.
 const SHELLS: ProgramNames = ProgramNames(
@@ -105,7 +105,7 @@ pub fn is_name(word: &str) -> bool {
     let of_words = CODE_WORDS.iter().chain(REPOSITORY_OPTIONS);
     let of_words = of_words.map(|words| &words.programs);
     let mut all = RUNNERS.iter().chain(of_words).chain([&SQL_CLIENTS]);
-    all.any(|names| names.has_word(word)) || Program::of(word).is_dynamic_linker()
+    all.any(|names| names.has_word(word)) || ProgramForms::of(word).is_dynamic_linker()
 }
 
 /// Programs that act by the name that they are called by: what is a link to one is not called that.
@@ -148,19 +148,19 @@ impl CodeWords {
     }
 
     /// Whether these are words of a program.
-    pub fn are_of(&self, program: &Program) -> bool {
+    pub fn are_of(&self, program: &ProgramForms) -> bool {
         self.programs.contains(program)
     }
 
     /// Whether one of the words of a command may be free, so that the model may write the word that the program obeys. `given` are
     /// the words that the program has as its command.
     pub fn may_be_written(&self, given: &[&str], is_free: impl Fn(&str) -> bool) -> bool {
-        let wanted = self.command.split_whitespace();
-        let mut places = wanted
+        let words = self.command.split_whitespace();
+        let mut places = words
             .take_while(|word| !word.starts_with('-'))
             .zip(given)
-            .skip_while(|(wanted, given)| wanted == *given);
-        places.next().is_some_and(|(_, given)| is_free(given))
+            .skip_while(|(wanted, word)| wanted == *word);
+        places.next().is_some_and(|(_, word)| is_free(word))
     }
 
     /// Whether what follows them may be the name of a program.
@@ -427,7 +427,7 @@ mod tests {
         for name in SURE_RUNNERS.iter().flat_map(ProgramNames::iter) {
             let is_runner = RUNNERS
                 .iter()
-                .any(|group| group.contains(&Program::of(name)));
+                .any(|group| group.contains(&ProgramForms::of(name)));
             assert!(is_runner, "{name}");
         }
     }
@@ -439,7 +439,7 @@ mod tests {
             for name in words.programs.iter() {
                 let is_runner = RUNNERS
                     .iter()
-                    .any(|group| group.contains(&Program::of(name)));
+                    .any(|group| group.contains(&ProgramForms::of(name)));
                 assert!(!is_runner, "{name}");
                 assert!(!words.command.is_empty() || !words.options.is_empty());
                 for option in words.options.split_whitespace() {
@@ -461,7 +461,7 @@ mod tests {
         let is_known = |name: &str| {
             RUNNERS
                 .iter()
-                .any(|group| group.contains(&Program::of(name)))
+                .any(|group| group.contains(&ProgramForms::of(name)))
         };
         for link in links.map(|link| link.expect("a link").path()) {
             let name = link.to_string_lossy();

@@ -8,7 +8,7 @@ pub struct GitConfig {
 }
 
 /// One line of a configuration: the name with its section, in small letters, and the value. A value may be missing.
-struct Setting {
+struct ConfigLine {
     name: Vec<u8>,
     value: Option<Vec<u8>>,
 }
@@ -17,7 +17,7 @@ impl GitConfig {
     /// Reads a file. `None`: it includes others, or git alone can tell what it means.
     pub fn read(text: &[u8]) -> Option<GitConfig> {
         let mut config = GitConfig::default();
-        for Setting { name, value } in ConfigText::of(text).settings()? {
+        for ConfigLine { name, value } in ConfigText::of(text).settings()? {
             match name.as_slice() {
                 b"core.excludesfile" => config.excludes_file = Some(value?),
                 b"core.ignorecase" => config.ignores_case = Some(truth(value)?),
@@ -70,7 +70,7 @@ impl ConfigText<'_> {
     }
 
     /// Reads all settings. `None`: they are not written as git wants them.
-    fn settings(mut self) -> Option<Vec<Setting>> {
+    fn settings(mut self) -> Option<Vec<ConfigLine>> {
         let mut settings = Vec::new();
         let mut section = Vec::new();
         while let Some(byte) = self.next() {
@@ -102,11 +102,11 @@ impl ConfigText<'_> {
 
     /// Reads the second part of the name of a section, which is in quotes.
     fn subsection(&mut self, mut name: Vec<u8>) -> Option<Vec<u8>> {
-        let mut byte = self.next()?;
-        while matches!(byte, b' ' | b'\t') {
-            byte = self.next()?;
+        let mut first = self.next()?;
+        while matches!(first, b' ' | b'\t') {
+            first = self.next()?;
         }
-        if byte != b'"' {
+        if first != b'"' {
             return None;
         }
         name.push(b'.');
@@ -122,7 +122,7 @@ impl ConfigText<'_> {
     }
 
     /// Reads a setting of a section, of which the first byte has been taken.
-    fn setting(&mut self, section: &[u8], first: u8) -> Option<Setting> {
+    fn setting(&mut self, section: &[u8], first: u8) -> Option<ConfigLine> {
         let mut name = [section, b".", &[first.to_ascii_lowercase()]].concat();
         let mut byte = self.next_of_line();
         while byte.is_ascii_alphanumeric() || byte == b'-' {
@@ -137,7 +137,7 @@ impl ConfigText<'_> {
             b'=' => Some(self.value()?),
             _ => return None,
         };
-        Some(Setting { name, value })
+        Some(ConfigLine { name, value })
     }
 
     /// Reads a value to the end of its line.

@@ -92,16 +92,15 @@ impl GitFiles {
             configuration.push((file, text));
         }
         let git = git_directory(directory);
-        let settings = match find_program("git", environment.get_os("PATH")) {
-            Some(program) => settings_of_git(&program, real, environment)?,
-            None => {
-                if let Some(git) = &git {
-                    let file = git.join("config");
-                    let text = read_if_any(&file, MAX_CONFIGURATION)?;
-                    configuration.insert(0, (file, text));
-                }
-                settings_without_git(&configuration, real, environment)?
+        let settings = if let Some(program) = find_program("git", environment.get_os("PATH")) {
+            settings_of_git(&program, real, environment)?
+        } else {
+            if let Some(git) = &git {
+                let file = git.join("config");
+                let text = read_if_any(&file, MAX_CONFIGURATION)?;
+                configuration.insert(0, (file, text));
             }
+            settings_without_git(&configuration, real, environment)?
         };
         Ok(GitFiles {
             excluded: git.map(|git| git.join("info/exclude")),
@@ -285,7 +284,7 @@ pub fn is_repository(directory: &Path, is_nested: bool) -> bool {
         } else {
             Some(git)
         };
-        return found.is_some_and(|git| is_git_directory(&git));
+        return found.as_deref().is_some_and(is_git_directory);
     }
     if directory.join(".jj").exists() {
         return true;
@@ -440,7 +439,7 @@ mod tests {
                 "directory" => real = git,
                 text => fs::write(git, in_words(text)).expect("a file"),
             }
-            if mark != "" {
+            if !mark.is_empty() {
                 fs::create_dir(&real).expect("a directory");
             }
             for part in content.split_whitespace() {
