@@ -76,15 +76,25 @@ impl Unarrived {
 }
 
 /// Whether the text that has arrived and is not known is what is missing, perhaps with the commentary that is: some servers spell
-/// a text differently when it is complete. Increments of several messages may have come by turns, so the order does not count.
+/// a text differently when it is complete, or leave out marks such as those of sources. Increments of several messages may have
+/// come by turns, so the order does not count for letters that are all there.
 fn is_respelled(unknown: &str, missing: &str, missing_commentary: &str) -> bool {
     let sorted = |text: &str| {
         let mut letters = Vec::from_iter(letters(text).chars());
         letters.sort_unstable();
         letters
     };
-    let unknown = sorted(unknown);
-    unknown == sorted(missing) || unknown == sorted(&[missing, missing_commentary].concat())
+    let all = sorted(unknown);
+    all == sorted(missing)
+        || all == sorted(&[missing, missing_commentary].concat())
+        || is_shortened(&letters(unknown), &letters(missing))
+}
+
+/// Whether a text is what is left of another one, of which it has most.
+fn is_shortened(long: &str, short: &str) -> bool {
+    let mut left = long.chars();
+    let is_within = short.chars().all(|letter| left.any(|other| other == letter));
+    is_within && short.chars().count() * 2 > long.chars().count()
 }
 
 #[cfg(test)]
@@ -109,6 +119,9 @@ mod tests {
             Yesterday | Yes ; Yesterday | Elsewhere
             One. | One. ; One. | From(1)
             One. | one. | Nothing
+            One【1†a】 and two, three【2†b】. | One and two, three. | Nothing
+            One and two. | and | Nothing
+            One and two. | dna | Elsewhere
             “One”, | one | Nothing
             Let me think. | 42. | Elsewhere
             Let me think. | Light. ; 42. | Elsewhere
