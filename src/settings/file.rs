@@ -45,8 +45,16 @@ pub struct ProviderSection {
     pub base_url: Option<ServerUrl>,
     pub key: Key,
     pub model: Option<Sourced>,
-    pub headers: Vec<(String, Secret)>,
+    pub headers: Vec<HeaderEntry>,
     pub options: Vec<Field>,
+}
+
+/// A header of a provider's section; its value may name variables.
+#[derive(Debug)]
+pub struct HeaderEntry {
+    pub name: String,
+    pub value: Secret,
+    pub origin: Origin,
 }
 
 /// A section `[roles.NAME]`.
@@ -216,7 +224,15 @@ impl ProviderSection {
             "base_url" => self.base_url = Some(ServerUrl::parse(&string(value)?)?),
             "key_env" | "key_cmd" => self.key.set(key, value)?,
             "model" => self.model = Some(Sourced::new(&setting(key, value)?, lines.origin(at))),
-            "headers" => self.headers = value::headers(value)?,
+            "headers" => for_each(value, |header| {
+                let (name, text) = value::header(header)?;
+                self.headers.push(HeaderEntry {
+                    name,
+                    value: text,
+                    origin: lines.origin(header.at),
+                });
+                Ok(())
+            })?,
             "options" => {
                 for option in options(value)? {
                     self.options.push(Field::parse(&option)?);

@@ -465,6 +465,11 @@ mod tests {
             servers.s.cwd: “x” is a relative path; write an absolute one, or "." | {"command": "x", "cwd": "x"}
             servers.s.url: is not a URL | {"url": "x"}
             servers.s.headers: must be an object | {"url": "https://x", "headers": "Bearer key"}
+            servers.s.env.A: a variable within another one is not filled in: ${NO… | {"command": "x", "env": {"A": "${NO:-key${TOKEN}}"}}
+            servers.s.args[0]: ${NO…} does not name a variable | {"command": "x", "args": ["${NO?key}"]}
+            servers.s.url: ${NO…} does not name a variable | {"url": "https://x/${NO-key}"}
+            servers.s.headers.A: ${NO…} does not name a variable | {"url": "https://x", "headers": {"A": "${NO:=key}"}}
+            servers.s.headers.A: is not a valid name or value of a header | {"url": "https://x", "headers": {"A": "key\n"}}
             servers.s.headers."a b": is not a valid name or value of a header | {"url": "https://x", "headers": {"a b": "key"}}
         "#;
         for line in table.trim().lines() {

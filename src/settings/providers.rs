@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::file::ProviderSection;
+use super::file::{HeaderEntry, ProviderSection};
 use super::key::{Key, keys_in_headers, names_key};
 use super::origin::{Environment, Origin, Sourced};
 use super::value;
@@ -29,7 +29,7 @@ pub struct Provider {
     pub key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub model: Option<Sourced>,
-    /// Or which variable in them is not set.
+    /// Or why a variable in them cannot be filled in.
     headers: Result<OwnHeaders, String>,
     /// Fields that are added to every request.
     pub options: Vec<Field>,
@@ -147,14 +147,15 @@ fn filled_headers(
     section: &ProviderSection,
     environment: &Environment,
 ) -> Result<OwnHeaders, String> {
-    let ProviderSection {
-        name: provider,
-        origin,
-        ..
-    } = section;
+    let provider = &section.name;
     let mut all = Vec::new();
     let mut keys = Vec::new();
-    for (name, value) in &section.headers {
+    for HeaderEntry {
+        name,
+        value,
+        origin,
+    } in &section.headers
+    {
         let wrong =
             |reason: String| format!("{origin}: providers.{provider}: headers: {name}: {reason}");
         let filled = variables::fill(value.expose(), environment).map_err(wrong)?;
@@ -321,6 +322,9 @@ impl Provider {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::file::read_config;
     use super::*;
     use crate::text::table::rows;
 
@@ -350,6 +354,32 @@ mod tests {
             };
             let named = described(&[(&variable, row.base_url)]);
             assert_eq!(described(&[]), named, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_header_has_its_line_and_not_its_value() {
+        let key = "sk-live-0123";
+        let table = r#"
+            2 | the variable NO is not set | headers = { x-api-key = "KEY ${NO}" }
+            2 | ${NO…} does not name a variable | headers = { x-api-key = "${NO-KEY}" }
+            2 | ${NO…} does not name a variable | headers = { x-api-key = "${NO:=KEY}" }
+            2 | a variable within another one is not filled in: ${NO… | headers = { x-api-key = "${NO:-KEY${SUFFIX}}" }
+            4 | ${NO…} does not name a variable | [providers.work.headers]␊x-team = "a"␊x-key = "${NO KEY}"
+            3 | is not a valid name or value of a header | [providers.work.headers]␊x-key = "KEY${BROKEN}"
+        "#;
+        let environment = Environment::new(&[("BROKEN", "a\nb")]);
+        for [line, reason, text] in rows(table) {
+            let text = text.replace('␊', "\n").replace("KEY", key);
+            let text = format!("[providers.work]\n{text}");
+            let (file, fault) = read_config(&text, Path::new("q.toml"));
+            assert_eq!(fault, None, "{text}");
+            let providers = all(file.providers, &environment);
+            let error = providers[0].headers().expect_err(&text).message;
+            let begin = format!("q.toml, line {line}: providers.work: headers: x-");
+            assert!(error.starts_with(&begin), "{text}: {error}");
+            assert!(error.contains(reason), "{text}: {error}");
+            assert!(!error.contains("sk"), "{text}: {error}");
         }
     }
 

@@ -227,12 +227,17 @@ pub fn pairs(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
 pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
     let mut headers = Vec::new();
     for_each(value, |entry| {
-        let text = Secret::new(string(entry.value)?);
-        check_header(entry.key, &text)?;
-        headers.push((entry.key.to_owned(), text));
+        headers.push(header(entry)?);
         Ok(())
     })?;
     Ok(headers)
+}
+
+/// Returns a header and its value.
+pub fn header(entry: &TableEntry) -> Result<(String, Secret), ConfigError> {
+    let value = Secret::new(string(entry.value)?);
+    check_header(entry.key, &value)?;
+    Ok((entry.key.to_owned(), value))
 }
 
 /// Checks that a header can be sent. An error does not show its value.

@@ -15,7 +15,8 @@ pub struct Filled {
 ///
 /// # Errors
 ///
-/// A variable is not set, has another one within it, or only another program knows it.
+/// A variable is not set, has another one within it, or only another program knows it. The error has no value and no default,
+/// which may be a key.
 pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     let mut filled = Filled::default();
     let mut rest = text;
@@ -26,8 +27,9 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
         let variable = variable.strip_prefix("env:").unwrap_or(variable);
         // The brace that ends the inner one would end the outer one, and the rest would become part of the value.
         if variable.contains("${") {
+            let shown = beginning_of_name(variable);
             return Err(format!(
-                "a variable within another one is not filled in: ${{{variable}}}…"
+                "a variable within another one is not filled in: ${{{shown}…"
             ));
         }
         let (name, default) = match variable.split_once(":-") {
@@ -44,12 +46,8 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
             filled.text.push_str(value);
         } else if let Some(default) = default {
             filled.text.push_str(default);
-        } else if name.contains(':') {
-            return Err(format!(
-                "only the program that the file is for can fill in ${{{name}}}; write a variable of the environment, such as ${{TOKEN}}"
-            ));
         } else {
-            return Err(format!("the variable {name} is not set"));
+            return Err(fault_of_name(name));
         }
         rest = following;
     }
@@ -57,8 +55,37 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     Ok(filled)
 }
 
+/// Returns what is wrong with a name that no variable has. Only its beginning is shown: what follows may be a default in another
+/// notation, and that a key.
+fn fault_of_name(name: &str) -> String {
+    let shown = beginning_of_name(name);
+    let rest = &name[shown.len()..];
+    if rest.is_empty() && !shown.is_empty() {
+        return format!("the variable {shown} is not set");
+    }
+    // ${input:token} asks the user of an editor.
+    let is_of_program = rest
+        .strip_prefix(':')
+        .is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+    if is_of_program && !shown.is_empty() {
+        return format!(
+            "only the program that the file is for can fill in ${{{shown}:…}}; write a variable of the environment, such as ${{TOKEN}}"
+        );
+    }
+    format!("${{{shown}…}} does not name a variable; write ${{NAME}} or ${{NAME:-default}}")
+}
+
+/// Returns the beginning of a text that can be that of a variable's name.
+fn beginning_of_name(text: &str) -> &str {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::text::table::rows;
 
@@ -84,12 +111,20 @@ mod tests {
             ${X} | error: the variable X is not set | -
             ${E} | error: the variable E is not set | -
             ${a} | error: the variable a is not set | -
-            ${input:token} | error: only the program that the file is for can fill in ${input:token}; | -
-            ${env:input:x} | error: only the program that the file is for can fill in ${input:x}; | -
+            ${input:token} | error: only the program that the file is for can fill in ${input:…}; | -
+            ${env:input:x} | error: only the program that the file is for can fill in ${input:…}; | -
+            ${X:x} | error: only the program that the file is for can fill in ${X:…}; | -
+            ${X-other} | error: ${X…} does not name a variable; write ${NAME} or ${NAME:-default} | -
+            ${X:=other} | error: ${X…} does not name a variable | -
+            ${X:?other} | error: ${X…} does not name a variable | -
+            ${X other} | error: ${X…} does not name a variable | -
+            ${ü} | error: ${…} does not name a variable | -
+            ${} | error: ${…} does not name a variable | -
+            ${:x} | error: ${…} does not name a variable | -
             ${A} ${X} | error: the variable X is not set | -
-            ${A:-${X}} | error: a variable within another one is not filled in: ${A:-${X}… | -
-            ${X:-a${A}} | error: a variable within another one is not filled in: ${X:-a${A}… | -
-            ${env:${A}} | error: a variable within another one is not filled in: ${${A}… | -
+            ${A:-${X}} | error: a variable within another one is not filled in: ${A… | -
+            ${X:-a${A}} | error: a variable within another one is not filled in: ${X… | -
+            ${env:${A}} | error: a variable within another one is not filled in: ${… | -
             ${A:-$A} | 1 | A
         ";
         for [text, expected, names] in rows(table) {
@@ -128,6 +163,22 @@ mod tests {
                 Some("the variable A is not UTF-8"),
                 "{text}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_error_has_a_default_in_any_notation(
+            before in "[A-Z$]{0,3}",
+            name in "(env:)?[A-Z_]{0,4}",
+            mark in "(:-|-|:=|=|:\\?|\\+|:| |%%|@|:-\\$\\{|\\$\\{|:-x\\$\\{Y:-)",
+            after in "(\\$\\{[A-Z]?\\}){0,2}",
+            end in "\\}{0,2}",
+        ) {
+            let text = format!("{before}${{{name}{mark}sk-live-0123{after}{end}");
+            if let Err(reason) = fill(&text, &Environment::default()) {
+                prop_assert!(!reason.contains("sk"), "{text}: {reason}");
+            }
         }
     }
 }
