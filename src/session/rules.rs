@@ -284,14 +284,17 @@ impl Intent {
     }
 }
 
-/// Whether this is still the conversation that was read. Another q may have dropped its oldest exchanges, because it had more
-/// than `pairs`.
-fn is_same(read: &Conversation, now: Option<&Conversation>, pairs: usize) -> bool {
+/// Whether this may still be the conversation that was read. Another q may have dropped its oldest exchanges, because they were
+/// more than its `pairs`, which need not be those of this q, or larger than a file may be. If none of those that were read is
+/// left, it must have kept as many others as this q would.
+fn may_be_same(read: &Conversation, now: Option<&Conversation>, pairs: usize) -> bool {
     let Some(now) = now else {
         return false;
     };
-    let is_begun_alike = match (read.entries().next(), now.entries().next()) {
-        (Some(was), Some(is)) => was == is || now.exchanges.len() >= pairs,
+    let is_begun_alike = match now.entries().next() {
+        Some(first) if !read.exchanges.is_empty() => {
+            read.entries().any(|entry| entry == first) || now.exchanges.len() >= pairs
+        }
         _ => true,
     };
     is_begun_alike && read.created == now.created
@@ -349,7 +352,7 @@ fn decide_follow(
     pairs: usize,
 ) -> Result<Option<Conversation>, String> {
     let now = usable(found)?;
-    if !is_same(read, now.as_ref(), pairs) {
+    if !may_be_same(read, now.as_ref(), pairs) {
         return Err("the conversation was cleared or replaced in the meantime".to_owned());
     }
     Ok(now)
@@ -367,7 +370,7 @@ fn decide_again(
         return Err("the new answer is incomplete".to_owned());
     }
     let last = now.as_ref().and_then(|now| now.exchanges.last());
-    if !is_same(read, now.as_ref(), pairs) || last != read.exchanges.last() {
+    if !may_be_same(read, now.as_ref(), pairs) || last != read.exchanges.last() {
         return Err("the conversation has changed in the meantime".to_owned());
     }
     Ok(now)
@@ -520,11 +523,24 @@ mod tests {
             answer.interrupted = true;
         });
         assert_eq!(action(again, same(), &incomplete, 20), "separate");
-        // Another follow-up has dropped the beginning.
-        let two = || there(&[("three", "3"), ("four", "4")]);
-        assert_eq!(action(follow, two(), &complete, 2), "extend");
-        let one = there(&[("three", "3")]);
-        assert_eq!(action(follow, one, &complete, 2), "separate");
+        // Other follow-ups have dropped the beginning: by these rules, by other ones, or all that was read.
+        let said = [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4")];
+        for (left, pairs, expected) in [
+            (1..3, 2, "extend"),
+            (1..3, 20, "extend"),
+            (1..2, usize::MAX, "extend"),
+            (2..4, 2, "extend"),
+            (2..4, 20, "separate"),
+            (2..4, usize::MAX, "separate"),
+            (2..3, 2, "separate"),
+        ] {
+            let mut trimmed = conversation(&said[..left.end]);
+            trimmed.exchanges.drain(..left.start);
+            let found = action(follow, Ok(Some(trimmed)), &complete, pairs);
+            assert_eq!(found, expected, "{left:?} {pairs}");
+        }
+        let last_left = || changed(|found| drop(found.exchanges.remove(0)));
+        assert_eq!(action(again, last_left(), &complete, 20), "extend");
         let mut emptied = read.clone();
         emptied.exchanges.clear();
         let follow_emptied = Intent::Follow(Arc::new(emptied.clone()));

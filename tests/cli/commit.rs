@@ -435,6 +435,24 @@ fn a_follow_up_is_saved_in_its_conversation_whatever_was_asked_meanwhile() {
     }
 }
 
+#[test]
+fn a_follow_up_is_saved_in_its_conversation_though_another_has_dropped_its_beginning() {
+    let said = &["one", "1", "two", "2"];
+    for options in [&["-s", ID][..], &["-f"]] {
+        let _case = case(options);
+        let meanwhile = |sandbox: &Sandbox| drop(sandbox.q(&["-f", "quick"]).run());
+        let slow = Slow {
+            options,
+            pairs: "20",
+            said,
+        };
+        let (overtaken, sandbox) = slow.overtaken(meanwhile);
+        overtaken.success().stdout("late\n");
+        let left = &["two", "2", "quick", "answer", "slow", "late"];
+        sandbox.expect_texts(ARCHIVED, left);
+    }
+}
+
 /// Question and answer of each exchange, sorted.
 fn exchanges(texts: &[String]) -> Vec<(String, String)> {
     let mut exchanges: Vec<_> = texts
@@ -471,24 +489,46 @@ fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
     (sandbox, outcomes)
 }
 
+/// A follow-up, `slow`, whose answer is held back. The others keep two pairs.
+struct Slow<'a> {
+    options: &'a [&'a str],
+    pairs: &'a str,
+    /// What the conversation has already.
+    said: &'a [&'a str],
+}
+
+impl Slow<'_> {
+    /// Asks it, and does something else meanwhile.
+    fn overtaken(&self, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let server =
+            Server::start(
+                move |request, _| match prompt(request).ends_with("Human: slow") {
+                    true => held_back(&held, "late"),
+                    false => openai_reply(request, "answer"),
+                },
+            );
+        let sandbox = Sandbox::new().server_env(&server);
+        let sandbox = sandbox.env("Q_PAIRS", "2").env("Q_EXPIRE", "never");
+        sandbox.write_current(&stored(self.said));
+        let slow = sandbox.q(self.options).arg("slow");
+        let slow = slow.env("Q_PAIRS", self.pairs).spawn();
+        server.wait_for_requests(1);
+        meanwhile(&sandbox);
+        gate.open();
+        (slow.wait(), sandbox)
+    }
+}
+
 /// Asks a follow-up, `slow`, and does something else while its answer is held back; two pairs are kept.
 fn overtaken(meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(
-        move |request, _| match prompt(request).ends_with("Human: slow") {
-            true => held_back(&held, "late"),
-            false => openai_reply(request, "answer"),
-        },
-    );
-    let sandbox = Sandbox::new().server_env(&server);
-    let sandbox = sandbox.env("Q_PAIRS", "2").env("Q_EXPIRE", "never");
-    sandbox.write_current(&stored(&["one", "1"]));
-    let slow = sandbox.q(&["-f", "slow"]).spawn();
-    server.wait_for_requests(1);
-    meanwhile(&sandbox);
-    gate.open();
-    (slow.wait(), sandbox)
+    let slow = Slow {
+        options: &["-f"],
+        pairs: "2",
+        said: &["one", "1"],
+    };
+    slow.overtaken(meanwhile)
 }
 
 #[test]
