@@ -11,6 +11,7 @@ use super::lock::{GiveUp, Lock};
 use super::rules::{self, AnsweredBy, Intent, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
+use crate::text::one_line::quoted;
 use crate::text::size::in_units;
 
 /// A saver of an exchange, which knows where and how.
@@ -53,6 +54,11 @@ impl SaveOutcome {
             ..SaveOutcome::default()
         }
     }
+}
+
+/// Returns the option that names the conversation with this id, which may be the path of a file.
+fn option_of(id: &str) -> String {
+    format!(" -s {}", quoted(id))
 }
 
 impl Saver {
@@ -146,7 +152,6 @@ impl Saver {
     /// Says where the exchange is, after making that conversation the current one if it is to be. A note says what failed.
     fn finish(&self, path: PathBuf) -> SaveOutcome {
         let id = self.handle.directory.id(&path);
-        let mut option = self.handle.which.option();
         let mut note = None;
         if let Some(link) = &self.becomes_current
             && *link != path
@@ -155,19 +160,35 @@ impl Saver {
                 Ok(Some(left)) => note = self.leave(&left).err(),
                 Ok(None) => {}
                 Err(error) => {
-                    option = format!(" -s {id}");
                     note = Some(format!(
-                        "{error}; to continue this conversation, use q{option} instead of -f"
+                        "{error}; to continue this conversation, use q{} instead of -f",
+                        option_of(&id)
                     ));
                 }
             }
         }
         SaveOutcome {
+            option: self.option_for(&path, &id),
             id: Some(id),
             path: Some(path),
-            option,
             note,
         }
+    }
+
+    /// Returns the option that names the conversation in this file. The link to the current one may lead elsewhere by now, because
+    /// another q has begun a conversation, or because it could not be set.
+    fn option_for(&self, path: &Path, id: &str) -> String {
+        let Handle {
+            directory,
+            which,
+            link,
+            ..
+        } = &self.handle;
+        let is_led_to = directory.read_link(link).is_ok_and(|led| led == path);
+        if which.is_current() && !is_led_to {
+            return option_of(id);
+        }
+        which.option()
     }
 
     /// Removes a conversation that is not current any more, if the settings say so.
@@ -196,7 +217,7 @@ impl Saver {
             note: Some(format!(
                 "{reason}; saved as a separate conversation: {place}"
             )),
-            option: format!(" -s {id}"),
+            option: option_of(&id),
             id: Some(id),
             path: Some(path),
         })

@@ -453,6 +453,22 @@ fn a_follow_up_is_saved_in_its_conversation_though_another_has_dropped_its_begin
     }
 }
 
+#[test]
+fn advice_names_the_conversation_of_a_follow_up_that_is_no_longer_the_current_one() {
+    for (meanwhile, option) in [("-n", format!(" -s {ID}")), ("-f", String::new())] {
+        let _case = case(meanwhile);
+        let slow = Slow {
+            options: &["-f", "-x"],
+            pairs: "20",
+            said: &["one", "1"],
+        };
+        let (overtaken, _sandbox) =
+            slow.overtaken(|sandbox| drop(sandbox.q(&[meanwhile, "quick"]).run()));
+        let advice = format!("q --last{option} prints");
+        overtaken.exit(1).stderr_contains(&advice);
+    }
+}
+
 /// Question and answer of each exchange, sorted.
 fn exchanges(texts: &[String]) -> Vec<(String, String)> {
     let mut exchanges: Vec<_> = texts
