@@ -19,7 +19,7 @@ pub struct Window {
     total: usize,
     /// How many older ones are left out, because `max_history` or the provider allows no more.
     cut: usize,
-    /// How many are sent from now on, if the settings allow no more and the conversation has more with this question for the
+    /// How many are sent from now on, if `messages` allows no more and the conversation has more with this question for the
     /// first time, so that a note says it.
     newly_limited_to: Option<usize>,
 }
@@ -100,6 +100,7 @@ impl Window {
         if let Some((_, before)) = sent.split_last()
             && !is_exact
             && values.messages > 0
+            && !is_cut
             && places.leaves_out()
             && !SentPlaces::new(before, values, false).leaves_out()
         {
@@ -416,6 +417,16 @@ mod tests {
             };
             let found = sent(questions, &values, is_exact).3;
             assert_eq!(found, said, "{questions} {most} {history:?} {is_exact}");
+        }
+        // More messages would not help where max_history leaves some of these out; another note says so.
+        for (max_history, said) in [(4, Some(4)), (3, None)] {
+            let values = Values {
+                messages: 4,
+                max_history,
+                ..Values::default()
+            };
+            let found = sent("A B C", &values, false).3;
+            assert_eq!(found, said, "{max_history}");
         }
     }
 
