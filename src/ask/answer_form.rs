@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::verdict::{self, Verdict};
 use crate::error::{Error, ErrorKind};
+use crate::flags::Arguments;
 use crate::output::code::{self, Audience};
 use crate::output::{LateNote, Notes, Terminal};
 use crate::session::save::SaveOutcome;
@@ -41,7 +42,14 @@ pub enum Form {
     Verdict(Shape),
 }
 
+/// Whether q has to wait for the schema, because it comes from a pipe.
+pub fn awaits_schema(arguments: &Arguments) -> bool {
+    let spec = arguments.schema.as_deref().map(SchemaSpec::parse);
+    matches!(spec, Some(SchemaSpec::Pipe(_))) && !arguments.is
+}
+
 impl Output {
+    /// Decides it, and waits for a schema that comes from a pipe.
     pub fn new(settings: &Settings, notes: &Notes) -> Result<Output, Error> {
         let arguments = &settings.arguments;
         let read_shape = |spec: &str| read_shape(spec, notes);

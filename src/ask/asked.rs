@@ -1,7 +1,6 @@
 //! Decides which model of the chosen server is asked.
 
 use super::place::Place;
-use super::window::Window;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::server::model_choice;
@@ -32,15 +31,8 @@ impl Asked {
         }
     }
 
-    /// Notes that messages of the current conversation go to another provider or model than the one that answered them.
-    pub fn report_hand_over(&self, place: &Place, window: &Window, notes: &Notes) {
-        if let Some(to) = self.handed_to(place) {
-            window.report_hand_over(&to, notes);
-        }
-    }
-
     /// Returns the provider, perhaps with its model, that continues the current conversation after another one.
-    fn handed_to(&self, place: &Place) -> Option<String> {
+    pub fn handed_to(&self, place: &Place) -> Option<String> {
         let Asked { target, model } = self;
         let provider = &target.provider().name;
         let is_current = place.handle.as_ref()?.which.is_current();

@@ -28,8 +28,11 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::input::InputReader;
-use crate::tools::ProcessGroups;
+use crate::message::Message;
+use crate::tools::{ProcessGroups, Toolbox};
+use answer_form::Output;
 use asked::Asked;
+use choice::EarlyTarget;
 use dialogue::Dialogue;
 use place::Place;
 use plan::Plan;
@@ -39,36 +42,81 @@ use run::Run;
 use tools::Tools;
 use window::Window;
 
+/// A question that can be asked.
+struct Prepared<'a> {
+    plan: Plan<'a>,
+    place: Place,
+    output: Output,
+    question: Message,
+    toolbox: Option<Toolbox>,
+    asked: Asked,
+}
+
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
 pub fn ask(
     command_line: &Arguments,
     context: &Context,
     groups: &ProcessGroups,
 ) -> Result<(), Error> {
-    let notes = &context.notes;
     let settings = context.settings(command_line)?;
-    let mut plan = Plan::new(command_line, &settings, context)?;
+    let plan = Plan::new(command_line, &settings, context)?;
     let early = choice::choose_early(&plan, context)?;
+    let prepared = prepare(plan, early, context, groups)?;
+    answer(prepared, context)
+}
 
-    let files = InputReader::read_files(&settings.arguments.attach, &context.environment, notes)?;
+/// Reads the input and the conversation, and makes the question for the server and the model that they lead to.
+fn prepare<'a>(
+    mut plan: Plan<'a>,
+    early: Option<EarlyTarget>,
+    context: &Context,
+    groups: &ProcessGroups,
+) -> Result<Prepared<'a>, Error> {
+    let notes = &context.notes;
+    let settings = plan.settings;
+    let arguments = &settings.arguments;
+    let files = InputReader::read_files(&arguments.attach, &context.environment, notes)?;
     // Tool servers start while input is read.
     let tools = Tools::start(&plan, context, groups)?;
+    let mut output = match plan.output.take() {
+        Some(output) => output,
+        None => Output::new(settings, notes)?,
+    };
     let input = files.read_stdin(plan.reads_stdin, plan.words.is_some())?;
     plan.refuse_no_question(&input)?;
 
     let (place, target) = Place::open(&plan, early, context)?;
-    plan.output.repeat_shape(place.schema_to_repeat.as_ref())?;
+    output.repeat_shape(place.schema_to_repeat.as_ref())?;
     let words = plan.words.take();
     let last = place.question_to_repeat.as_ref();
-    let question = question::compose(words, input, last, settings.arguments.is)?;
+    let question = question::compose(words, input, last, arguments.is)?;
     let toolbox = tools.ready(&place, &target)?;
+    let asked = Asked::choose(target, settings, notes)?;
+    Ok(Prepared {
+        plan,
+        place,
+        output,
+        question,
+        toolbox,
+        asked,
+    })
+}
 
-    let asked = Asked::choose(target, &settings, notes)?;
-    let window = Window::new(place.intent.earlier(), &settings);
-    asked.report_hand_over(&place, &window, notes);
-    let system = system::prompt(&plan, &place, toolbox.as_ref());
+/// Asks the question, prints the answer and saves both.
+fn answer(prepared: Prepared, context: &Context) -> Result<(), Error> {
+    let Prepared {
+        plan,
+        place,
+        output,
+        question,
+        toolbox,
+        asked,
+    } = prepared;
+    let notes = &context.notes;
+    let settings = plan.settings;
+    let window = Window::new(place.intent.earlier(), settings);
+    let system = system::prompt(&plan, &output, &place, toolbox.as_ref());
     let saver = saving::saver(&plan, &place, asked.responder(), context);
-    let output = plan.output;
     let schema = output.shape().map(|shape| shape.schema.clone());
     let record = Arc::new(Record::new(question, schema, saver, context));
     let display = context.display_options(&settings.values);
@@ -77,10 +125,11 @@ pub fn ask(
     record.save_on_signal(move || drop(screen.end()));
 
     let run = Run {
-        settings: &settings,
+        settings,
         notes,
         output: &output,
         target: &asked.target,
+        handed_to: asked.handed_to(&place),
         system,
         record,
         printer,

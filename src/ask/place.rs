@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::choice;
+use super::choice::{self, EarlyTarget};
 use super::plan::{Plan, Relation};
 use crate::context::Context;
 use crate::error::Error;
@@ -41,7 +41,7 @@ impl Place {
     /// conversation says, and then whether it is continued.
     pub fn open(
         plan: &Plan,
-        early: Option<Target>,
+        early: Option<EarlyTarget>,
         context: &Context,
     ) -> Result<(Place, Target), Error> {
         let notes = &context.notes;
@@ -167,7 +167,12 @@ impl OpenedConversation {
             let continued = self.found.ok().flatten().map(Arc::new);
             return continued.map_or(Intent::FollowOrNew, Intent::Follow);
         };
-        let mut note = format!("{obstacle}; starting a new conversation");
+        let instead = if plan.settings.saves() {
+            "starting a new conversation"
+        } else {
+            "asking without earlier messages"
+        };
+        let mut note = format!("{obstacle}; {instead}");
         if let (Ok(Some(old)), Some(handle)) = (&self.found, &self.handle)
             && plan.rules.keeps()
         {

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::answer_form::Output;
+use super::answer_form::{self, Output};
 use super::verdict::no_statement;
 use crate::context::Context;
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub struct Plan<'a> {
     pub whom_as_given: String,
     pub words: Option<String>,
     pub reads_stdin: bool,
-    /// Whether q may have to wait for standard input or a file.
+    /// Whether q may have to wait for standard input, a file or the schema.
     pub waits_for_input: bool,
     pub relation: Relation,
     /// The settings' rules for conversations, loosened by `-ff`.
@@ -32,7 +32,8 @@ pub struct Plan<'a> {
     pub selection: Option<Selection>,
     /// A system prompt that stays with the conversation.
     pub system: Option<String>,
-    pub output: Output,
+    /// How the answer is printed; `None` if q has to wait for the schema first.
+    pub output: Option<Output>,
 }
 
 /// The relation of a question to a conversation.
@@ -71,7 +72,10 @@ impl Plan<'_> {
             return Err(no_question(arguments));
         }
         let selection = Selection::from_option(&arguments.tools)?;
-        let output = Output::new(settings, notes)?;
+        let mut output = None;
+        if !answer_form::awaits_schema(arguments) {
+            output = Some(Output::new(settings, notes)?);
+        }
         let system = arguments.system.clone();
         let system = system.map(|system| text(system, "the system prompt"));
         let relation = Relation::new(arguments, context)?;
@@ -81,7 +85,7 @@ impl Plan<'_> {
             whom_as_given: options_of_whom(command_line),
             words,
             reads_stdin,
-            waits_for_input: stdin::is_awaited(reads_stdin, &arguments.attach),
+            waits_for_input: output.is_none() || stdin::is_awaited(reads_stdin, &arguments.attach),
             system,
             relation,
             rules: rules_of(settings),

@@ -41,6 +41,9 @@ pub fn answer(run: &Run, dialogue: &mut Dialogue, context: &Context) -> Result<(
     {
         return file.print(cached, dialogue);
     }
+    if let Some(to) = &run.handed_to {
+        dialogue.window.report_hand_over(to, run.notes);
+    }
     let client = run.target.ready(run.notes)?;
     // The key is known now, and a tool may print it.
     if let (Some(toolbox), Some(key)) = (&dialogue.toolbox, run.target.key()) {

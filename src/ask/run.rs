@@ -26,6 +26,8 @@ pub struct Run<'a> {
     pub notes: &'a Notes,
     pub output: &'a Output,
     pub target: &'a Target,
+    /// The provider, perhaps with its model, that gets messages which another one has answered.
+    pub handed_to: Option<String>,
     /// The system prompt.
     pub system: String,
     /// The question, and what comes of its answer.

@@ -12,20 +12,20 @@ use crate::text::fence;
 use crate::tools::Toolbox;
 
 /// Returns the system prompt, with what the tool servers say of their tools.
-pub fn prompt(plan: &Plan, place: &Place, toolbox: Option<&Toolbox>) -> String {
-    let prompt = without_tools(plan, place);
+pub fn prompt(plan: &Plan, output: &Output, place: &Place, toolbox: Option<&Toolbox>) -> String {
+    let prompt = without_tools(plan, output, place);
     let instructions = toolbox.map_or("", |toolbox| &toolbox.instructions);
     fence::join([prompt.as_str(), instructions])
 }
 
 /// Returns the one of the command line, the conversation's own, that of the settings, or the built-in one.
-fn without_tools(plan: &Plan, place: &Place) -> String {
+fn without_tools(plan: &Plan, output: &Output, place: &Place) -> String {
     let continued = place.intent.continued();
     let kept = continued.and_then(|conversation| conversation.system.as_ref());
     let set = plan.system.as_ref().or(kept);
     let set = set.or(plan.settings.values.system.as_ref());
     set.cloned()
-        .unwrap_or_else(|| built_in(&plan.output, plan.settings))
+        .unwrap_or_else(|| built_in(output, plan.settings))
 }
 
 fn built_in(output: &Output, settings: &Settings) -> String {
