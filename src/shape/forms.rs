@@ -1,7 +1,7 @@
 //! Brings a JSON Schema into one form: takes it out of what APIs wrap around it, and turns the words of OpenAPI into its own
 //! (pure).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::keywords::{TYPES, has_any, types_in};
 use super::subschemas::subschemas_mut;
@@ -64,8 +64,10 @@ const WORDS: &[&str] = &[
     "pattern",
 ];
 
-/// The words for schemas to which references lead.
-const DEFINITIONS: &[&str] = &["$defs", "definitions"];
+/// The words that null may fail and that cannot name it themselves, as `type`, `enum` and `anyOf` can.
+const OTHERS: &[&str] = &[
+    "$ref", "oneOf", "allOf", "not", "if", "then", "else", "const",
+];
 
 /// Returns the schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something
 /// else.
@@ -114,36 +116,40 @@ fn lower_type(kind: &mut Value) {
     }
 }
 
-/// Lets a schema take null, too. What is within it should stay where it is, because references lead to it by its place.
+/// Lets a schema take null, too. What is within it should stay where it is, because references lead to it by its place. Only words
+/// that null may fail, whatever its type, move into an alternative.
 fn allow_null(schema: &mut Value) {
-    let nothing = json!({"type": "null"});
     let kinds = types_in(schema);
     if schema.get("type").is_none() && !kinds.is_empty() {
         // Other words imply it.
         schema["type"] = json!(kinds);
     }
-    if !has_any(schema, &["type", "anyOf"]) {
-        let mut whole = json!({});
-        for word in DEFINITIONS {
-            if let Some(words) = schema.as_object_mut()
-                && let Some(definitions) = words.shift_remove(*word)
-            {
-                whole[*word] = definitions;
-            }
-        }
-        whole["anyOf"] = json!([schema.take(), nothing]);
-        *schema = whole;
-        return;
-    }
     if let Value::String(kind) = &schema["type"] {
         schema["type"] = json!([kind, "null"]);
+    }
+    let Value::Object(words) = schema else {
+        return;
+    };
+    if !words.contains_key("enum")
+        && let Some(value) = words.shift_remove("const")
+    {
+        words.insert("enum".to_owned(), json!([value]));
+    }
+    let mut others = Map::new();
+    if OTHERS.iter().any(|word| words.contains_key(*word)) {
+        for word in OTHERS.iter().chain(&["anyOf"]) {
+            if let Some(value) = words.shift_remove(*word) {
+                others.insert((*word).to_owned(), value);
+            }
+        }
+        words.insert("anyOf".to_owned(), json!([others]));
     }
     for (word, value) in [
         ("type", json!("null")),
         ("enum", Value::Null),
-        ("anyOf", nothing),
+        ("anyOf", json!({"type": "null"})),
     ] {
-        if let Some(Value::Array(values)) = schema.get_mut(word)
+        if let Some(Value::Array(values)) = words.get_mut(word)
             && !values.contains(&value)
         {
             values.push(value);
@@ -153,6 +159,7 @@ fn allow_null(schema: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::{MAX_STEPS, compare};
     use super::*;
     use crate::text::table::rows;
 
@@ -216,12 +223,50 @@ mod tests {
             {"anyOf":[{"type":"string"},{"type":"INTEGER","nullable":true}],"nullable":true} | {"anyOf":[{"type":"string"},{"type":["integer","null"]},{"type":"null"}]}
             {"properties":{"p":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"string"}},"nullable":true} | {"properties":{"p":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"string"}},"type":["object","null"]}
             {"required":["p"],"anyOf":[{"type":"object"}],"nullable":true} | {"required":["p"],"anyOf":[{"type":"object"},{"type":"null"}],"type":["object","null"]}
-            {"$ref":"#/definitions/P","definitions":{"P":{"enum":["a"]}},"$defs":{},"nullable":true} | {"$defs":{},"definitions":{"P":{"enum":["a"]}},"anyOf":[{"$ref":"#/definitions/P"},{"type":"null"}]}
+            {"$ref":"#/definitions/P","definitions":{"P":{"enum":["a"]}},"$defs":{},"nullable":true} | {"definitions":{"P":{"enum":["a"]}},"$defs":{},"anyOf":[{"$ref":"#/definitions/P"},{"type":"null"}]}
+            {"type":"string","not":{"type":"null"},"nullable":true} | {"type":["string","null"],"anyOf":[{"not":{"type":"null"}},{"type":"null"}]}
+            {"if":{"type":"null"},"then":false,"else":{"minimum":1},"nullable":true} | {"anyOf":[{"if":{"type":"null"},"then":false,"else":{"minimum":1}},{"type":"null"}]}
             {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"NUMBER"}} | {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"number"}}"##,
         ) {
             let value = serde_json::from_str(text).expect(text);
             let found = unwrapped(value).expect(text);
             assert_eq!(found.to_string(), normal, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_nullable_schema_takes_null_and_what_it_took_before() {
+        // Without `nullable`; what it takes, and what neither takes.
+        for [text, good, bad] in rows(
+            r##"
+            {"type":"string"} | "a" | 1
+            {"type":"string","enum":["a"]} | "a" | "b"
+            {"enum":["a"]} | "a" | "b"
+            {"type":"string","const":"a"} | "a" | "b"
+            {"const":"a"} | "a" | "b"
+            {"enum":["a","b"],"const":"a"} | "a" | "b"
+            {"properties":{"a":{"type":"string"}},"oneOf":[{"required":["a"]},{"required":["b"]}]} | {"a":"x"} | {"c":1}
+            {"oneOf":[{"type":"string"},{"type":"integer"}]} | 1 | true
+            {"oneOf":[{"type":"string"},{"type":["null","integer"]},{"type":"null"}]} | 1 | true
+            {"required":["a"],"allOf":[{"properties":{"a":{"type":"string"}}}]} | {"a":"x"} | {"a":1}
+            {"type":"object","allOf":[{"required":["a"]}]} | {"a":1} | {}
+            {"type":"object","allOf":[{"required":["a"]}],"anyOf":[{"required":["b"]}]} | {"a":1,"b":1} | {"a":1}
+            {"anyOf":[{"type":"string"},{"type":"integer"}],"not":{"const":1}} | 2 | true
+            {"not":{"type":"null"},"type":"string"} | "a" | 1
+            {"$ref":"#/$defs/A","$defs":{"A":{"type":"string"}}} | "a" | 1
+            {"type":"string","$ref":"#/$defs/A","$defs":{"A":{"enum":["a"]}}} | "a" | "b"
+            {"properties":{"a":{"type":"string"},"b":{"$ref":"#/properties/a"}},"allOf":[{"required":["b"]}]} | {"b":"x"} | {"b":1}"##,
+        ) {
+            let mut schema: Value = serde_json::from_str(text).expect(text);
+            let takes = |schema: &Value, value: &str| {
+                let value = serde_json::from_str(value).expect(value);
+                compare(&value, schema, MAX_STEPS).is_ok()
+            };
+            assert!(takes(&schema, good), "{text}");
+            schema["nullable"] = json!(true);
+            let normal = unwrapped(schema).expect(text);
+            let found = [good, "null", bad].map(|value| takes(&normal, value));
+            assert_eq!(found, [true, true, false], "{normal}");
         }
     }
 }
