@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::request_parts::{self, RequestParts};
 use crate::session::timestamp::Timestamp;
+use crate::text::byte_order_mark::after_mark;
 use crate::text::json;
 use crate::whole_file::{self, Links, MAX_FILE, PRIVATE, ReadFailure, SHARED};
 
@@ -93,9 +94,8 @@ impl CachedAnswer {
     /// Reads a file. A torn one or another program's, or one of another user where only the user's count, cannot be used.
     pub(super) fn read(path: &Path, sharing: Sharing) -> Result<CachedAnswer, ReadFailure> {
         let bytes = sharing.read(path)?;
-        // Somebody may have edited it with an editor that begins files so.
-        let json = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
-        json::parse_bytes(json)
+        // Somebody may have edited it.
+        json::parse_bytes(after_mark(&bytes))
             .map_err(|error| ReadFailure::Unusable(format!("it cannot be parsed ({error})")))
     }
 

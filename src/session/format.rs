@@ -14,6 +14,7 @@ pub use super::entry::MAX_SIZE;
 use super::entry::{StoredEntry, UnknownFields};
 use super::timestamp::Timestamp;
 use crate::message::or_default;
+use crate::text::byte_order_mark::remove_mark;
 use crate::text::search::Word;
 use crate::text::size::in_units;
 use crate::text::{json, surrogates};
@@ -131,8 +132,7 @@ pub fn read_if_it_may_have(bytes: Vec<u8>, words: &[Word]) -> Result<Option<Conv
 fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes);
     let mut text = text.map_err(|error| unparsable(&error.utf8_error()))?;
-    let marks = text.len() - text.trim_start_matches('\u{feff}').len();
-    text.drain(..marks);
+    remove_mark(&mut text);
     Ok(text)
 }
 

@@ -62,9 +62,8 @@ pub fn read_shared(
     if json_strip_comments::strip(&mut text).is_err() {
         return Err("a slash is outside of strings and comments".to_owned());
     }
-    let text = text.trim_start_matches('\u{feff}');
     let mut listed: BTreeMap<String, Vec<SharedServer>> = BTreeMap::new();
-    for server in servers_of(text)? {
+    for server in servers_of(&text)? {
         if !is_disabled(&server.section) {
             let name = short_name(&server.original_name);
             listed.entry(name).or_default().push(server);
@@ -571,8 +570,8 @@ mod tests {
     }
 
     #[test]
-    fn comments_trailing_commas_and_a_byte_order_mark_are_ignored() {
-        let text = "\u{feff}// mine\n{\n  /* all, \"of\" } them */ \"mcpServers\": {\n    \"a\": {\"command\": \"x\", // ü\n      \
+    fn comments_and_trailing_commas_are_ignored() {
+        let text = "// mine\n{\n  /* all, \"of\" } them */ \"mcpServers\": {\n    \"a\": {\"command\": \"x\", // ü\n      \
                     \"args\": [\"https://x/*y*/\", \"#\", \",]\", \"\\\"//\",],\n    }, # the last\n  },\n}\n// end";
         let servers = servers(text).expect("a file");
         assert_eq!(shown(&servers[0]), "x|https://x/*y*/|#|,]|\"//");

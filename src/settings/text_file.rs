@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::text::byte_order_mark::remove_mark;
 use crate::text::size::in_units;
 use crate::whole_file;
 
@@ -46,8 +47,7 @@ fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     if text.contains('\0') {
         return Err(io::Error::other("it has a NUL byte, so it is no text"));
     }
-    let marks = text.len() - text.trim_start_matches('\u{feff}').len();
-    text.drain(..marks);
+    remove_mark(&mut text);
     Ok(text)
 }
 

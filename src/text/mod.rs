@@ -1,6 +1,7 @@
 //! How text is read, cut and shown, by functions that are pure and need nothing but text.
 
 pub mod age;
+pub mod byte_order_mark;
 pub mod columns;
 pub mod command_line;
 pub mod escape;
