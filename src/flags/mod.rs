@@ -1,4 +1,5 @@
-//! The command line: what it may hold, and how it is read.
+//! The command line: what it may hold, and how it is read. Also what other programs call that, and what is in the configuration
+//! file.
 
 mod arguments;
 mod document;
