@@ -10,10 +10,11 @@ use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::session::StoredEntry;
 use crate::session::directory::StateDirectory;
-use crate::session::edit;
+use crate::session::edit::{self, Cleared};
 use crate::session::name::ConversationRef;
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Purpose};
+use crate::text::one_line::quoted;
 use crate::text::yes_or_no::is_yes;
 
 /// Drops the last exchange and prints its question. Unless `keep` is 0, a backup keeps it.
@@ -101,19 +102,24 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
         handle.open_existing()?;
     }
-    let existed = edit::clear(&handle).map_err(Error::file)?;
-    if !existed && !handle.which.is_current() {
+    let cleared = edit::clear(&handle).map_err(Error::file)?;
+    let is_nothing = matches!(cleared, Cleared::Nothing);
+    if is_nothing && !handle.which.is_current() {
         return Err(handle.missing());
     }
-    let count = usize::from(existed);
-    let done = if existed {
-        "the conversation was cleared"
-    } else {
-        "there was no conversation"
+    let mut text = "Conversation cleared".to_owned();
+    let (count, done) = match cleared {
+        Cleared::Nothing => (0, "there was no conversation"),
+        Cleared::Conversation => (1, "the conversation was cleared"),
+        Cleared::Link(path) => {
+            let id = quoted(&handle.directory.id(&path));
+            text = format!("Link to {id} removed; q -s {id} continues it");
+            (0, "the link to the conversation was removed")
+        }
     };
     let report = json!({"cleared": count});
-    print_done(done, &report, "Conversation cleared", arguments, context)?;
-    if !existed {
+    print_done(done, &report, &text, arguments, context)?;
+    if is_nothing {
         context.notes.note("there was no conversation");
     }
     // What was deleted stays deleted, even if the others cannot be counted.

@@ -1,7 +1,7 @@
 //! Changes, copies and deletes conversations without a question.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::conversation::Exchange;
 use super::directory::{self, StateDirectory};
@@ -60,13 +60,21 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     disk::create(&to.path, &format::to_bytes(&conversation)?)
 }
 
+/// What was deleted by [`clear`].
+pub enum Cleared {
+    Nothing,
+    Conversation,
+    /// The link to the current conversation alone. The user has named that, and its file is still there.
+    Link(PathBuf),
+}
+
 /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has named,
-/// only the link is deleted. Returns whether there was a conversation.
-pub fn clear(handle: &Handle) -> io::Result<bool> {
+/// only the link is deleted.
+pub fn clear(handle: &Handle) -> io::Result<Cleared> {
     let directory = &handle.directory;
     let link = &handle.link;
     if !link.is_symlink() && directory::metadata(link)?.is_none() {
-        return Ok(false);
+        return Ok(Cleared::Nothing);
     }
     let _lock = handle.lock(AT_TIMEOUT)?;
     // Before the lock was held, another q may have made another conversation the current one.
@@ -74,20 +82,25 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     let metadata = directory::metadata(&path)?;
     let is_current = handle.which.is_current();
     if metadata.is_none() && !is_current {
-        return Ok(false);
+        return Ok(Cleared::Nothing);
     }
     if let Some(metadata) = &metadata
         && !metadata.is_file()
     {
         return Err(disk::not_regular(&path));
     }
-    if !is_current || of_file(directory.kind(&path)).owner == Owner::Q {
+    let is_deleted = !is_current || of_file(directory.kind(&path)).owner == Owner::Q;
+    if is_deleted {
         remove(directory, &path)?;
     }
     if *link != path {
         disk::remove(link)?;
     }
-    Ok(metadata.is_some())
+    Ok(match metadata {
+        None => Cleared::Nothing,
+        Some(_) if is_deleted => Cleared::Conversation,
+        Some(_) => Cleared::Link(path),
+    })
 }
 
 /// Deletes every conversation, and returns their number, without backups. One that cannot be deleted is an error
