@@ -55,11 +55,9 @@ pub fn bytes_of(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
-        let hex = rest.strip_prefix('⟨').and_then(|rest| rest.get(..2));
-        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        if let Some(byte) = byte {
+        if let Some((byte, after)) = named_byte(rest) {
             bytes.push(byte);
-            rest = &rest["⟨ff⟩".len()..];
+            rest = after;
             continue;
         }
         match character {
@@ -70,6 +68,14 @@ pub fn bytes_of(text: &str) -> Vec<u8> {
         rest = &rest[character.len_utf8()..];
     }
     bytes
+}
+
+/// The byte that `⟨ff⟩` at the beginning stands for, and what follows it.
+fn named_byte(text: &str) -> Option<(u8, &str)> {
+    let (hex, after) = text.strip_prefix('⟨')?.split_once('⟩')?;
+    let is_byte = hex.len() == 2 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let byte = u8::from_str_radix(hex, 16).ok()?;
+    is_byte.then_some((byte, after))
 }
 
 /// Replaces what differs from run to run: times close to now, and the ids that are made of them. An id has the same
@@ -303,6 +309,16 @@ pub fn check_matching() {
         assert_eq!(merged(one, other), both, "{one}, {other}");
         let fits = line_matches(both, other) && (one.contains(ANY_TEXT) || line_matches(both, one));
         assert!(fits, "{one}, {other}");
+    }
+    for (text, bytes) in [
+        ("⟨ff⟩a␛", &b"\xffa\x1b"[..]),
+        ("⟨ff", "⟨ff".as_bytes()),
+        ("⟨f⟩", "⟨f⟩".as_bytes()),
+        ("⟨+f⟩", "⟨+f⟩".as_bytes()),
+        ("⟨ff a⟩", "⟨ff a⟩".as_bytes()),
+        ("⟨ffé⟩", "⟨ffé⟩".as_bytes()),
+    ] {
+        assert_eq!(bytes_of(text), bytes, "{text}");
     }
     let today = OffsetDateTime::now_utc().date();
     let (year, month, day) = (today.year(), today.month() as u8, today.day());
