@@ -91,7 +91,7 @@ impl Run<'_> {
 
     /// Whether the request differs without this field. The server may mean something that q has not sent.
     fn is_changed_without(&self, field: OptionalField, dialogue: &mut Dialogue) -> bool {
-        let body = |dialogue: &Dialogue| self.request(dialogue).ok().map(|request| request.body);
+        let body = |sent: &Dialogue| self.request(sent).ok().map(|request| request.body);
         let before = body(dialogue);
         dialogue.rejected_fields.push(field);
         let after = body(dialogue);

@@ -366,9 +366,9 @@ impl InputReader {
                     "it seems to be text in UTF-32; convert it: iconv -f UTF-32 -t UTF-8",
                 ));
             }
-            if let Some(encoding) = file_format::utf_16_without_mark(&bytes) {
+            if let Some(seeming) = file_format::utf_16_without_mark(&bytes) {
                 return Err(error.advise(format!(
-                    "it seems to be text in {encoding} without a byte order mark; convert it: iconv -f {encoding} -t UTF-8"
+                    "it seems to be text in {seeming} without a byte order mark; convert it: iconv -f {seeming} -t UTF-8"
                 )));
             }
             return Err(error);

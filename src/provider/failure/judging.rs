@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use self::Clue::{Judged, Named, Statuses, Words};
-use self::Row::{Finds, Means};
+use self::MeaningRow::{Finds, Means};
 use super::limit::{RefusedLimit, refused_limit};
 use super::prompt_length;
 use super::reading::ServerError;
@@ -83,19 +83,19 @@ enum Clue {
 
 /// A row of the table.
 #[derive(Clone, Copy)]
-enum Row {
+enum MeaningRow {
     /// An error with this clue has this meaning.
     Means(ErrorClass, Clue),
     /// A rule that finds the meaning together with a place or a number in the error.
     Finds(fn(&Case) -> Option<ErrorClass>),
 }
 
-const fn by_name(field: OptionalField) -> Row {
+const fn by_name(field: OptionalField) -> MeaningRow {
     Means(ErrorClass::Rejects(field), Named(field))
 }
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
-const ROWS: &[Row] = &[
+const ROWS: &[MeaningRow] = &[
     // It may name a tool and its schema.
     Means(ErrorClass::Transient, Words(words::FAILED_CALL)),
     Finds(|case| case.rejected_tool()),

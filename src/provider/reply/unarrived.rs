@@ -93,7 +93,9 @@ fn is_respelled(unknown: &str, missing: &str, missing_commentary: &str) -> bool 
 /// Whether a text is what is left of another one, of which it has most.
 fn is_shortened(long: &str, short: &str) -> bool {
     let mut left = long.chars();
-    let is_within = short.chars().all(|letter| left.any(|other| other == letter));
+    let is_within = short
+        .chars()
+        .all(|letter| left.any(|other| other == letter));
     is_within && short.chars().count() * 2 > long.chars().count()
 }
 
