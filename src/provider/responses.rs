@@ -1068,6 +1068,14 @@ mod tests {
     }
 
     #[test]
+    fn a_call_without_a_name_is_dropped_however_often_the_reply_ends() {
+        let item = json!({"type": "function_call", "id": "i", "call_id": "x", "arguments": "{}"});
+        let end = json!({"type": "response.completed", "response": {"output": [item]}}).to_string();
+        let reply = replied_with_tools(&DIALECT, &[&end, &end]);
+        assert_eq!(calls_of(&reply), []);
+    }
+
+    #[test]
     fn an_unanswered_call_without_offered_tools_ends_with_tool_calls() {
         let item = json!({"type": "function_call", "id": "i", "call_id": "x", "name": "a"});
         let other = |kind: &str, id: &str| json!([{"type": kind, id: "x"}]);

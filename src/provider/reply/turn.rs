@@ -19,6 +19,8 @@ pub struct ModelTurn {
     /// Whether the model has called a tool, perhaps one that was not offered, or with more arguments than q keeps.
     pub has_called: bool,
     calls: Calls,
+    /// Whether the last event has arrived. Calls that still come could be ones that were dropped, because they have no name.
+    is_closed: bool,
     /// All of the turn as the API wants it back, by the provider's index or by position.
     pub items: BTreeMap<u64, Value>,
     /// What chat completions want back instead.
@@ -43,7 +45,7 @@ impl ModelTurn {
     }
 
     /// Adds a call, or a fragment of the one with this index of the provider's. Each of the texts may be empty. Returns the
-    /// call's position; `None` if no tools were offered, or if there is no room.
+    /// call's position; `None` if no tools were offered, the turn is over, or there is no room.
     pub fn add_call(&mut self, index: u64, call: ToolCall) -> Option<usize> {
         let bytes = call.id.len() + call.name.len() + call.arguments.len();
         if !self.takes_call(&call, bytes) {
@@ -57,7 +59,7 @@ impl ModelTurn {
         Some(place)
     }
 
-    /// Adds a call in one piece. Returns what became of it; `None` if no tools were offered, or if there is no room.
+    /// Adds a call in one piece. Returns what became of it; `None` if no tools were offered, the turn is over, or there is no room.
     pub fn add_whole_call(&mut self, call: ToolCall) -> Option<Added> {
         // It is also one of the items, and has been counted there.
         if !self.takes_call(&call, 0) {
@@ -70,11 +72,11 @@ impl ModelTurn {
         Some(added)
     }
 
-    /// Whether tools were offered, and there is room for so many bytes more of a call.
+    /// Whether tools were offered, more may come, and there is room for so many bytes more of a call.
     fn takes_call(&mut self, call: &ToolCall, bytes: usize) -> bool {
         // Some servers end with an empty fragment, which belongs to no call.
         self.has_called |= !self.offers_tools || !call.name.is_empty();
-        self.offers_tools && self.budget.spend(bytes)
+        self.offers_tools && !self.is_closed && self.budget.spend(bytes)
     }
 
     /// Adds what has arrived with the call at this place, if there is room for it.
@@ -123,6 +125,7 @@ impl ModelTurn {
 
     /// Completes the calls once the last event has arrived.
     pub fn close(&mut self) {
+        self.is_closed = true;
         self.calls.finish();
     }
 
