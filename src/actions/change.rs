@@ -103,24 +103,24 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         handle.open_existing()?;
     }
     let cleared = edit::clear(&handle).map_err(Error::file)?;
-    let is_nothing = matches!(cleared, Cleared::Nothing);
-    if is_nothing && !handle.which.is_current() {
+    if matches!(cleared, Cleared::Nothing) && !handle.which.is_current() {
         return Err(handle.missing());
     }
-    let mut text = "Conversation cleared".to_owned();
     let (count, done) = match cleared {
         Cleared::Nothing => (0, "there was no conversation"),
-        Cleared::Conversation => (1, "the conversation was cleared"),
-        Cleared::Link(path) => {
-            let id = quoted(&handle.directory.id(&path));
-            text = format!("Link to {id} removed; q -s {id} continues it");
-            (0, "the link to the conversation was removed")
-        }
+        Cleared::Conversation | Cleared::Link(_) => (1, "the conversation was cleared"),
     };
     let report = json!({"cleared": count});
-    print_done(done, &report, &text, arguments, context)?;
-    if is_nothing {
-        context.notes.note("there was no conversation");
+    print_done(done, &report, "Conversation cleared", arguments, context)?;
+    match cleared {
+        Cleared::Nothing => context.notes.note("there was no conversation"),
+        Cleared::Conversation => {}
+        Cleared::Link(path) => {
+            let id = quoted(&handle.directory.id(&path));
+            context.notes.note(&format!(
+                "only the link to the conversation was removed: q -s {id} continues it"
+            ));
+        }
     }
     // What was deleted stays deleted, even if the others cannot be counted.
     if let Ok(others) = count_own(&handle.directory)
