@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use self::assembly::{Assembly, JsonScan};
-pub use self::known::Added;
 use self::known::KnownCalls;
+pub use self::known::{Added, is_part, without_white_space};
 use super::lenient;
 use crate::message::{LEFT_OUT, MAX_TOOL_NAME, ToolCall};
 use crate::text::json;

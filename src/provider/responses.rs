@@ -12,7 +12,9 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::lenient::{Content, Index, Json, Object, Text, text_field};
 use super::openai;
-use super::reply::{Added, CallItem, CompleteMessage, Reply, TextPlace};
+use super::reply::{
+    Added, CallItem, CallRef, CompleteMessage, Reply, TextPlace, call_pairs, repeated_call_pairs,
+};
 use super::request::{self, AnswerForm, OptionalField, Prompt, SHAPE_NAME};
 use super::tool_schema::ToolSchemas;
 use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
@@ -210,9 +212,20 @@ struct EventDetails<'a> {
     part: Json<'a>,
     /// All arguments of a call.
     arguments: Text<'a>,
+    /// The item that arguments belong to.
+    item_id: Text<'a>,
     item: Json<'a>,
     response: Json<'a>,
     annotation: Json<'a>,
+}
+
+impl EventDetails<'_> {
+    fn call_ref(&self, index: Option<u64>) -> CallRef<'_> {
+        CallRef {
+            index,
+            item_id: &self.item_id,
+        }
+    }
 }
 
 /// A complete response, or what is known of it at its end.
@@ -292,7 +305,9 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_text.delta" => reply.add_increment(event.place(), delta),
         "response.refusal.delta" => reply.refuse_further(event.place(), delta),
         "response.function_call_arguments.delta" => {
-            reply.reading.begun_calls.add(event.output_index.0, delta);
+            let details: EventDetails = serde_json::from_str(data)?;
+            let of = details.call_ref(event.output_index.0);
+            reply.reading.begun_calls.add(&of, delta);
         }
         kind if kind.starts_with("response.reasoning") => {
             reply.think(delta);
@@ -321,8 +336,8 @@ fn read_details(
         "response.refusal.done" => reply.finish_refusal(&event.refusal),
         "response.output_item.added" => begin_item(event.item, index, reply)?,
         "response.function_call_arguments.done" => {
-            let arguments = &event.arguments;
-            reply.reading.begun_calls.complete(index, arguments);
+            let calls = &mut reply.reading.begun_calls;
+            calls.complete(&event.call_ref(index), &event.arguments);
         }
         "response.content_part.done" => {
             let part: Item = event.part.object()?;
@@ -411,66 +426,72 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
 /// Reads the items of a complete response: all if none has come before, else the calls that have not. Then reads the calls that
 /// have only begun.
 fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
+    let kept = kept_calls(reply);
     let is_first = reply.turn.items.is_empty();
-    let mut calls = KnownCallItems::default();
-    if is_first {
-        for json in output {
-            let item: Item = json.object()?;
+    let ids_with_output = ids_with_output(output)?;
+    let mut calls = Vec::new();
+    for json in output {
+        let item: Item = json.object()?;
+        if is_first {
             if !reply.reading.has_streamed_reasoning {
                 read_reasoning(&item, reply)?;
             }
             read_item(*json, &item, reply)?;
+        } else {
+            // Some sources have their titles only here.
+            read_sources(&item, reply)?;
+        }
+        // Otherwise the provider has run it.
+        if &*item.kind == FUNCTION_CALL && !ids_with_output.contains(&*item.call_id) {
+            calls.push((*json, item));
         }
     }
-    calls.add_kept(reply);
-    if !is_first {
-        let ids_with_output = ids_with_output(output)?;
-        for json in output {
-            let item: Item = json.object()?;
-            // Otherwise the provider has run it.
-            if !ids_with_output.contains(&*item.call_id) && calls.add(&item) {
-                read_item(*json, &item, reply)?;
-            } else {
-                // Some sources have their titles only here.
-                read_sources(&item, reply)?;
-            }
+    let found = Vec::from_iter(calls.iter().map(|(_, item)| item.call()));
+    let pairs = repeated_call_pairs(&found, &kept);
+    // The calls that have come with this response alone.
+    let mut new = Vec::new();
+    for (((json, item), call), pair) in calls.iter().zip(found).zip(pairs) {
+        let is_complete = pair.is_some_and(|place| !kept[place].is_completed_by(&call));
+        if !is_complete && !is_first {
+            read_item(*json, item, reply)?;
+        }
+        if pair.is_none() {
+            new.push(call);
         }
     }
-    for begun in reply.reading.begun_calls.take() {
-        let json = begun.to_string();
-        let json: Json = serde_json::from_str(&json)?;
-        let item = json.object()?;
-        if calls.add(&item) {
-            read_item(json, &item, reply)?;
+    read_begun_calls(&kept, &new, &ids_with_output, reply)
+}
+
+/// Reads the calls that have only begun, unless they are among those that have come complete. A call that is `kept` has had an item
+/// of its own, so that only its id tells that it has begun twice.
+fn read_begun_calls(
+    kept: &[CallItem],
+    new: &[CallItem],
+    ids_with_output: &HashSet<String>,
+    reply: &mut Reply,
+) -> ReplyResult {
+    let begun = reply.reading.begun_calls.take();
+    let calls = Vec::from_iter(begun.iter().map(CallItem::of));
+    let pairs = call_pairs(&calls, new);
+    for ((item, call), pair) in begun.iter().zip(&calls).zip(pairs) {
+        // Some servers give all calls one id.
+        let is_again =
+            |known: &CallItem| known.has_ids_of(call) == Some(true) && known.has_all_of(call);
+        let has_run = ids_with_output.contains(&call.call_id);
+        if pair.is_none() && !has_run && !kept.iter().any(is_again) {
+            let json = item.to_string();
+            let json: Json = serde_json::from_str(&json)?;
+            read_item(json, &json.object()?, reply)?;
         }
     }
     Ok(())
 }
 
-/// The calls whose items are kept.
-#[derive(Default)]
-struct KnownCallItems(Vec<CallItem>);
-
-impl KnownCallItems {
-    /// Adds those that have come as items.
-    fn add_kept(&mut self, reply: &Reply) {
-        let items = reply.turn.items.values();
-        let calls = items.filter(|item| item["type"] == FUNCTION_CALL);
-        self.0.extend(calls.map(CallItem::of));
-    }
-
-    /// Adds an item. Returns whether it is a call that was not known.
-    fn add(&mut self, item: &Item) -> bool {
-        if &*item.kind != FUNCTION_CALL {
-            return false;
-        }
-        let call = item.call();
-        let is_new = !self.0.iter().any(|known| known.is_same_call(&call));
-        if is_new {
-            self.0.push(call);
-        }
-        is_new
-    }
+/// Returns the calls whose items are kept.
+fn kept_calls(reply: &Reply) -> Vec<CallItem> {
+    let items = reply.turn.items.values();
+    let calls = items.filter(|item| item["type"] == FUNCTION_CALL);
+    calls.map(CallItem::of).collect()
 }
 
 /// Returns the ids of the calls whose output is among these items.
@@ -907,6 +928,17 @@ mod tests {
             an id of each event's own | a0 .e ; g0 {"n":1} ; e0 .f {"n":1} ; z | f {"n":1}
             the id of the call comes late | a0 .f ; g0 {"n":1} ; e0 x.f {"n":1} ; z x.f {"n":1} | x {"n":1}
             it comes with the output | a0 .f ; g0 {"n":1} ; e0 .f {"n":1} ; z x.f {"n":1} | f {"n":1}
+            other ids at the end | a0 x.f ; g0 {"n":1} ; e0 x.f {"n":1} ; z y.g {"n":1} | x {"n":1}
+            two calls with other ids at the end | e0 x {"n":1} ; e1 y {"n":1} ; z v {"n":1} / w {"n":1} | x {"n":1} ; y {"n":1}
+            another id of the call, that of the item | e0 x.f {"n":1} ; z y.f {"n":1} | x {"n":1}
+            the id of the item, then other ids | e0 .f {"n":1} ; z x.g {"n":1} | f {"n":1}
+            other ids and other blanks | e0 x.f {"n":1} ; z y.g {"n": 1} | x {"n":1}
+            no ids and other blanks | e0 - {"n":1} ; z - {"n": 1} | - {"n":1}
+            a message, a beginning and other ids | m0 ; a1 x.f ; g1 {"n":1} ; z y.g {"n":1} | y {"n":1}
+            the arguments come last | a0 x ; e0 x ; z x {"n":1} | x {"n":1}
+            the item has no arguments | a0 x ; g0 {"n":1} ; e0 x ; z | x {"n":1}
+            one id for all calls | a0 x ; g0 {"n":1} ; a1 x ; g1 {"n":2} ; z | x {"n":1} ; - {"n":2}
+            one id for an item and for the output | e0 x {"n":1} ; z x {"n":1} / x {"n":2} | x {"n":1} ; - {"n":2}
             one id for all items | a0 x.f ; g0 {"n":1} ; a1 y.f ; g1 {"n":2} ; z | x {"n":1} ; y {"n":2}
         "##;
         for [case, events, expected] in rows(table) {

@@ -98,13 +98,13 @@ impl KnownCalls {
 }
 
 /// Whether arguments are none, or only the beginning of others.
-fn is_part(arguments: &str, all: &str) -> bool {
+pub fn is_part(arguments: &str, all: &str) -> bool {
     let is_beginning = || !json::is_object(arguments) && all.starts_with(arguments.trim());
     is_empty(arguments) || is_beginning()
 }
 
 /// Returns JSON without the whitespace between its values.
-fn without_white_space(json: &str) -> String {
+pub fn without_white_space(json: &str) -> String {
     let (mut in_text, mut is_escaped) = (false, false);
     let mut dense = String::new();
     for char in json.chars() {

@@ -2,58 +2,8 @@
 
 use serde_json::Value;
 
+use super::call_items::CallItem;
 use crate::provider::kept::{ByteBudget, ITEM};
-use crate::provider::lenient::{self, text_field};
-
-/// A call as an item has it. Not every server gives both ids, or gives them each time.
-#[derive(Debug, Default)]
-pub struct CallItem {
-    /// The id by which the result is sent.
-    pub call_id: String,
-    /// The id of the item.
-    pub id: String,
-    pub name: String,
-    pub arguments: String,
-}
-
-impl CallItem {
-    /// Reads an item that is kept.
-    pub fn of(item: &Value) -> CallItem {
-        let text = |name: &str| text_field(item, name).to_owned();
-        CallItem {
-            call_id: text("call_id"),
-            id: text("id"),
-            name: text("name"),
-            arguments: lenient::arguments(&item["arguments"]),
-        }
-    }
-
-    /// Returns the id of the call. Some servers send only that of the item.
-    pub fn own_id(&self) -> &str {
-        if self.call_id.is_empty() {
-            &self.id
-        } else {
-            &self.call_id
-        }
-    }
-
-    /// Whether two items are of one call.
-    pub fn is_same_call(&self, other: &CallItem) -> bool {
-        self.has_ids_of(other)
-            .unwrap_or_else(|| self.name == other.name && self.has_arguments_of(other))
-    }
-
-    /// Whether two items have the ids of one call; `None` if that cannot be told.
-    fn has_ids_of(&self, other: &CallItem) -> Option<bool> {
-        let mut pairs = [(&self.call_id, &other.call_id), (&self.id, &other.id)].into_iter();
-        let (own, others) = pairs.find(|(own, others)| !own.is_empty() && !others.is_empty())?;
-        Some(own == others)
-    }
-
-    fn has_arguments_of(&self, other: &CallItem) -> bool {
-        self.arguments.trim() == other.arguments.trim()
-    }
-}
 
 /// The calls that have begun, and of which no complete item has come.
 #[derive(Debug, Default)]
@@ -73,6 +23,15 @@ struct BegunCall {
     call: CallItem,
     /// The item as it began, which is JSON.
     item: String,
+}
+
+/// What an event with arguments says of their call.
+#[derive(Debug, Clone, Copy)]
+pub struct CallRef<'a> {
+    /// The provider's index of the item; not every server gives one.
+    pub index: Option<u64>,
+    /// The id of the item; empty if there is none.
+    pub item_id: &'a str,
 }
 
 /// How sure it is that a complete item is of a call that has begun.
@@ -119,29 +78,31 @@ impl BegunCalls {
     }
 
     /// Adds to the arguments of a call. Without room for them they stay cut, and are no JSON.
-    pub fn add(&mut self, index: Option<u64>, arguments: &str) {
+    pub fn add(&mut self, of: &CallRef, arguments: &str) {
         if self.budget.spend(arguments.len())
-            && let Some(place) = self.place_of(index)
+            && let Some(place) = self.place_of(of)
         {
             self.calls[place].call.arguments.push_str(arguments);
         }
     }
 
     /// Completes the arguments of a call.
-    pub fn complete(&mut self, index: Option<u64>, arguments: &str) {
+    pub fn complete(&mut self, of: &CallRef, arguments: &str) {
         if !arguments.is_empty()
             && self.budget.spend(arguments.len())
-            && let Some(place) = self.place_of(index)
+            && let Some(place) = self.place_of(of)
         {
             arguments.clone_into(&mut self.calls[place].call.arguments);
         }
     }
 
-    /// Drops a call, because its complete item has come.
+    /// Drops a call, because its complete item has come, unless that has no arguments and the call has some.
     pub fn end(&mut self, index: Option<u64>, done: &CallItem) {
         let begun = self.calls.iter().enumerate();
         let alike = begun.filter_map(|(place, call)| Some((call.likeness(index, done)?, place)));
-        if let Some((_, place)) = alike.max() {
+        if let Some((_, place)) = alike.max()
+            && !done.is_completed_by(&self.calls[place].call)
+        {
             self.calls.remove(place);
         }
     }
@@ -161,10 +122,15 @@ impl BegunCalls {
         items.collect()
     }
 
-    /// Returns the place of the call whose arguments come with this index: the latest one with it, or the latest of all if there
-    /// is no index. Not all servers count alike, so it may be a call without an index or the only one, if none have come for it:
+    /// Returns the place of the call whose arguments come: the one whose item has the id, or the latest one with the index, or the
+    /// latest of all if there is no index. Not all servers count alike, so it may be a call without an index or the only one, if none have come for it:
     /// a call never gets those of another one.
-    fn place_of(&mut self, index: Option<u64>) -> Option<usize> {
+    fn place_of(&mut self, of: &CallRef) -> Option<usize> {
+        let has_id = |begun: &BegunCall| !of.item_id.is_empty() && begun.call.id == of.item_id;
+        if let Some(place) = self.calls.iter().rposition(has_id) {
+            return Some(place);
+        }
+        let index = of.index;
         let has_index = |call: &BegunCall| {
             call.index == index || (index.is_some() && call.index_of_arguments == index)
         };
@@ -242,8 +208,8 @@ mod tests {
                 };
                 match kind {
                     "b" => begun.begin(index, item, &format!("{{\"call_id\":\"{id}\"}}")),
-                    "a" => begun.add(index, id),
-                    "c" => begun.complete(index, id),
+                    "a" => begun.add(&CallRef { index, item_id: "" }, id),
+                    "c" => begun.complete(&CallRef { index, item_id: "" }, id),
                     _ => begun.end(index, &item),
                 }
             }
@@ -257,5 +223,24 @@ mod tests {
             }
             assert_eq!(left.join(" ; "), expected, "{events}");
         }
+    }
+
+    #[test]
+    fn arguments_go_to_the_item_whose_id_comes_with_them() {
+        let mut begun = BegunCalls::default();
+        for id in ["f", "g"] {
+            let item = CallItem {
+                id: id.to_owned(),
+                ..CallItem::default()
+            };
+            begun.begin(Some(0), item, "{}");
+        }
+        for (item_id, arguments) in [("f", "1"), ("g", "2"), ("f", "3"), ("h", "4")] {
+            let index = Some(0);
+            begun.add(&CallRef { index, item_id }, arguments);
+        }
+        let items = begun.take();
+        let found = Vec::from_iter(items.iter().map(|item| &item["arguments"]));
+        assert_eq!(found, ["13", "24"]);
     }
 }
