@@ -14,6 +14,9 @@ const MAX_TEXTS: usize = 1_000;
 /// The typographic marks, such as dashes and quotation marks.
 const TYPOGRAPHIC_MARKS: RangeInclusive<char> = '\u{2010}'..='\u{205e}';
 
+/// The most characters of a mark for a source, or of a link.
+const MAX_SOURCE: usize = 500;
+
 /// The place of a text. Not every server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPlace {
@@ -245,10 +248,10 @@ pub fn visible(text: &str) -> String {
     answer
 }
 
-/// Returns an answer as one compares it with another spelling of it: in lower case, without punctuation, unless it has nothing
-/// else.
+/// Returns an answer as one compares it with another spelling of it: in lower case, without its sources, and without punctuation,
+/// unless it has nothing else.
 pub fn letters(text: &str) -> String {
-    let visible = visible(text);
+    let visible = visible(&without_sources(text));
     let is_mark = |char: char| char.is_ascii_punctuation() || TYPOGRAPHIC_MARKS.contains(&char);
     let letters = visible.replace(is_mark, "");
     if letters.is_empty() {
@@ -256,6 +259,37 @@ pub fn letters(text: &str) -> String {
     } else {
         letters.to_lowercase()
     }
+}
+
+/// Returns a text without the marks for its sources, and without links to pages: a finished text may have these in the place of
+/// the marks.
+fn without_sources(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['【', '\u{e200}', '[']) {
+        let (before, mark) = rest.split_at(at);
+        kept.push_str(before);
+        let first = mark.chars().next().map_or(0, char::len_utf8);
+        let length = source_length(mark).unwrap_or_else(|| {
+            kept.push_str(&mark[..first]);
+            first
+        });
+        rest = &mark[length..];
+    }
+    kept + rest
+}
+
+/// Returns how many bytes the mark or the link has with which a text begins.
+fn source_length(text: &str) -> Option<usize> {
+    let far = text.char_indices().nth(MAX_SOURCE);
+    let near = &text[..far.map_or(text.len(), |(at, _)| at)];
+    let (begin, end) = match near.chars().next()? {
+        '【' => (0, '】'),
+        '\u{e200}' => (0, '\u{e201}'),
+        _ => (near.find("](http")?, ')'),
+    };
+    let length = near[begin..].find(end)?;
+    Some(begin + length + end.len_utf8())
 }
 
 #[cfg(test)]

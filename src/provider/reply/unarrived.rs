@@ -122,6 +122,9 @@ mod tests {
             One. | One. ; One. | From(1)
             One. | one. | Nothing
             One【1†a】 and two, three【2†b】. | One and two, three. | Nothing
+            One【1†a】. | One ([a](https://a.example/b)). | Nothing
+            One.[[1]](https://x.ai/1) Yes. | One. Yes. | Nothing
+            One [b] and【c | One [d] and【e | Elsewhere
             One and two. | and | Nothing
             One and two. | dna | Elsewhere
             “One”, | one | Nothing
