@@ -285,8 +285,15 @@ impl Case<'_> {
     }
 
     fn is_too_long(&self) -> bool {
-        self.says(words::TOO_LONG)
-            || (self.status != Some(429) && prompt_length::is_exceeded(&self.words))
+        if self.says(words::TOO_LONG) {
+            return true;
+        }
+        // Plans, keys and rates have limits of tokens, too.
+        let may_be_another_limit = match self.status {
+            Some(status) => matches!(status, 401 | 402 | 403 | 429),
+            None => self.is_transient(),
+        };
+        !may_be_another_limit && prompt_length::is_exceeded(&self.words)
     }
 
     /// Whether the server rejects something about the request itself.
@@ -654,6 +661,11 @@ mod tests {
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"enforced_spend_limit_reached"}}}
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}
             Spent | 400 | You have reached your specified workspace API usage limits. You will regain access on 2026-09-01 at 00:00 UTC.
+            Spent | 402 | Number of prompt tokens exceeds the limit of your free plan
+            Spent | 429 | you (me) have reached your weekly usage limit, upgrade for higher limits
+            Transient | 429 | Rate limit reached: Usage limit: 20 requests per minute. Please try again in 1s.
+            Transient | 429 | Concurrency usage limit exceeded, retry after 1 second
+            Transient | - | {"error":{"code":"rate_limit_exceeded","message":"Number of input tokens exceeds the limit of 8000 for this model"}}
             Spent | 429 | You have reached your API usage limits: your organization has crossed its monthly API usage threshold.
             Spent | 429 | Extra usage is required for long context requests.
             Spent | 429 | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted","type":"request_error"}}

@@ -87,7 +87,17 @@ pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
     if !names_limit(message) || !TOO_LARGE.iter().any(|words| message.contains(words)) {
         return None;
     }
+    // That of reasoning must be less than the limit.
+    if message.contains("budget") {
+        return None;
+    }
     let numbers = numbers_in(message);
+    if let Some(sent) = sent
+        && !numbers.is_empty()
+        && numbers.iter().all(|number| number.value > sent)
+    {
+        return None;
+    }
     if let Some(refused) = beside_prompt(&numbers, sent) {
         return Some(refused);
     }
@@ -292,6 +302,9 @@ mod tests {
             9000 | - | no | no lower number | max_tokens is too large: 9000 (see error 12000)
             9000 | none | - | too small | max_tokens: 1 must be positive
             9000 | none | - | another limit | `max_tokens` must be greater than `thinking.budget_tokens`
+            0 | none | - | too small | the valid range of max_tokens is [1, 8192]
+            512 | none | - | another limit | max_tokens must be greater than thinking.budget_tokens. Range: 1024 to 32000
+            9000 | none | - | another limit | thinking budget_tokens must be less than max_tokens
             9000 | none | - | a prompt | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.
             9000 | none | - | a prompt | number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.
             9000 | none | - | a prompt | The input exceeds the maximum tokens of this model: 8192

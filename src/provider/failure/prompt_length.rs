@@ -55,6 +55,16 @@ const OTHER_LIMITS: &[&str] = &[
     "rate-limit",
     "ratelimit",
     "quota",
+    "tokens per",
+    " tpm",
+    " plan",
+    " tier",
+    "monthly",
+    "daily",
+    "credit",
+    "organization",
+    "try again in",
+    "retry after",
     " bytes",
     " mb",
     " images",
@@ -134,6 +144,11 @@ mod tests {
             no | request size exceeds the limit of 20 mb
             no | number of input tokens has exceeded your per-minute rate limit
             no | number of request tokens has exceeded your per-minute rate limit
+            no | number of prompt tokens exceeds the limit of your free plan
+            no | input tokens exceed the limit of your organization
+            no | input tokens exceed the limit of 30000 tpm
+            no | tokens in prompt exceed limit of daily credits
+            no | number of input tokens exceeds the limit of 8000 for this model; try again in 1s
             no | max_tokens must be less than or equal to 16,384
             no | max_tokens exceeds the maximum of 8192 for model m1 (released 2024)
             no | max_tokens is too large: 6000. this model's maximum context length is 8192 tokens and your request has 3192 input tokens
