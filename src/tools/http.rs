@@ -558,10 +558,9 @@ fn says_that_session_is_lost(error: &StatusFailure) -> bool {
     if is_about_request(&message) {
         return false;
     }
-    let words = error.error.message.to_lowercase();
     match error.status {
         404 => true,
-        400 | 403 => words.contains("session") || words.contains(NOT_INITIALIZED),
+        400 | 403 => names_lost_session(&error.error.message),
         _ => false,
     }
 }
@@ -579,6 +578,12 @@ fn has_lost_session(message: &[u8]) -> bool {
     }
     let message: Value = json::parse(&String::from_utf8_lossy(message)).unwrap_or_default();
     let said = message["error"]["message"].as_str().unwrap_or_default();
+    names_lost_session(said) && !is_about_request(&message)
+}
+
+/// Whether words say that there is no such session. Tools have sessions of their own, such as those of a browser, so nothing else
+/// may be said.
+fn names_lost_session(said: &str) -> bool {
     let said = said.to_lowercase();
     let mut words = said.trim();
     for beginning in BEFORE_LOST_SESSION {
@@ -586,8 +591,7 @@ fn has_lost_session(message: &[u8]) -> bool {
     }
     let words = words.trim_end_matches(['.', '!']);
     let names_session = LOST_MCP_SESSION.iter().any(|name| words.contains(name));
-    let is_lost = LOST_SESSION.contains(&words) || words == NOT_INITIALIZED || names_session;
-    is_lost && !is_about_request(&message)
+    LOST_SESSION.contains(&words) || words == NOT_INITIALIZED || names_session
 }
 
 #[cfg(test)]
