@@ -1,10 +1,13 @@
 //! Brings a JSON Schema into one form: takes it out of what APIs wrap around it, and turns the words of OpenAPI into its own
 //! (pure).
 
+use std::collections::HashSet;
+
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::keywords::{TYPES, has_any, types_in};
-use super::subschemas::subschemas_mut;
+use super::subschemas::{INNER, NAMED, subschemas_mut};
 
 /// The fields in which APIs want a schema, or an object with such a field: of OpenAI's two APIs, Anthropic and Gemini, for
 /// answers and for tools.
@@ -77,7 +80,11 @@ pub fn unwrapped(mut value: Value) -> Option<Value> {
         let name = wrappers.find(|name| value[**name].is_object())?;
         value = value[*name].take();
     }
-    normalize(&mut value);
+    let mut moved = HashSet::new();
+    normalize(&mut value, "", &mut moved);
+    if !moved.is_empty() {
+        follow(&mut value, &moved);
+    }
     Some(value)
 }
 
@@ -87,12 +94,16 @@ fn is_schema(value: &Value) -> bool {
     has_any(value, WORDS) || types.any(|kind| TYPES.contains(&&*kind.to_lowercase()))
 }
 
-/// Turns `nullable` of OpenAPI into a type, and types in capitals, as Gemini has them, into small letters.
-fn normalize(schema: &mut Value) {
-    subschemas_mut(schema).into_iter().for_each(normalize);
+/// Turns `nullable` of OpenAPI into a type, and types in capitals, as Gemini has them, into small letters. `place` is the JSON
+/// pointer to the schema, and `moved` gets those to what moves.
+fn normalize(schema: &mut Value, place: &str, moved: &mut HashSet<String>) {
+    for (below, part) in subschemas_mut(schema) {
+        normalize(part, &format!("{place}{below}"), moved);
+    }
     let Value::Object(words) = schema else {
         return;
     };
+    words.retain(|word, value| !(value.is_null() && is_unset_by_null(word)));
     match words.get_mut("type") {
         Some(Value::Array(kinds)) => kinds.iter_mut().for_each(lower_type),
         Some(kind) => lower_type(kind),
@@ -101,7 +112,36 @@ fn normalize(schema: &mut Value) {
     if words.get("nullable").is_some_and(Value::is_boolean)
         && words.shift_remove("nullable") == Some(Value::Bool(true))
     {
-        allow_null(schema);
+        let words = allow_null(schema);
+        moved.extend(words.into_iter().map(|word| format!("{place}/{word}")));
+    }
+}
+
+/// Whether null as the value of a word says that it is not there, as programs write that have a place for each word. To `const`,
+/// null is a value, and as a type, it may be meant for `"null"`.
+fn is_unset_by_null(word: &str) -> bool {
+    let has = |words: &[&str]| words.contains(&word);
+    word != "const" && (has(WORDS) || has(NAMED) || has(INNER))
+}
+
+/// Lets the references of a schema lead to where what they name has moved: into the first alternative of `anyOf`.
+fn follow(schema: &mut Value, moved: &HashSet<String>) {
+    for (_, part) in subschemas_mut(schema) {
+        follow(part, moved);
+    }
+    if let Some(Value::String(reference)) = schema.get_mut("$ref")
+        && let Some((address, pointer)) = reference.split_once("#/")
+    {
+        let mut place = String::new();
+        let mut followed = format!("{address}#");
+        for part in pointer.split('/') {
+            place += &format!("/{}", percent_decode_str(part).decode_utf8_lossy());
+            if moved.contains(&place) {
+                followed += "/anyOf/0";
+            }
+            followed += &format!("/{part}");
+        }
+        *reference = followed;
     }
 }
 
@@ -116,9 +156,9 @@ fn lower_type(kind: &mut Value) {
     }
 }
 
-/// Lets a schema take null, too. What is within it should stay where it is, because references lead to it by its place. Only words
-/// that null may fail, whatever its type, move into an alternative.
-fn allow_null(schema: &mut Value) {
+/// Lets a schema take null, too. Only words that null may fail, whatever its type, move into an alternative, the first one of
+/// `anyOf`; they are returned.
+fn allow_null(schema: &mut Value) -> Vec<&'static str> {
     let kinds = types_in(schema);
     if schema.get("type").is_none() && !kinds.is_empty() {
         // Other words imply it.
@@ -128,7 +168,7 @@ fn allow_null(schema: &mut Value) {
         schema["type"] = json!([kind, "null"]);
     }
     let Value::Object(words) = schema else {
-        return;
+        return Vec::new();
     };
     if !words.contains_key("enum")
         && let Some(value) = words.shift_remove("const")
@@ -136,10 +176,12 @@ fn allow_null(schema: &mut Value) {
         words.insert("enum".to_owned(), json!([value]));
     }
     let mut others = Map::new();
+    let mut moved = Vec::new();
     if OTHERS.iter().any(|word| words.contains_key(*word)) {
         for word in OTHERS.iter().chain(&["anyOf"]) {
             if let Some(value) = words.shift_remove(*word) {
                 others.insert((*word).to_owned(), value);
+                moved.push(*word);
             }
         }
         words.insert("anyOf".to_owned(), json!([others]));
@@ -155,6 +197,7 @@ fn allow_null(schema: &mut Value) {
             values.push(value);
         }
     }
+    moved
 }
 
 #[cfg(test)]
@@ -225,6 +268,13 @@ mod tests {
             {"required":["p"],"anyOf":[{"type":"object"}],"nullable":true} | {"required":["p"],"anyOf":[{"type":"object"},{"type":"null"}],"type":["object","null"]}
             {"$ref":"#/definitions/P","definitions":{"P":{"enum":["a"]}},"$defs":{},"nullable":true} | {"definitions":{"P":{"enum":["a"]}},"$defs":{},"anyOf":[{"$ref":"#/definitions/P"},{"type":"null"}]}
             {"type":"string","not":{"type":"null"},"nullable":true} | {"type":["string","null"],"anyOf":[{"not":{"type":"null"}},{"type":"null"}]}
+            {"properties":{"a":{"$ref":"#/$defs/S/oneOf/0"},"b":{"$ref":"#/$defs/S"}},"$defs":{"S":{"oneOf":[{"enum":["a"]}],"nullable":true}}} | {"properties":{"a":{"$ref":"#/$defs/S/anyOf/0/oneOf/0"},"b":{"$ref":"#/$defs/S"}},"$defs":{"S":{"anyOf":[{"oneOf":[{"enum":["a"]}]},{"type":"null"}]}}}
+            {"properties":{"a/b":{"anyOf":[{},{"allOf":[{}],"nullable":true}],"allOf":[{}],"nullable":true},"b":{"items":{"$ref":"#/properties/a%7E1b/anyOf/1/allOf/0"}}}} | {"properties":{"a/b":{"anyOf":[{"allOf":[{}],"anyOf":[{},{"anyOf":[{"allOf":[{}]},{"type":"null"}]}]},{"type":"null"}]},"b":{"items":{"$ref":"#/properties/a%7E1b/anyOf/0/anyOf/1/anyOf/0/allOf/0"}}}}
+            {"not":{"$ref":"#/allOf/0"},"allOf":[{"minimum":1}],"nullable":true} | {"anyOf":[{"allOf":[{"minimum":1}],"not":{"$ref":"#/anyOf/0/allOf/0"}},{"type":"null"}]}
+            {"anyOf":[{"minimum":1}],"not":{"$ref":"#anyOf"},"nullable":true} | {"anyOf":[{"not":{"$ref":"#anyOf"},"anyOf":[{"minimum":1}]},{"type":"null"}]}
+            {"type":"object","properties":null,"required":null,"additionalProperties":null,"$defs":null,"const":null,"default":null} | {"type":"object","const":null,"default":null}
+            {"properties":{"a":{"type":"string","enum":null,"anyOf":null,"items":null,"$ref":null,"minLength":null},"required":null}} | {"properties":{"a":{"type":"string"},"required":null}}
+            {"type":"string","anyOf":null,"oneOf":null,"nullable":true} | {"type":["string","null"]}
             {"if":{"type":"null"},"then":false,"else":{"minimum":1},"nullable":true} | {"anyOf":[{"if":{"type":"null"},"then":false,"else":{"minimum":1}},{"type":"null"}]}
             {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"NUMBER"}} | {"properties":{"a":{"default":{"type":"X","nullable":true}}},"additionalProperties":{"type":"number"}}"##,
         ) {

@@ -35,9 +35,14 @@ pub fn referred<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     referred_by(root, schema["$ref"].as_str()?)
 }
 
-/// Returns what a reference refers to, if it is one within the same document, such as `#/$defs/Pet`.
+/// Returns what a reference refers to, if it is one within the same document by its place, such as `#/$defs/Pet`. An empty one
+/// leads to all of it.
 pub fn referred_by<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let encoded = reference.strip_prefix('#')?;
+    let encoded = if reference.is_empty() {
+        reference
+    } else {
+        reference.strip_prefix('#')?
+    };
     let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)
 }

@@ -49,18 +49,24 @@ pub fn subschemas(schema: &Value) -> Vec<(&str, &Value)> {
     found
 }
 
-/// Returns the schemas directly within a schema, to be changed.
-pub fn subschemas_mut(schema: &mut Value) -> Vec<&mut Value> {
+/// Returns the schemas directly within a schema, to be changed, each with the JSON pointer that leads to it from there.
+pub fn subschemas_mut(schema: &mut Value) -> Vec<(String, &mut Value)> {
     let mut found = Vec::new();
     for (word, value) in schema.as_object_mut().into_iter().flatten() {
         let word = word.as_str();
         if NAMED.contains(&word) {
             let parts = value.as_object_mut().into_iter().flatten();
-            found.extend(parts.map(|(_, part)| part));
+            found.extend(parts.map(|(name, part)| {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                (format!("/{word}/{name}"), part)
+            }));
         } else if INNER.contains(&word) {
             match value {
-                Value::Array(parts) => found.extend(parts),
-                part => found.push(part),
+                Value::Array(parts) => {
+                    let parts = parts.iter_mut().enumerate();
+                    found.extend(parts.map(|(at, part)| (format!("/{word}/{at}"), part)));
+                }
+                part => found.push((format!("/{word}"), part)),
             }
         }
     }
@@ -80,6 +86,7 @@ mod tests {
             {"type":"string"}                                 |
             {"properties":{"properties":{"a":1},"enum":true}} | properties {"a":1}, properties true
             {"patternProperties":{"^a":{}},"$defs":{"A":{}}}  | patternProperties {}, $defs {}
+            {"properties":{"a/b~c":{"a":1},"a":{}}}           | properties {"a":1}, properties {}
             {"definitions":{"A":{}},"dependentSchemas":{"a":{}},"dependencies":{"b":{}}} | definitions {}, dependentSchemas {}, dependencies {}
             {"items":{"a":1},"additionalProperties":false}    | items {"a":1}, additionalProperties false
             {"items":[{"a":1},{}],"additionalItems":{}}       | items {"a":1}, items {}, additionalItems {}
@@ -95,8 +102,13 @@ mod tests {
             assert_eq!(found.join(", "), expected, "{schema}");
             let parts = subschemas(&value).into_iter();
             let parts = Vec::from_iter(parts.map(|(_, part)| part.clone()));
-            let to_change = subschemas_mut(&mut value).into_iter();
-            assert_eq!(Vec::from_iter(to_change.map(|part| part.clone())), parts);
+            let original = value.clone();
+            let mut found = Vec::new();
+            for (pointer, part) in subschemas_mut(&mut value) {
+                assert_eq!(original.pointer(&pointer), Some(&*part), "{pointer}");
+                found.push(part.clone());
+            }
+            assert_eq!(found, parts);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Finds what is wrong in a JSON Schema itself, because a keyword that cannot be read would check nothing (pure).
 
+use std::collections::HashSet;
 use std::slice;
 
 use serde_json::Value;
@@ -30,32 +31,46 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("none", "null"),
 ];
 
+/// What references of a schema may lead to.
+#[derive(Default)]
+struct Targets<'s> {
+    /// The schema, and those within it that have an address of their own.
+    documents: Vec<&'s Value>,
+    /// These addresses.
+    addresses: Vec<&'s str>,
+    /// The names that schemas have instead of their place.
+    anchors: HashSet<&'s str>,
+}
+
 /// Checks that the keywords of a schema, and of all schemas within it, have values of the right kind, that its types exist, and
-/// that its references lead to a part of it. Unknown keywords may have any values.
+/// that its references may lead to a part of it. Unknown keywords may have any values.
 ///
 /// # Errors
 ///
 /// The place of the first fault, such as `properties.age.type`, and what is wrong there.
 pub fn check_keywords(root: &Value) -> Result<(), String> {
-    check_schema(root, root, "")
+    let mut targets = Targets::default();
+    targets.documents.push(root);
+    targets.take(root);
+    check_schema(&targets, root, "")
 }
 
-fn check_schema(root: &Value, schema: &Value, place: &str) -> Result<(), String> {
+fn check_schema(targets: &Targets, schema: &Value, place: &str) -> Result<(), String> {
     match schema {
         Value::Bool(_) => Ok(()),
         Value::Object(words) => words.iter().try_for_each(|(word, value)| {
             let place = within(place, word);
-            check_keyword(root, word, value, &place)
+            check_keyword(targets, word, value, &place)
         }),
         _ => Err(format!("{place}: a schema is an object, true or false")),
     }
 }
 
-fn check_keyword(root: &Value, word: &str, value: &Value, place: &str) -> Result<(), String> {
+fn check_keyword(targets: &Targets, word: &str, value: &Value, place: &str) -> Result<(), String> {
     let fault = match word {
         "type" => fault_of_types(value),
         "required" => fault_of_names(value),
-        "$ref" => fault_of_reference(root, value),
+        "$ref" => fault_of_reference(targets, value),
         "enum" => (!value.is_array()).then(|| "must be a list of values".to_owned()),
         "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
             (!value.is_array()).then(|| "must be a list of schemas".to_owned())
@@ -73,13 +88,15 @@ fn check_keyword(root: &Value, word: &str, value: &Value, place: &str) -> Result
         // A list of `dependencies` has the names of other fields.
         parts.try_for_each(|(name, part)| match part {
             Value::Array(_) if word == "dependencies" => Ok(()),
-            part => check_schema(root, part, &within(place, name)),
+            part if is_remark(word, name, part) => Ok(()),
+            part => check_schema(targets, part, &within(place, name)),
         })
     } else if let (true, Value::Array(parts)) = (INNER.contains(&word), value) {
         let mut parts = parts.iter().enumerate();
-        parts.try_for_each(|(at, part)| check_schema(root, part, &within(place, &at.to_string())))
+        parts
+            .try_for_each(|(at, part)| check_schema(targets, part, &within(place, &at.to_string())))
     } else if INNER.contains(&word) {
-        check_schema(root, value, place)
+        check_schema(targets, value, place)
     } else {
         Ok(())
     }
@@ -123,11 +140,63 @@ fn fault_of_names(value: &Value) -> Option<String> {
     (!is_list).then(|| "must be a list of names".to_owned())
 }
 
-fn fault_of_reference(root: &Value, value: &Value) -> Option<String> {
+/// Whether a part of `$defs` is no schema, but a remark on them, such as the text of `$comment`.
+fn is_remark(word: &str, name: &str, part: &Value) -> bool {
+    matches!(word, "$defs" | "definitions") && name.starts_with('$') && !part.is_object()
+}
+
+impl<'s> Targets<'s> {
+    /// Takes the addresses and names in all of a value.
+    fn take(&mut self, value: &'s Value) {
+        for (word, part) in value.as_object().into_iter().flatten() {
+            match (word.as_str(), part) {
+                ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
+                    self.anchors.insert(name);
+                }
+                ("$id" | "id", Value::String(address)) => match address.strip_prefix('#') {
+                    // So names are written in older schemas.
+                    Some(name) => {
+                        self.anchors.insert(name);
+                    }
+                    None => {
+                        self.addresses.push(address);
+                        self.documents.push(value);
+                    }
+                },
+                _ => self.take(part),
+            }
+        }
+        elements(value).iter().for_each(|part| self.take(part));
+    }
+
+    /// Whether a reference may lead to a part of the schema, also where q does not follow it.
+    fn may_have(&self, reference: &str) -> bool {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let mut addresses = self.addresses.iter();
+        let is_here = address.is_empty() || addresses.any(|known| may_be_same(known, address));
+        let pointer = format!("#{fragment}");
+        let mut documents = self.documents.iter();
+        is_here
+            && (self.anchors.contains(fragment)
+                || documents.any(|document| referred_by(document, &pointer).is_some()))
+    }
+}
+
+/// Whether two addresses may be the same, each of which may be relative to another one.
+fn may_be_same(known: &str, address: &str) -> bool {
+    last_name(known) == last_name(address)
+}
+
+fn last_name(address: &str) -> &str {
+    let address = address.trim_end_matches('#');
+    address.rsplit('/').next().unwrap_or_default()
+}
+
+fn fault_of_reference(targets: &Targets, value: &Value) -> Option<String> {
     let Some(reference) = value.as_str() else {
         return Some("must be a text".to_owned());
     };
-    if referred_by(root, reference).is_some() {
+    if targets.may_have(reference) {
         return None;
     }
     let reference = beginning(reference, MAX_SHOWN);
@@ -151,6 +220,21 @@ mod tests {
             {"items":[{"type":"string"}],"additionalItems":{}} | -
             {"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#"}}}   | -
             {"$ref":"#/$defs/a%20b","$defs":{"a b":{}}}       | -
+            {"items":{"$ref":""}}                             | -
+            {"$ref":"#A","$defs":{"B":{"$anchor":"A"}}}       | -
+            {"$ref":"#A","$defs":{"B":{"items":[{"$dynamicAnchor":"A"}]}}} | -
+            {"$ref":"#A","definitions":{"B":{"id":"#A"}}}     | -
+            {"$ref":"#A","definitions":{"B":{"$id":"#A"}}}    | -
+            {"$ref":"#A","definitions":{"A":{}}}              | $ref: “#A” is no part of the schema; only references such as #/$defs/NAME are followed
+            {"$id":"https://e.org/s.json","$ref":"https://e.org/s.json#/$defs/A","$defs":{"A":{}}} | -
+            {"$id":"https://e.org/s.json","$ref":"s.json#/$defs/B","$defs":{"A":{}}} | $ref: “s.json#/$defs/B” is no part of the schema; only references such as #/$defs/NAME are followed
+            {"$id":"https://e.org/s.json","$ref":"a.json","$defs":{"A":{"$id":"a.json"}}} | -
+            {"$id":"https://e.org/s.json#","$ref":"https://e.org/s.json#"} | -
+            {"$ref":"/schemas/a","$defs":{"A":{"$id":"/schemas/a","items":{"$ref":"#/$defs/B"},"$defs":{"B":{}}}}} | -
+            {"$id":"https://e.org/s.json","$ref":"b.json","$defs":{"A":{"$id":"a.json"}}} | $ref: “b.json” is no part of the schema; only references such as #/$defs/NAME are followed
+            {"$defs":{"$comment":"x","A":{}},"definitions":{"$comment":["x"]}} | -
+            {"$defs":{"$a":{"type":"int"}}}                   | $defs.$a.type: there is no type “int”; did you mean integer?
+            {"properties":{"$comment":"x"}}                   | properties.$comment: a schema is an object, true or false
             {"properties":{"type":{},"required":{},"enum":{}}} | -
             {"dependencies":{"a":["b"],"c":{"type":"object"}}} | -
             {"enum":[1,"int"],"const":{"type":"int"},"default":{"required":"a"}} | -
