@@ -142,7 +142,9 @@ fn is_configured_git(program: &ProgramForms, argv: &Argv, index: usize) -> bool 
         let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
         options.any(|option| argument.starts_with(option))
     };
-    GIT.contains(program) && argv.run[index + 1..].iter().any(is_option)
+    // After its command, they are options of that.
+    let end = command_at(program, argv, index).min(argv.run.len());
+    GIT.contains(program) && argv.run[index + 1..end].iter().any(is_option)
 }
 
 /// Whether the model may choose the repository that a program, the element at `index`, uses. Its configuration may name programs,
@@ -178,8 +180,12 @@ fn runs_code_of_model(program: &ProgramForms, argv: &Argv, index: usize) -> bool
     if SQL_CLIENTS.contains(program) {
         return writes_options || !is_safe_client(program, argv, index);
     }
-    let mut words = CODE_WORDS.iter().filter(|words| words.are_of(program));
-    if writes_options && words.next().is_some() {
+    let words = Vec::from_iter(CODE_WORDS.iter().filter(|words| words.are_of(program)));
+    if writes_options && !words.is_empty() {
+        return true;
+    }
+    let reads_files = words.iter().any(|words| words.may_be_in_file());
+    if reads_files && places.clone().any(|at| may_be_options_file(argv, at)) {
         return true;
     }
     // The commands of psql itself begin with a backslash.
@@ -256,6 +262,14 @@ fn may_be_option(argv: &Argv, at: usize, index: usize, has_patterns: bool) -> bo
     let is_value = has_patterns && follows_e && field.kind != FieldKind::List;
     let is_after_options = before.iter().any(|element| element == "--");
     argv.dashes && !is_value && !is_after_options
+}
+
+/// Whether the element at `at` may be `@FILE` with a file that the model chooses. A path of the model's begins otherwise.
+fn may_be_options_file(argv: &Argv, at: usize) -> bool {
+    let element = argv.run[at].as_str();
+    let file = element.strip_prefix('@');
+    free_beginning(argv, element).is_some()
+        || file.is_some_and(|file| argv.has_chosen_directory(file))
 }
 
 /// Returns the argument that a text begins with, if the model may write any text for it.
@@ -522,6 +536,23 @@ mod tests {
             gcc -wrapper {x} a.c                 | gcc
             gcc -fplugin={x} a.c                 | gcc
             gcc -DBAR={x} a.c                    | -
+            gcc -fsyntax-only {x}                | gcc
+            gcc -fsyntax-only -- {l}             | gcc
+            gcc -o {x} a.c                       | gcc
+            gcc -fsyntax-only @{x}               | gcc
+            cc -c @/a/{x}                        | cc
+            cc -c @{p} {x}                       | cc
+            cc -DBAR={x} {p}                     | -
+            cc -DBAR={x} /a/{x}                  | -
+            clang-15 a{x}                        | -
+            clang-15 {x}                         | clang-15
+            nm -D {x}                            | nm
+            nm -D {p}                            | -
+            nm --plugin={x} a                    | nm
+            objdump -d {x}                       | objdump
+            readelf -d {x}                       | -
+            ld.gold -o {x} a.o                   | ld.gold
+            cat @{x}                             | -
             exiftool -if {x} a                   | exiftool
             exiftool -Description={x} a          | -
             pandoc --filter={x} a                | pandoc
@@ -553,7 +584,8 @@ mod tests {
             /lib64/ld-linux-x86-64.so.2 {l}      | /lib64/ld-linux-x86-64.so.2
             ld.so {l}                            | ld.so
             /lib/ld-musl-x86_64.so.1 {x}         | /lib/ld-musl-x86_64.so.1
-            ld -o {x} a.o                        | -
+            ld -o {x} a.o                        | ld
+            ld -o a {p}                          | -
             tar -tf {x}                          | tar",
         ) {
             let file = |path: &str| match path {
@@ -579,7 +611,14 @@ mod tests {
             rg -t sh {x}                 | sh
             rg --file python3 {x}        | python3
             rg zsh {x}                   | zsh
-            rg git -c {x}                | git
+            rg git -c a=b {x}            | git
+            journalctl -u gunicorn --grep {x} | -
+            journalctl -u docker --grep {x} | docker
+            gh issue list --label pytest --search {x} | -
+            gh issue list --label powershell --search {x} | -
+            weather kitty {x}            | -
+            kitty {x}                    | kitty
+            /usr/bin/powershell -c {x}   | /usr/bin/powershell
             rg go /bin/go1 {x}           | /bin/go1
             rg go /bin/x {x}             | -
             rg --pre go {x}              | go
@@ -634,8 +673,8 @@ mod tests {
                      entr watchexec tmux screen valgrind ltrace perf hyperfine capsh setpriv fakeroot proot direnv at \
                      kubectl nerdctl lxc systemd-nspawn cargo go rake cmake ninja just mvn gradle pip pnpm yarn poetry nix-shell \
                      scp sftp rsync mosh telnet socat ncat ansible terraform \
-                     powershell posh rview gvimdiff sensible-editor vigor mcedit pydoc pytest vitest uvicorn gunicorn \
-                     sphinx-build jupyter php-cgi tcc debconf systemd-cat sotruss msgexec run-mailcap xdotool aider \
+                     rview gvimdiff sensible-editor vigor mcedit pydoc \
+                     sphinx-build php-cgi tcc debconf systemd-cat sotruss msgexec run-mailcap xdotool \
                      xdg-open gio gnome-open kde-open exo-open gtk-launch vis mg zile jmacs jove vile";
         for name in names.split(' ') {
             for form in [
@@ -660,7 +699,11 @@ mod tests {
             ("wrap /bin/m4 x", Some("/bin/m4")),
             ("m x", None),
             ("git -c a=b grep x", Some("git")),
-            ("/usr/bin/git grep -c x", Some("/usr/bin/git")),
+            ("/usr/bin/git -c a=b grep x", Some("/usr/bin/git")),
+            ("git -P -c a=b grep x", Some("git")),
+            ("git grep -c x", None),
+            ("git log -c --exec-path=x x", None),
+            ("git log --config-env=a=b x", None),
             ("wrap git -c a=b x", Some("git")),
             ("git -ca.b=c grep x", Some("git")),
             ("git --config-env=a=b grep x", Some("git")),

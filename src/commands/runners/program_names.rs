@@ -3,12 +3,13 @@
 /// Names of programs.
 pub struct ProgramNames(pub &'static str);
 
-/// Extensions of scripts: find.sh is a script of somebody's own, and no variant of find.
-const SCRIPT_EXTENSIONS: &str = "awk bash cjs fish js lua mjs php pl py rb sh tcl ts zsh";
-
 /// Variants of programs, as distributions name their files: emacs-nox, bash-static, python3-dbg.
 const VARIANTS: &str = "athena basic beta bin dbg debug default dev full gnu gtk huge jit lite lucid minimal nightly nox \
                         pgtk qt real small stable static tiny wrapped";
+
+/// What names of variants have only behind a dot: cmd.exe, nc.traditional. Another extension, as in find.sh and find.notes, says
+/// that it is a program of somebody's own.
+const EXTENSIONS: &str = "com distrib exe netkit openbsd orig traditional wrapper";
 
 /// How the names of architectures begin, as in x86_64-linux-gnu-gcc.
 const ARCHITECTURES: &str = "aarch64 alpha amd64 arm avr hppa i386 i486 i586 i686 ia64 loongarch m68k mips msp430 powerpc \
@@ -90,12 +91,12 @@ fn is_architecture(name: &str) -> bool {
 fn without_variant(name: &str) -> &str {
     // So Nix calls the file behind a script.
     let name = name.strip_prefix('.').unwrap_or(name);
-    let is_script = |extension: &str| {
-        let mut known = SCRIPT_EXTENSIONS.split_whitespace();
-        known.any(|script| script == extension)
+    let is_extension = |extension: &str| {
+        let mut known = EXTENSIONS.split_whitespace();
+        is_variant(extension) || known.any(|known| extension.eq_ignore_ascii_case(known))
     };
     let name = match name.split_once('.') {
-        Some((before, extension)) if !is_script(extension) => before,
+        Some((before, extension)) if is_extension(extension) => before,
         _ => name,
     };
     let mut hyphens = name.match_indices('-');
@@ -159,6 +160,12 @@ mod tests {
             m                           | -   | -
             python3-config              | -   | -
             python.sh                   | -   | -
+            node.weather                | -   | -
+            vim.notes                   | -   | -
+            vim.notes-1.2               | -   | -
+            nc.traditional              | yes | -
+            python3.11.exe              | yes | -
+            perl.distrib                | yes | -
             gcc-ar                      | -   | -
             linux-gnu-gcc               | -   | -
             node_exporter               | -   | -

@@ -4,7 +4,7 @@ use super::program_names::{ProgramForms, ProgramNames};
 
 /// Shells.
 const SHELLS: ProgramNames = ProgramNames(
-    "ash bash bsd-csh busybox csh dash elvish fish hush ksh lksh loksh mksh murex nu oksh osh posh powershell pwsh \
+    "ash bash bsd-csh busybox csh dash elvish fish hush ksh lksh loksh mksh murex nu oksh osh pwsh \
      rbash rksh rzsh sash sh tcsh toybox xonsh yash ysh zsh",
 );
 
@@ -14,7 +14,7 @@ const INTERPRETERS: ProgramNames = ProgramNames(
      escript expect file-rename gawk gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile gunicorn iex ipython \
      irb java jest jexec jjs jruby jrunscript jshell julia jupyter jython kotlin latex latexmk lldb lua luajit lualatex \
      luatex m4 matlab mawk maxima micropython mlr mocha mongo mongosh mono mshta mysqlsh nawk nim node nodejs ocaml octave \
-     octave-cli original-awk osascript pdb pdflatex pdftex perl php php-cgi prename prove pry psysh py.test pydoc pypy \
+     octave-cli original-awk osascript pdb pdflatex pdftex perl php php-cgi posh powershell prename prove pry psysh py.test pydoc pypy \
      pytest python qjs R racket raku Rscript ruby rundll32 runghc runhaskell sage sbcl scala scheme scilab sed slsh \
      sphinx-build stap swift swipl tcc tclsh tex ts-node tsx utop uvicorn vitest wish wscript xelatex xetex zig",
 );
@@ -88,7 +88,7 @@ pub const SURE_RUNNERS: &[ProgramNames] = &[
 /// Programs that run no other, whatever their arguments, so that a word among these is hardly ever a program. The
 /// program that an option of rg names is looked at by itself.
 pub const READERS: ProgramNames = ProgramNames(
-    "basename cal cat cmp comm cut date df dig dirname du echo egrep fgrep file fold free grep head hexdump host id join jq \
+    "basename cal cat cmp comm cut date df dig dirname du echo egrep fgrep file fold free grep head hexdump host id join journalctl jq \
      locate ls lscpu lsblk md5sum nl paste pgrep printf ps realpath rev rg seq sha256sum stat tac tail tr tree uname uniq uptime \
      wc whatis whois xxd",
 );
@@ -96,7 +96,8 @@ pub const READERS: ProgramNames = ProgramNames(
 /// Those of [`RUNNERS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
 /// first word of a command only. The programs that run it are themselves known.
 pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
-    "claude cmd codex compose coverage edit editor foot gemini ip jest mocha most ne open pager print see service view",
+    "aider claude cmd codex compose coverage edit editor foot gemini gunicorn ip jest jupyter kitty konsole mocha most ne open \
+     opencode pager posh powershell print py.test pytest see service terminator uvicorn view vitest",
 );
 
 /// Whether a word is one of all these names as it is, but for a version at its end. Another word may be a variant of a program,
@@ -122,6 +123,8 @@ pub struct CodeWords {
     joins_options: bool,
     /// Whether the value may be the name of a program.
     names_program: bool,
+    /// Whether an argument @FILE stands for the options in this file.
+    reads_options: bool,
 }
 
 const fn row(programs: &'static str, command: &'static str, options: &'static str) -> CodeWords {
@@ -131,6 +134,7 @@ const fn row(programs: &'static str, command: &'static str, options: &'static st
         options,
         joins_options: true,
         names_program: true,
+        reads_options: false,
     }
 }
 
@@ -145,6 +149,17 @@ impl CodeWords {
     const fn with_files(mut self) -> CodeWords {
         self.names_program = false;
         self
+    }
+
+    /// Says that an argument @FILE, wherever it stands, is replaced by the options in this file.
+    const fn from_files(mut self) -> CodeWords {
+        self.reads_options = true;
+        self
+    }
+
+    /// Whether an argument @FILE stands for the options in this file.
+    pub fn may_be_in_file(&self) -> bool {
+        self.reads_options
     }
 
     /// Whether these are words of a program.
@@ -336,8 +351,15 @@ pub const CODE_WORDS: &[CodeWords] = &[
         "",
         "-B -Xassembler -Xclang -Xlinker -Xpreprocessor -fpass-plugin -fplugin -fuse-ld -load -specs --specs -wrapper",
     )
-    .apart(),
-    row("ld", "", "-plugin --plugin"),
+    .apart()
+    .from_files(),
+    row("gold ld ld.bfd ld.gold ld.lld ld.mold lld mold", "", "-plugin --plugin").from_files(),
+    row(
+        "ar gcc-ar gcc-nm gcc-ranlib nm objcopy objdump ranlib strip",
+        "",
+        "--plugin",
+    )
+    .from_files(),
     row("exiftool", "", "-@ -config -if -p -printFormat").apart(),
     row("logrotate", "", "-m --mail"),
     row(
