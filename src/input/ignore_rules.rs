@@ -8,6 +8,8 @@ mod rule_set;
 #[cfg(test)]
 mod test_repository;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -20,8 +22,8 @@ const MAX_IGNORE_FILE: u64 = 1_000_000;
 
 /// The rules that apply at a place of a walk, which enters a directory before it comes to the files in it.
 pub struct IgnoreRules<'a> {
-    /// The rules at the places where links lead.
-    of_targets: Option<Box<IgnoreRules<'a>>>,
+    /// The rules at the places where links lead, by the directory that they are looked at from.
+    of_targets: HashMap<PathBuf, IgnoreRules<'a>>,
     environment: &'a Environment,
     /// Where the walk began.
     root: PathBuf,
@@ -65,7 +67,7 @@ impl<'a> IgnoreRules<'a> {
             .canonicalize()
             .map_err(|reason| ignore_file::unusable(root, &reason.to_string()))?;
         let mut rules = IgnoreRules {
-            of_targets: None,
+            of_targets: HashMap::new(),
             environment,
             root: root.to_owned(),
             real_root: real_root.clone(),
@@ -106,9 +108,9 @@ impl<'a> IgnoreRules<'a> {
             }
         };
         let below = target.strip_prefix(&base).unwrap_or(&target);
-        let mut rules = match self.of_targets.take() {
-            Some(rules) if rules.root == base => rules,
-            _ => Box::new(IgnoreRules::above(&base, self.environment)?),
+        let rules = match self.of_targets.entry(base.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(IgnoreRules::above(&base, self.environment)?),
         };
         let mut place = base;
         let mut is_ignored = false;
@@ -117,7 +119,6 @@ impl<'a> IgnoreRules<'a> {
             let is_directory = is_directory || place != target;
             is_ignored = is_ignored || rules.ignore(&place, is_directory)?;
         }
-        self.of_targets = Some(rules);
         Ok(is_ignored)
     }
 
@@ -315,7 +316,7 @@ mod tests {
             }
             levels.reverse();
             let mut rules = IgnoreRules {
-                of_targets: None,
+                of_targets: HashMap::new(),
                 environment: &Environment::default(),
                 root: PathBuf::from("/r"),
                 real_root: PathBuf::from("/r"),
