@@ -16,8 +16,21 @@ struct ConfigLine {
 impl GitConfig {
     /// Reads a file. `None`: it includes others, or git alone can tell what it means.
     pub fn read(text: &[u8]) -> Option<GitConfig> {
+        GitConfig::of_lines(ConfigText::of(text).settings()?)
+    }
+
+    /// Reads names as they are written, each with a value. `None` is as for a file.
+    pub fn of_pairs(pairs: Vec<(&[u8], &[u8])>) -> Option<GitConfig> {
+        let lines = pairs.into_iter().map(|(name, value)| ConfigLine {
+            name: name.to_ascii_lowercase(),
+            value: Some(value.to_owned()),
+        });
+        GitConfig::of_lines(lines.collect())
+    }
+
+    fn of_lines(lines: Vec<ConfigLine>) -> Option<GitConfig> {
         let mut config = GitConfig::default();
-        for ConfigLine { name, value } in ConfigText::of(text).settings()? {
+        for ConfigLine { name, value } in lines {
             match name.as_slice() {
                 b"core.excludesfile" => config.excludes_file = Some(value?),
                 b"core.ignorecase" => config.ignores_case = Some(truth(value)?),
@@ -39,9 +52,12 @@ fn truth(value: Option<Vec<u8>>) -> Option<bool> {
         return Some(true);
     };
     match value.to_ascii_lowercase().as_slice() {
-        b"true" | b"yes" | b"on" | b"1" => Some(true),
-        b"false" | b"no" | b"off" | b"0" | b"" => Some(false),
-        _ => None,
+        b"true" | b"yes" | b"on" => Some(true),
+        b"false" | b"no" | b"off" | b"" => Some(false),
+        number => {
+            let number: i32 = str::from_utf8(number).ok()?.parse().ok()?;
+            Some(number != 0)
+        }
     }
 }
 
@@ -229,6 +245,11 @@ mod tests {
             [core]␊ignorecase | - | yes
             [core]␊ignorecase = Yes | - | yes
             [core]␊ignorecase = 1 | - | yes
+            [core]␊ignorecase = 2 | - | yes
+            [core]␊ignorecase = -1 | - | yes
+            [core]␊ignorecase = 00 | - | no
+            [core]␊ignorecase = 1.5 | git | git
+            [core]␊ignorecase = 99999999999 | git | git
             [core]␊ignorecase = on␊ignorecase = off | - | no
             [core]␊ignorecase = | - | no
             [core]␊ignorecase = maybe | git | git

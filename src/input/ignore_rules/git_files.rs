@@ -47,8 +47,11 @@ const NOT_FOR_GIT: [&str; 5] = [
     "GIT_INDEX_FILE",
 ];
 
-/// Variables that have more configuration, in a form of git's own.
-const CONFIGURING_VARIABLES: [&str; 2] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"];
+/// The variable that has more configuration, in a form of git's own.
+const PARAMETERS: &str = "GIT_CONFIG_PARAMETERS";
+
+/// The variable that says how many pairs of variables have more configuration.
+const PAIR_COUNT: &str = "GIT_CONFIG_COUNT";
 
 /// The fewest digits of the name of a commit.
 const OBJECT_NAME_DIGITS: usize = 40;
@@ -139,16 +142,21 @@ fn settings_without_git(
     directory: &Path,
     environment: &Environment,
 ) -> Result<IgnoreSettings, Error> {
-    let needs_git = |what: &Path| unusable(what, "there is no git that could read it");
-    for variable in CONFIGURING_VARIABLES {
-        if environment.get_os(variable).is_some() {
-            return Err(needs_git(Path::new(variable)));
-        }
+    let needs_git = |what: &Path| {
+        let error = unusable(what, "there is no git that could read it");
+        error.advise("put git into PATH, or name the files, each after -a")
+    };
+    if environment.get_os(PARAMETERS).is_some() {
+        return Err(needs_git(Path::new(PARAMETERS)));
     }
     let mut excludes_file = None;
     let mut ignores_case = None;
-    for (file, text) in configuration {
-        let config = GitConfig::read(text).ok_or_else(|| needs_git(file))?;
+    let of_variables = (PathBuf::from(PAIR_COUNT), config_of_variables(environment));
+    let files = configuration.iter();
+    let files = files.map(|(file, text)| (file.clone(), GitConfig::read(text)));
+    for (file, config) in std::iter::once(of_variables).chain(files) {
+        let file = &file;
+        let config = config.ok_or_else(|| needs_git(file))?;
         ignores_case = ignores_case.or(config.ignores_case);
         if let Some(value) = config.excludes_file
             && excludes_file.is_none()
@@ -165,6 +173,20 @@ fn settings_without_git(
         of_user,
         ignores_case: ignores_case.unwrap_or_default(),
     })
+}
+
+/// Reads what pairs of variables set, which decides before all files. `None`: git alone can tell, or takes them for wrong.
+fn config_of_variables(environment: &Environment) -> Option<GitConfig> {
+    let Some(count) = environment.get_os(PAIR_COUNT) else {
+        return Some(GitConfig::default());
+    };
+    let count: usize = count.to_str()?.parse().ok()?;
+    let mut pairs = Vec::new();
+    for at in 0..count {
+        let variable = |kind: &str| environment.get_os(&format!("GIT_CONFIG_{kind}_{at}"));
+        pairs.push((variable("KEY")?.as_bytes(), variable("VALUE")?.as_bytes()));
+    }
+    GitConfig::of_pairs(pairs)
 }
 
 /// Returns the path that a value of the configuration names; empty for none. `None`: git alone can tell.
@@ -380,6 +402,40 @@ mod tests {
             assert_eq!(files, expected, "{variables}");
             let file = default_excludes_file(&environment).unwrap_or_default();
             assert_eq!(file, Path::new(excludes), "{variables}");
+        }
+    }
+
+    #[test]
+    fn pairs_of_variables_configure_git_or_only_git_can_tell() {
+        // The variables, each without GIT_CONFIG_; the excludes file, and whether case is ignored.
+        let table = r"
+            - | - | -
+            COUNT=0 KEY_0=core.excludesFile VALUE_0=/a | - | -
+            COUNT=1 KEY_0=core.excludesFile VALUE_0=/a | /a | -
+            COUNT=2 KEY_0=CORE.EXCLUDESFILE VALUE_0=/a KEY_1=core.excludesfile VALUE_1=/b | /b | -
+            COUNT=2 KEY_0=safe.directory VALUE_0=* KEY_1=core.ignoreCase VALUE_1=yes | - | yes
+            COUNT=1 KEY_0=core.x.excludesFile VALUE_0=/a | - | -
+            COUNT=1 KEY_0=core.ignoreCase VALUE_0=maybe | git | git
+            COUNT=1 KEY_0=include.path VALUE_0=/a | git | git
+            COUNT=1 KEY_0=includeIf.gitdir:/r.path VALUE_0=/a | git | git
+            COUNT=1 KEY_0=core.excludesFile | git | git
+            COUNT=1 VALUE_0=/a | git | git
+            COUNT=2 KEY_0=core.excludesFile VALUE_0=/a | git | git
+            COUNT=x | git | git
+        ";
+        for [variables, excludes, case] in rows(table) {
+            let mut pairs = Vec::new();
+            for variable in variables.split_whitespace() {
+                let (name, value) = variable.split_once('=').expect("a variable");
+                pairs.push((format!("GIT_CONFIG_{name}"), value));
+            }
+            let pairs = pairs.iter().map(|(name, value)| (name.as_str(), *value));
+            let found = config_of_variables(&Environment::new(&Vec::from_iter(pairs)));
+            let expected = (excludes != "git").then(|| GitConfig {
+                excludes_file: (!excludes.is_empty()).then(|| excludes.into()),
+                ignores_case: (!case.is_empty()).then_some(case == "yes"),
+            });
+            assert_eq!(found, expected, "{variables}");
         }
     }
 
