@@ -20,7 +20,7 @@ const MAX_FILES: usize = 1_000;
 /// The most entries of directories that are looked at, whether they are meant or not: a search of all disks ends.
 const MAX_ENTRIES: usize = 1_000_000;
 
-/// The most entries of ignored directories that are looked at, to tell whether files that are meant are among them.
+/// The most entries of directories left out that are looked at, to tell whether files that are meant are among them.
 const MAX_IGNORED_ENTRIES: usize = 10_000;
 
 /// Matches any directories, or none.
@@ -85,11 +85,13 @@ enum EntryVerdict {
     IgnoredDirectory,
     /// It is a link that is not followed.
     Link,
+    /// It is a link into a directory of version control that the pattern does not name.
+    RepositoryLink,
     /// It is neither a file nor a directory.
     Irregular,
 }
 
-/// What a look into an ignored directory has shown.
+/// What a look into a directory that is left out has shown.
 enum IgnoredContent {
     /// There is a file that is meant.
     Meant,
@@ -251,6 +253,13 @@ impl FileSearch {
                     }
                 }
                 EntryVerdict::Link => named.left_out.links += 1,
+                EntryVerdict::RepositoryLink => {
+                    let is_meant = entry.file_type().is_file() || {
+                        let content = self.look_into_ignored(&entry, &mut ignored_entries_left);
+                        !matches!(content, IgnoredContent::NotMeant)
+                    };
+                    named.left_out.repository_links += usize::from(is_meant);
+                }
                 EntryVerdict::Irregular => named.left_out.irregular.add(self.in_words(path)),
             }
             if named.files.len() > MAX_FILES {
@@ -267,6 +276,9 @@ impl FileSearch {
         let is_directory = path.is_dir();
         if !self.wants(entry, entry.depth(), is_directory) {
             return Ok(EntryVerdict::Skip);
+        }
+        if self.leads_into_unnamed_repository(entry) {
+            return Ok(EntryVerdict::RepositoryLink);
         }
         if entry.path_is_symlink() && !self.follows_links {
             // To git, a link to a directory is none.
@@ -294,7 +306,7 @@ impl FileSearch {
         walk.follow_links(self.follows_links).into_iter()
     }
 
-    /// Looks for a file that is meant below an ignored directory, at so many entries more.
+    /// Looks for a file that is meant below a directory that is left out, at so many entries more.
     fn look_into_ignored(&self, ignored: &DirEntry, entries_left: &mut usize) -> IgnoredContent {
         let mut if_none = IgnoredContent::NotMeant;
         let mut walk = self.walk(ignored.path());
@@ -316,7 +328,8 @@ impl FileSearch {
             let kind = entry.file_type();
             let depth = ignored.depth() + entry.depth();
             // A link that is not followed is of neither kind.
-            let is_wanted = self.wants(&entry, depth, kind.is_dir());
+            let is_wanted = self.wants(&entry, depth, kind.is_dir())
+                && !self.leads_into_unnamed_repository(&entry);
             if is_wanted && kind.is_file() {
                 return IgnoredContent::Meant;
             }
@@ -334,17 +347,16 @@ impl FileSearch {
             let is_shown = self.looks_into_hidden || !is_hidden(entry.file_name());
             return is_shown && depth < self.depth && !self.is_unnamed_repository(entry);
         }
-        self.has(entry.path()) && !self.leads_into_unnamed_repository(entry)
+        self.has(entry.path())
     }
 
     /// Whether a directory is one of version control that the pattern does not name. It may have passwords.
     fn is_unnamed_repository(&self, entry: &DirEntry) -> bool {
         let name = version_control(entry.file_name());
         name.is_some_and(|name| !self.repositories.contains(&name))
-            || self.leads_into_unnamed_repository(entry)
     }
 
-    /// Whether an entry is a link that leads into such a directory.
+    /// Whether an entry is a link that leads into such a directory, but not to a file that git-annex keeps there.
     fn leads_into_unnamed_repository(&self, entry: &DirEntry) -> bool {
         if !(entry.path_is_symlink() && self.follows_links) {
             return false;
@@ -352,8 +364,15 @@ impl FileSearch {
         let Ok(target) = entry.path().canonicalize() else {
             return false;
         };
-        let mut names = target.iter().filter_map(version_control);
-        names.any(|name| !self.repositories.contains(&name))
+        let mut parts = target.iter();
+        while let Some(part) = parts.next() {
+            let is_unnamed =
+                version_control(part).is_some_and(|name| !self.repositories.contains(&name));
+            if is_unnamed && !is_annexed(parts.as_path()) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether a file of this path is meant.
@@ -413,6 +432,14 @@ fn version_control(name: &OsStr) -> Option<&'static str> {
     known.find(|known| name.eq_ignore_ascii_case(known))
 }
 
+/// Whether a path below a directory of git is one of the files that git-annex keeps, to which the files of its users are links:
+/// `annex/objects/…`, in a submodule `modules/NAME/annex/objects/…`.
+fn is_annexed(below: &Path) -> bool {
+    let mut parts = below.iter().skip_while(|part| *part != "annex");
+    let is_own = below.starts_with("annex") || below.starts_with("modules");
+    is_own && parts.nth(1).is_some_and(|part| part == "objects")
+}
+
 fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
 }
@@ -469,6 +496,27 @@ mod tests {
             let search = FileSearch::from_pattern(&named(pattern)).expect(pattern);
             let is_match = search.has(Path::new(&named(path)));
             assert_eq!(is_match, expected == "yes", "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_git_annex_keeps_is_told_from_what_is_of_git() {
+        // A path below `.git`.
+        let table = r"
+            annex/objects/Xk/2f/SHA256E-s2--a.txt/SHA256E-s2--a.txt | yes
+            annex/objects | yes
+            modules/sub/annex/objects/a | yes
+            modules/in/sub/annex/objects/a | yes
+            annex/creds/a | -
+            annex | -
+            config | -
+            hooks/annex/objects/a | -
+            modules/sub/config | -
+            modules/sub/annex/creds/objects | -
+            - | -
+        ";
+        for [path, expected] in rows(table) {
+            assert_eq!(is_annexed(Path::new(path)), expected == "yes", "{path}");
         }
     }
 

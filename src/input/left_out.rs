@@ -20,6 +20,8 @@ pub struct LeftOut {
     pub unsearched: usize,
     /// How many symbolic links are not followed, without those that git ignores. Files that are meant may be where they lead.
     pub links: usize,
+    /// How many symbolic links lead into a directory of version control that the pattern does not name.
+    pub repository_links: usize,
 }
 
 /// A number of things with the same reason, and the first of them by its text. The others need no room, because there may be
@@ -60,7 +62,7 @@ impl LeftOut {
         }
     }
 
-    /// Notes how much is left out on purpose: because git ignores it, or because it is a link.
+    /// Notes how much is left out on purpose: because git ignores it, or because it is a link, or one into a directory such as .git.
     pub fn report_counts(&self, notes: &Notes) {
         if let Some(note) = self.counts() {
             notes.note(&note);
@@ -106,7 +108,15 @@ impl LeftOut {
             1 => Some("1 symbolic link was not followed".to_owned()),
             count => Some(format!("{count} symbolic links were not followed")),
         };
-        let said = Vec::from_iter([ignored, unsearched, links].into_iter().flatten());
+        let repository_links = match self.repository_links {
+            0 => None,
+            1 => Some("1 link into a directory such as .git was skipped".to_owned()),
+            count => Some(format!(
+                "{count} links into directories such as .git were skipped"
+            )),
+        };
+        let all = [ignored, unsearched, links, repository_links];
+        let said = Vec::from_iter(all.into_iter().flatten());
         (!said.is_empty()).then(|| said.join("; "))
     }
 
@@ -118,6 +128,11 @@ impl LeftOut {
         } else {
             format!("no file that -a takes matches {name}")
         };
+        if !is_any_found && self.repository_links > 0 {
+            reason += ": it names links into a directory such as .git";
+            let advice = "name the files, each after -a";
+            return Error::new(ErrorKind::Input, reason).advise(advice);
+        }
         let is_any_ignored = self.ignored + self.unsearched > 0;
         let why = match (is_any_ignored, self.links > 0) {
             _ if is_any_found => None,
@@ -181,18 +196,20 @@ mod tests {
 
     #[test]
     fn what_is_left_out_on_purpose_is_counted_in_one_note_or_is_the_reason_why_nothing_is_sent() {
-        // How many files are ignored, directories not searched and links not followed; the note; and the reason and the beginning
-        // of the advice.
+        // How many files are ignored, directories not searched, links not followed, and links into directories such as .git; the
+        // note; and the reason and the beginning of the advice.
         let table = r"
-            0 0 0 | - | - | * and ?
-            1 0 0 | 1 ignored file was skipped | git ignores all that it names | a file that
-            2 0 0 | 2 ignored files were skipped | git ignores all that it names | a file that
-            0 1 0 | 1 ignored directory was not searched | git ignores directories that may have some | a file that
-            2 2 0 | 2 ignored files were skipped; 2 ignored directories were not searched | git ignores directories that may have some | a file that
-            0 0 1 | 1 symbolic link was not followed | it names symbolic links, which are not followed | name the files
-            0 0 2 | 2 symbolic links were not followed | it names symbolic links, which are not followed | name the files
-            1 0 2 | 1 ignored file was skipped; 2 symbolic links were not followed | git ignores a part of it, and links are not followed | name the files
-            0 1 1 | 1 ignored directory was not searched; 1 symbolic link was not followed | git ignores a part of it, and links are not followed | name the files
+            0 0 0 0 | - | - | * and ?
+            1 0 0 0 | 1 ignored file was skipped | git ignores all that it names | a file that
+            2 0 0 0 | 2 ignored files were skipped | git ignores all that it names | a file that
+            0 1 0 0 | 1 ignored directory was not searched | git ignores directories that may have some | a file that
+            2 2 0 0 | 2 ignored files were skipped; 2 ignored directories were not searched | git ignores directories that may have some | a file that
+            0 0 1 0 | 1 symbolic link was not followed | it names symbolic links, which are not followed | name the files
+            0 0 2 0 | 2 symbolic links were not followed | it names symbolic links, which are not followed | name the files
+            1 0 2 0 | 1 ignored file was skipped; 2 symbolic links were not followed | git ignores a part of it, and links are not followed | name the files
+            0 0 0 1 | 1 link into a directory such as .git was skipped | it names links into a directory such as .git | name the files
+            1 0 0 2 | 1 ignored file was skipped; 2 links into directories such as .git were skipped | it names links into a directory such as .git | name the files
+            0 1 1 0 | 1 ignored directory was not searched; 1 symbolic link was not followed | git ignores a part of it, and links are not followed | name the files
         ";
         for [counts, note, why, advice] in rows(table) {
             let numbers = counts.split(' ').map(|count| count.parse().expect(counts));
@@ -201,6 +218,7 @@ mod tests {
                 ignored: numbers[0],
                 unsearched: numbers[1],
                 links: numbers[2],
+                repository_links: numbers[3],
                 ..LeftOut::default()
             };
             assert_eq!(left_out.counts().unwrap_or_default(), note, "{counts}");
