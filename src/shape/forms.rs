@@ -112,8 +112,8 @@ fn normalize(schema: &mut Value, place: &str, moved: &mut HashSet<String>) {
     if words.get("nullable").is_some_and(Value::is_boolean)
         && words.shift_remove("nullable") == Some(Value::Bool(true))
     {
-        let words = allow_null(schema);
-        moved.extend(words.into_iter().map(|word| format!("{place}/{word}")));
+        let inner = allow_null(schema).into_iter();
+        moved.extend(inner.map(|word| format!("{place}/{word}")));
     }
 }
 

@@ -153,20 +153,21 @@ impl<'s> Targets<'s> {
                 ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
                     self.anchors.insert(name);
                 }
-                ("$id" | "id", Value::String(address)) => match address.strip_prefix('#') {
+                ("$id" | "id", Value::String(address)) => {
                     // So names are written in older schemas.
-                    Some(name) => {
+                    if let Some(name) = address.strip_prefix('#') {
                         self.anchors.insert(name);
-                    }
-                    None => {
+                    } else {
                         self.addresses.push(address);
                         self.documents.push(value);
                     }
-                },
+                }
                 _ => self.take(part),
             }
         }
-        elements(value).iter().for_each(|part| self.take(part));
+        for part in elements(value) {
+            self.take(part);
+        }
     }
 
     /// Whether a reference may lead to a part of the schema, also where q does not follow it.

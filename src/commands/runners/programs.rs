@@ -152,7 +152,7 @@ impl CodeWords {
     }
 
     /// Says that an argument @FILE, wherever it stands, is replaced by the options in this file.
-    const fn from_files(mut self) -> CodeWords {
+    const fn with_option_files(mut self) -> CodeWords {
         self.reads_options = true;
         self
     }
@@ -352,14 +352,14 @@ pub const CODE_WORDS: &[CodeWords] = &[
         "-B -Xassembler -Xclang -Xlinker -Xpreprocessor -fpass-plugin -fplugin -fuse-ld -load -specs --specs -wrapper",
     )
     .apart()
-    .from_files(),
-    row("gold ld ld.bfd ld.gold ld.lld ld.mold lld mold", "", "-plugin --plugin").from_files(),
+    .with_option_files(),
+    row("gold ld ld.bfd ld.gold ld.lld ld.mold lld mold", "", "-plugin --plugin").with_option_files(),
     row(
         "ar gcc-ar gcc-nm gcc-ranlib nm objcopy objdump ranlib strip",
         "",
         "--plugin",
     )
-    .from_files(),
+    .with_option_files(),
     row("exiftool", "", "-@ -config -if -p -printFormat").apart(),
     row("logrotate", "", "-m --mail"),
     row(
