@@ -33,6 +33,10 @@ use crate::threads::lock;
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How long the last lines of a program that has ended may be on their way, on a busy machine. They end with its output, unless
+/// something that it has started holds that open.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
 /// The most tools of a server, and the most pages of its list. More are left out.
 const MAX_TOOLS: usize = 1_000;
 const MAX_PAGES: usize = 100;
@@ -516,7 +520,8 @@ impl Connection {
     fn next(&mut self) -> Result<Option<Arrival>, Failure> {
         let mut has_ended = false;
         loop {
-            let mut wait = POLL_INTERVAL;
+            // Its last lines may still be on their way.
+            let mut wait = if has_ended { LAST_LINES } else { POLL_INTERVAL };
             if let Some(deadline) = self.deadline {
                 wait = wait.min(deadline.saturating_duration_since(Instant::now()));
             }
@@ -526,7 +531,6 @@ impl Connection {
                 Err(_) => return Err(self.output_closed()),
             }
             if let Transport::Local(process) = &mut self.transport {
-                // Its last lines may still be on their way.
                 has_ended = process.has_ended();
             }
             if wait < POLL_INTERVAL && !has_ended {

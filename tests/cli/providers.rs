@@ -5,7 +5,6 @@ use serde_json::json;
 
 use crate::dialect::openai_reply;
 use crate::fixtures::{CLOSED, case, every_provider};
-use crate::outcome::Outcome;
 use crate::sandbox::Sandbox;
 use crate::server::{Recorded, Reply, Server};
 
@@ -19,7 +18,7 @@ fn without_local_servers() -> Sandbox {
 }
 
 /// Local servers have 300 ms for their answer. On a busy machine those of a test may miss them: then q is asked again.
-fn in_time(ask: impl Fn() -> Outcome, right: impl Fn(&Outcome) -> bool) -> Outcome {
+fn in_time<T>(ask: impl Fn() -> T, right: impl Fn(&T) -> bool) -> T {
     let first = ask();
     if right(&first) {
         return first;
@@ -98,18 +97,23 @@ fn loading(words: &str) -> Reply {
 #[test]
 fn a_server_that_is_loading_its_model_is_waited_for_with_one_note() {
     for words in ["Loading model", "Model m is currently loading"] {
-        let server = Server::start(move |request, number| match number {
-            // While it is looked for, and at the first two times that it is asked for its list.
-            0..=2 => loading(words),
-            _ if request.method == "GET" => Reply::json(200, json!({"data": [{"id": "m"}]})),
-            // A router loads the model when it is asked.
-            4 => loading(words),
-            _ => openai_reply(request, "ok"),
-        });
-        let sandbox = without_local_servers()
-            .env("LLAMACPP_BASE_URL", server.url())
-            .env("Q_RETRIES", "0");
-        let outcome = sandbox.q(&["hi"]).run();
+        let ask = || {
+            let server = Server::start(move |request, number| match number {
+                // While it is looked for, and at the first two times that it is asked for its list.
+                0..=2 => loading(words),
+                _ if request.method == "GET" => Reply::json(200, json!({"data": [{"id": "m"}]})),
+                // A router loads the model when it is asked.
+                4 => loading(words),
+                _ => openai_reply(request, "ok"),
+            });
+            let sandbox = without_local_servers()
+                .env("LLAMACPP_BASE_URL", server.url())
+                .env("Q_RETRIES", "0");
+            let outcome = sandbox.q(&["hi"]).run();
+            (outcome, server, sandbox)
+        };
+        let (outcome, server, sandbox) =
+            in_time(ask, |(outcome, ..)| outcome.stdout_text() == "ok\n");
         outcome.exit(0).stdout("ok\n");
         outcome.stderr_contains_all(&[
             "q: no provider is set: asking llamacpp at ",
