@@ -196,8 +196,8 @@ impl Argv {
         self.parts(text, is_free)
     }
 
-    /// Whether the model may choose which directory a text names.
-    pub fn has_chosen_directory(&self, text: &str) -> bool {
+    /// Whether the model may choose which path a text names.
+    pub fn has_chosen_path(&self, text: &str) -> bool {
         let may_name_one = |field: &ShortField| is_free(field) || field.kind == FieldKind::Path;
         !self.parts(text, may_name_one).is_empty()
     }

@@ -143,7 +143,7 @@ fn is_configured_git(program: &ProgramForms, argv: &Argv, index: usize) -> bool 
         options.any(|option| argument.starts_with(option))
     };
     // After its command, they are options of that.
-    let end = command_at(program, argv, index).min(argv.run.len());
+    let end = command_at(program, argv, index);
     GIT.contains(program) && argv.run[index + 1..end].iter().any(is_option)
 }
 
@@ -158,7 +158,7 @@ fn chooses_repository(program: &ProgramForms, argv: &Argv, index: usize) -> bool
     };
     let is_chosen = |words: &CodeWords, at: usize| {
         let directory = words.code(&argv.run[index + 1..at], &argv.run[at]);
-        directory.is_some_and(|directory| argv.has_chosen_directory(directory))
+        directory.is_some_and(|directory| argv.has_chosen_path(directory))
     };
     let mut all = REPOSITORY_OPTIONS.iter();
     all.any(|words| words.are_of(program) && (index + 1..end).any(|at| is_chosen(words, at)))
@@ -197,7 +197,7 @@ fn runs_code_of_model(program: &ProgramForms, argv: &Argv, index: usize) -> bool
 /// Whether the model may write the word because of which a program, the element at `index`, runs code. That of git can also be
 /// an alias of the user's, which is a command.
 fn writes_command(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let at = command_at(program, argv, index).min(argv.run.len());
+    let at = command_at(program, argv, index);
     let elements = argv.run[at..].iter().map(String::as_str);
     let given = Vec::from_iter(elements.filter(|element| !element.starts_with('-')));
     let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
@@ -205,7 +205,7 @@ fn writes_command(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
 }
 
 /// Returns the place of the first argument of a program, the element at `index`, that is neither an option nor the value of one
-/// that is known: what the program is to do. It may be behind the end.
+/// that is known: what the program is to do. Without one, it is the end.
 fn command_at(program: &ProgramForms, argv: &Argv, index: usize) -> usize {
     let mut rows = OPTIONS_WITH_VALUE.iter();
     let row = rows.find(|(programs, _)| programs.contains(program));
@@ -218,7 +218,8 @@ fn command_at(program: &ProgramForms, argv: &Argv, index: usize) -> usize {
         let has_value = options.any(|option| option == element);
         at += if has_value { 2 } else { 1 };
     }
-    at
+    // The value may be missing.
+    at.min(argv.run.len())
 }
 
 /// Whether the option -e of a program, the element at `index`, is followed by a pattern.
@@ -268,8 +269,7 @@ fn may_be_option(argv: &Argv, at: usize, index: usize, has_patterns: bool) -> bo
 fn may_be_options_file(argv: &Argv, at: usize) -> bool {
     let element = argv.run[at].as_str();
     let file = element.strip_prefix('@');
-    free_beginning(argv, element).is_some()
-        || file.is_some_and(|file| argv.has_chosen_directory(file))
+    free_beginning(argv, element).is_some() || file.is_some_and(|file| argv.has_chosen_path(file))
 }
 
 /// Returns the argument that a text begins with, if the model may write any text for it.
@@ -285,6 +285,8 @@ fn has_free_stdin(argv: &Argv) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::text::table::rows;
 
@@ -441,6 +443,9 @@ mod tests {
             git -P --work-tree={p} status        | git
             git -C /a log                        | -
             git -C {n} log                       | -
+            git -C                               | -
+            git --git-dir                        | -
+            hg -R                                | -
             git log -- {p}                       | -
             git grep -C {p}                      | -
             wrap git -C {p} log                  | git
@@ -740,6 +745,20 @@ mod tests {
             ("wrap", None),
         ] {
             assert_eq!(found(line).as_deref(), program, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_command_can_be_judged(line in prop::collection::vec(prop_oneof![
+            prop::sample::select("git hg jj gh psql sqlite3 rg gcc nm openssl env sh /bin/link -C -R -c -e -- --repo - @{x} {x} {l} {p} a.b .. . ld-.so"
+                .split(' ').collect::<Vec<_>>()).prop_map(str::to_owned),
+            "[-a-z{}@=/.]{0,4}",
+        ], 0..6), dashes: bool) {
+            let argv = command(&line.join(" "), dashes);
+            let file = |path: &str| path.ends_with("link").then(|| "/usr/bin/git-2".to_owned());
+            let found = runner(&argv, file);
+            prop_assert!(found.is_none_or(|word| argv.run.iter().any(|element| element.contains(word))));
         }
     }
 }

@@ -14,8 +14,8 @@ const INTERPRETERS: ProgramNames = ProgramNames(
      escript expect file-rename gawk gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile gunicorn iex ipython \
      irb java jest jexec jjs jruby jrunscript jshell julia jupyter jython kotlin latex latexmk lldb lua luajit lualatex \
      luatex m4 matlab mawk maxima micropython mlr mocha mongo mongosh mono mshta mysqlsh nawk nim node nodejs ocaml octave \
-     octave-cli original-awk osascript pdb pdflatex pdftex perl php php-cgi posh powershell prename prove pry psysh py.test pydoc pypy \
-     pytest python qjs R racket raku Rscript ruby rundll32 runghc runhaskell sage sbcl scala scheme scilab sed slsh \
+     octave-cli original-awk osascript pdb pdflatex pdftex perl php php-cgi posh powershell prename prove pry psysh py.test \
+     pydoc pypy pytest python qjs R racket raku Rscript ruby rundll32 runghc runhaskell sage sbcl scala scheme scilab sed slsh \
      sphinx-build stap swift swipl tcc tclsh tex ts-node tsx utop uvicorn vitest wish wscript xelatex xetex zig",
 );
 
@@ -88,8 +88,8 @@ pub const SURE_RUNNERS: &[ProgramNames] = &[
 /// Programs that run no other, whatever their arguments, so that a word among these is hardly ever a program. The
 /// program that an option of rg names is looked at by itself.
 pub const READERS: ProgramNames = ProgramNames(
-    "basename cal cat cmp comm cut date df dig dirname du echo egrep fgrep file fold free grep head hexdump host id join journalctl jq \
-     locate ls lscpu lsblk md5sum nl paste pgrep printf ps realpath rev rg seq sha256sum stat tac tail tr tree uname uniq uptime \
+    "basename cal cat cmp comm cut date df dig dirname du echo egrep fgrep file fold free grep head hexdump host id join \
+     journalctl jq locate ls lscpu lsblk md5sum nl paste pgrep printf ps realpath rev rg seq sha256sum stat tac tail tr tree uname uniq uptime \
      wc whatis whois xxd",
 );
 
