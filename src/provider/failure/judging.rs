@@ -662,6 +662,9 @@ mod tests {
             Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}
             Spent | 400 | You have reached your specified workspace API usage limits. You will regain access on 2026-09-01 at 00:00 UTC.
             Spent | 402 | Number of prompt tokens exceeds the limit of your free plan
+            Spent | 402 | Number of prompt tokens exceeds the limit of 8000
+            WrongKey | 403 | Input tokens exceed the limit of 8000
+            TooLong | 400 | Input tokens exceed the limit of 8000
             Spent | 429 | you (me) have reached your weekly usage limit, upgrade for higher limits
             Transient | 429 | Rate limit reached: Usage limit: 20 requests per minute. Please try again in 1s.
             Transient | 429 | Concurrency usage limit exceeded, retry after 1 second

@@ -69,6 +69,9 @@ const CONTEXT_DISTANCE: usize = 32;
 /// The smallest limit that is worth another request: an answer in fewer tokens is hardly one.
 const WORTHWHILE: u64 = 256;
 
+/// The most numbers that are looked at: each is compared with all others.
+const MAX_NUMBERS: usize = 100;
+
 /// The largest limit that q reads. A longer number stands for something else.
 const LARGEST: u64 = 100_000_000;
 
@@ -207,11 +210,13 @@ impl Number<'_> {
     }
 }
 
-/// Returns the numbers of a text that are no parts of names, such as that of a model.
+/// Returns the first numbers of a text that are no parts of names, such as that of a model.
 fn numbers_in(text: &str) -> Vec<Number<'_>> {
     let mut numbers = Vec::new();
     let mut begin = 0;
-    while let Some(first) = text[begin..].chars().next() {
+    while numbers.len() < MAX_NUMBERS
+        && let Some(first) = text[begin..].chars().next()
+    {
         let rest = &text[begin..];
         let mut length = rest.find(|char| !is_of_name(char)).unwrap_or(rest.len());
         if length == 0 {
@@ -318,5 +323,14 @@ mod tests {
             let found = refused_limit(&message.to_lowercase(), sent.parse().ok());
             assert_eq!(found, expected, "{server}: {message}");
         }
+    }
+
+    #[test]
+    fn the_work_for_an_error_of_many_numbers_is_bounded() {
+        let numbers = "9000, ".repeat(100_000);
+        // What stands behind them does not count.
+        let message = format!("max_tokens is too large: {numbers} 8192");
+        let found = refused_limit(&message, Some(9000));
+        assert_eq!(found.and_then(|found| found.most), None);
     }
 }

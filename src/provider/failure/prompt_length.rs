@@ -2,8 +2,13 @@
 
 use crate::text::whole_name::{is_of_name, occurrences};
 
-/// What is too long. The last of them are lengths already.
+/// The most occurrences of a name that are looked at. Each costs a search in all that follows.
+const MAX_OCCURRENCES: usize = 100;
+
+/// Names of what is too long.
 const PROMPTS: &[&str] = &["prompt", "input", "request", "conversation", "messages"];
+
+/// Names of its length.
 const LENGTHS: &[&str] = &["prompt_tokens", "input_tokens", "num_prompt_tokens"];
 
 /// Words for a length, which may be after the prompt.
@@ -45,7 +50,7 @@ const LIMITS: &[&str] = &[
     "model limit",
 ];
 
-/// What a limit is called that passes, or that is one of bytes.
+/// What a limit is called that passes, that a plan or a key has, or that is none of tokens.
 const OTHER_LIMITS: &[&str] = &[
     "per minute",
     "per-minute",
@@ -79,7 +84,8 @@ pub fn is_exceeded(words: &str) -> bool {
     let of_prompt = PROMPTS.iter().map(|prompt| (prompt, false));
     let of_length = LENGTHS.iter().map(|length| (length, true));
     of_prompt.chain(of_length).any(|(name, is_length)| {
-        occurrences(words, name).any(|(before, after)| {
+        let mut found = occurrences(words, name).take(MAX_OCCURRENCES);
+        found.any(|(before, after)| {
             let is_length = is_length || ends_in_length(before);
             exceeds_limit(after, is_length)
         })
@@ -162,5 +168,15 @@ mod tests {
         for [expected, words] in rows(table) {
             assert_eq!(is_exceeded(words), expected == "yes", "{words}");
         }
+    }
+
+    #[test]
+    fn the_work_for_an_error_of_many_prompts_is_bounded() {
+        let words = "prompt tokens exceed ".repeat(100_000);
+        assert!(!is_exceeded(&words));
+        // What stands behind many does not count.
+        let behind = "the prompt tokens exceed the context";
+        assert!(is_exceeded(&format!("{}{behind}", "prompt; ".repeat(9))));
+        assert!(!is_exceeded(&format!("{}{behind}", "prompt; ".repeat(999))));
     }
 }

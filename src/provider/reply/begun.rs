@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::call_items::CallItem;
 use crate::provider::kept::{ByteBudget, ITEM};
 
+/// The most calls that are told apart. q runs far fewer of a reply.
+const MAX_CALLS: usize = 1_000;
+
 /// The calls that have begun, and of which no complete item has come.
 #[derive(Debug, Default)]
 pub struct BegunCalls {
@@ -66,7 +69,7 @@ impl BegunCalls {
     /// Begins a call with this item, if there is room for it.
     pub fn begin(&mut self, index: Option<u64>, begun: CallItem, item: &str) {
         // The texts of the call are a part of the item.
-        if self.budget.spend(ITEM + 2 * item.len()) {
+        if self.calls.len() < MAX_CALLS && self.budget.spend(ITEM + 2 * item.len()) {
             let arguments = String::new();
             self.calls.push(BegunCall {
                 index,
@@ -123,8 +126,8 @@ impl BegunCalls {
     }
 
     /// Returns the place of the call whose arguments come: the one whose item has the id, or the latest one with the index, or the
-    /// latest of all if there is no index. Not all servers count alike, so it may be a call without an index or the only one, if none have come for it:
-    /// a call never gets those of another one.
+    /// latest of all if there is no index. Not all servers count alike, so it may be a call without an index or the only one, if
+    /// none have come for it: a call never gets those of another one.
     fn place_of(&mut self, of: &CallRef) -> Option<usize> {
         let has_id = |begun: &BegunCall| !of.item_id.is_empty() && begun.call.id == of.item_id;
         if let Some(place) = self.calls.iter().rposition(has_id) {

@@ -44,6 +44,7 @@ impl CallItem {
         Some(own == others)
     }
 
+    /// Whether two items have the same arguments, however they are written.
     pub fn has_arguments_of(&self, other: &CallItem) -> bool {
         without_white_space(&self.arguments) == without_white_space(&other.arguments)
     }
@@ -58,11 +59,15 @@ impl CallItem {
         self.has_arguments_of(other) || is_part(&other.arguments, &self.arguments)
     }
 
+    /// Whether two items have an id in common. A server may have made the other one anew.
     fn shares_id(&self, other: &CallItem) -> bool {
         let mut pairs = [(&self.call_id, &other.call_id), (&self.id, &other.id)].into_iter();
         pairs.any(|(own, others)| !own.is_empty() && own == others)
     }
 }
+
+/// The most calls that are compared, each with all others. q runs far fewer of a reply.
+const MAX_COMPARED: usize = 1_000;
 
 /// A call with its arguments without whitespace, which are compared often.
 struct ComparedCall<'a> {
@@ -105,9 +110,10 @@ pub fn repeated_call_pairs(calls: &[CallItem], known: &[CallItem]) -> Vec<Option
 }
 
 fn pairs(calls: &[CallItem], known: &[CallItem], signs: &[Sign]) -> Vec<Option<usize>> {
-    let calls = Vec::from_iter(calls.iter().map(ComparedCall::of));
-    let mut known = Vec::from_iter(known.iter().map(ComparedCall::of).enumerate());
     let mut pairs = vec![None; calls.len()];
+    let calls = Vec::from_iter(calls.iter().take(MAX_COMPARED).map(ComparedCall::of));
+    let known = known.iter().take(MAX_COMPARED).map(ComparedCall::of);
+    let mut known = Vec::from_iter(known.enumerate());
     for is_same in signs {
         for (call, pair) in calls.iter().zip(&mut pairs) {
             if pair.is_none() {
@@ -178,5 +184,20 @@ mod tests {
                 "{found:?} {known:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_work_for_many_calls_is_bounded() {
+        let call = |id: String| CallItem {
+            call_id: id,
+            name: "x".repeat(100),
+            ..CallItem::default()
+        };
+        let of = |letter: char| Vec::from_iter((0..30_000).map(|at| call(format!("{letter}{at}"))));
+        let pairs = repeated_call_pairs(&of('c'), &of('d'));
+        assert_eq!(
+            (pairs[0], pairs[1_000], pairs.len()),
+            (Some(0), None, 30_000)
+        );
     }
 }
