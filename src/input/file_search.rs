@@ -21,7 +21,7 @@ const MAX_FILES: usize = 1_000;
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// The most entries of directories left out that are looked at, to tell whether files that are meant are among them.
-const MAX_IGNORED_ENTRIES: usize = 10_000;
+const MAX_LEFT_OUT_ENTRIES: usize = 10_000;
 
 /// Matches any directories, or none.
 const ANY_DIRECTORIES: &str = "**";
@@ -92,7 +92,7 @@ enum EntryVerdict {
 }
 
 /// What a look into a directory that is left out has shown.
-enum IgnoredContent {
+enum LeftOutContent {
     /// There is a file that is meant.
     Meant,
     NotMeant,
@@ -221,7 +221,7 @@ impl FileSearch {
             return Ok(SearchEnd::Found(named));
         }
         let mut rules = IgnoreRules::above(root, environment)?;
-        let mut ignored_entries_left = MAX_IGNORED_ENTRIES;
+        let mut left_out_entries_left = MAX_LEFT_OUT_ENTRIES;
         let mut entries_left = max_entries;
         let mut walk = self.walk(root);
         while let Some(found) = walk.next() {
@@ -246,17 +246,17 @@ impl FileSearch {
                 EntryVerdict::Enter | EntryVerdict::Skip => {}
                 EntryVerdict::Ignored => named.left_out.ignored += 1,
                 EntryVerdict::IgnoredDirectory => {
-                    match self.look_into_ignored(&entry, &mut ignored_entries_left) {
-                        IgnoredContent::Meant => named.left_out.ignored += 1,
-                        IgnoredContent::NotMeant => {}
-                        IgnoredContent::Unknown => named.left_out.unsearched += 1,
+                    match self.look_into_left_out(&entry, &mut left_out_entries_left) {
+                        LeftOutContent::Meant => named.left_out.ignored += 1,
+                        LeftOutContent::NotMeant => {}
+                        LeftOutContent::Unknown => named.left_out.unsearched += 1,
                     }
                 }
                 EntryVerdict::Link => named.left_out.links += 1,
                 EntryVerdict::RepositoryLink => {
                     let is_meant = entry.file_type().is_file() || {
-                        let content = self.look_into_ignored(&entry, &mut ignored_entries_left);
-                        !matches!(content, IgnoredContent::NotMeant)
+                        let content = self.look_into_left_out(&entry, &mut left_out_entries_left);
+                        !matches!(content, LeftOutContent::NotMeant)
                     };
                     named.left_out.repository_links += usize::from(is_meant);
                 }
@@ -307,12 +307,12 @@ impl FileSearch {
     }
 
     /// Looks for a file that is meant below a directory that is left out, at so many entries more.
-    fn look_into_ignored(&self, ignored: &DirEntry, entries_left: &mut usize) -> IgnoredContent {
-        let mut if_none = IgnoredContent::NotMeant;
+    fn look_into_left_out(&self, ignored: &DirEntry, entries_left: &mut usize) -> LeftOutContent {
+        let mut if_none = LeftOutContent::NotMeant;
         let mut walk = self.walk(ignored.path());
         while let Some(found) = walk.next() {
             if *entries_left == 0 {
-                return IgnoredContent::Unknown;
+                return LeftOutContent::Unknown;
             }
             *entries_left -= 1;
             let entry = match found {
@@ -320,7 +320,7 @@ impl FileSearch {
                 // A dangling link, or one back to a directory above, has nothing.
                 Err(error) if error.path().is_some_and(Path::is_symlink) => continue,
                 Err(_) => {
-                    if_none = IgnoredContent::Unknown;
+                    if_none = LeftOutContent::Unknown;
                     continue;
                 }
             };
@@ -331,7 +331,7 @@ impl FileSearch {
             let is_wanted = self.wants(&entry, depth, kind.is_dir())
                 && !self.leads_into_unnamed_repository(&entry);
             if is_wanted && kind.is_file() {
-                return IgnoredContent::Meant;
+                return LeftOutContent::Meant;
             }
             if !is_wanted && kind.is_dir() {
                 walk.skip_current_dir();

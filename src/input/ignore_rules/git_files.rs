@@ -65,12 +65,6 @@ pub struct GitFiles {
     pub ignores_case: bool,
 }
 
-/// What git says of a value of its configuration.
-enum ConfigAnswer {
-    Value(PathBuf),
-    Unset,
-}
-
 /// What all files of the configuration set together.
 struct IgnoreSettings {
     of_user: Option<PathBuf>,
@@ -121,14 +115,14 @@ fn settings_of_git(
 ) -> Result<IgnoreSettings, Error> {
     let ask = |kind, name| ask_git(program, directory, kind, name);
     let of_user = match ask("path", "core.excludesFile")? {
-        ConfigAnswer::Value(path) if path.as_os_str().is_empty() => None,
-        ConfigAnswer::Value(path) => Some(directory.join(path)),
-        ConfigAnswer::Unset => default_excludes_file(environment),
+        Some(path) if path.is_empty() => None,
+        Some(path) => Some(directory.join(path)),
+        None => default_excludes_file(environment),
     };
     let ignores_case = ask("bool", "core.ignoreCase")?;
     Ok(IgnoreSettings {
         of_user,
-        ignores_case: matches!(ignores_case, ConfigAnswer::Value(value) if value == Path::new("true")),
+        ignores_case: ignores_case.is_some_and(|value| value == "true"),
     })
 }
 
@@ -203,7 +197,8 @@ fn path_of_value(value: &[u8], directory: &Path, home: Option<&Path>) -> Option<
     is_special.next().is_none().then_some(path)
 }
 
-/// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else.
+/// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else. `None`: it
+/// is not set.
 ///
 /// # Errors
 ///
@@ -213,7 +208,7 @@ fn ask_git(
     directory: &Path,
     kind: &str,
     name: &str,
-) -> Result<ConfigAnswer, Error> {
+) -> Result<Option<OsString>, Error> {
     let mut git = Command::new(program);
     git.arg("-C").arg(directory);
     git.args(["config", "--null", "--type", kind, "--get", name]);
@@ -230,10 +225,9 @@ fn ask_git(
     let reason = match ChildOutput::of(git, &LIMITS) {
         Ok(ChildOutput::Ended(mut printed, status)) => match status.code() {
             Some(0) if printed.pop() == Some(0) => {
-                let value = OsString::from_vec(printed);
-                return Ok(ConfigAnswer::Value(value.into()));
+                return Ok(Some(OsString::from_vec(printed)));
             }
-            Some(1) => return Ok(ConfigAnswer::Unset),
+            Some(1) => return Ok(None),
             _ => match last_line(complaint) {
                 Some(line) => format!("it fails ({status}): {line}"),
                 None => format!("it fails ({status})"),
