@@ -104,37 +104,32 @@ fn prepare<'a>(
 
 /// Asks the question, prints the answer and saves both.
 fn answer(prepared: Prepared, context: &Context) -> Result<(), Error> {
-    let Prepared {
-        plan,
-        place,
-        output,
-        question,
-        toolbox,
-        asked,
-    } = prepared;
+    let (plan, place) = (&prepared.plan, &prepared.place);
+    let (output, asked) = (&prepared.output, &prepared.asked);
+    let toolbox = prepared.toolbox;
     let notes = &context.notes;
     let settings = plan.settings;
     let window = Window::new(place.intent.earlier(), settings);
-    let system = system::prompt(&plan, &output, &place, toolbox.as_ref());
-    let saver = saving::saver(&plan, &place, asked.responder(), context);
+    let system = system::prompt(plan, output, place, toolbox.as_ref());
+    let saver = saving::saver(plan, place, asked.responder(), context);
     let schema = output.shape().map(|shape| shape.schema.clone());
-    let record = Arc::new(Record::new(question, schema, saver, context));
+    let record = Arc::new(Record::new(prepared.question, schema, saver, context));
     let display = context.display_options(&settings.values);
-    let printer = Printer::new(&output, toolbox.is_some(), display, notes)?;
+    let printer = Printer::new(output, toolbox.is_some(), display, notes)?;
     let screen = Arc::clone(&printer.screen);
     record.save_on_signal(move || drop(screen.end()));
 
     let run = Run {
         settings,
         notes,
-        output: &output,
+        output,
         target: &asked.target,
-        handed_to: asked.handed_to(&place),
+        handed_to: asked.handed_to(place),
         system,
         record,
         printer,
     };
-    let mut dialogue = Dialogue::new(asked.model, window, toolbox, settings.values.rounds);
+    let mut dialogue = Dialogue::new(asked.model.clone(), window, toolbox, settings.values.rounds);
     let result = request_loop::answer(&run, &mut dialogue, context);
     let failure = result.as_ref().err();
     dialogue.end_servers(failure.is_none_or(Error::is_about_content));

@@ -1,5 +1,5 @@
-//! The command line: what it may hold, and how it is read. Also what other programs call that, and what is in the configuration
-//! file.
+//! The command line: what it may hold, and how it is read. Also the words by which other programs call its options and the keys of
+//! the configuration file.
 
 mod arguments;
 mod document;
