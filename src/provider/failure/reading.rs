@@ -15,6 +15,7 @@ use crate::shape::elements;
 use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
+use crate::text::whole_name::has_name;
 
 /// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;
@@ -57,7 +58,7 @@ impl ServerError {
     pub fn words(&self) -> String {
         let field = self.field.trim().trim_end_matches('.');
         let last = field.rsplit('.').next().unwrap_or_default();
-        if self.message.contains(last) {
+        if last.is_empty() || has_name(&self.message, last) {
             return self.message.clone();
         }
         // Some servers say here, and only here, what is wrong.
@@ -194,9 +195,16 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
     error
 }
 
-/// Returns the data of the first event, if the body is a stream; else all of it.
+/// Returns the data of the first event that has some, if the body is a stream, which may begin with comments; else all of it.
 fn event_data(body: &str) -> &str {
-    let is_stream = body.starts_with("data:") || body.starts_with("event:");
+    let mut lines = body.lines();
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(':'));
+    let is_field = |line: &str| {
+        ["data:", "event:"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    };
+    let is_stream = first.is_some_and(is_field);
     let mut data = body.lines().filter_map(|line| line.strip_prefix("data:"));
     match data.next() {
         Some(data) if is_stream => data.trim(),
@@ -278,7 +286,10 @@ fn is_known(name: &str) -> bool {
 fn is_error(json: &Value) -> bool {
     let is_named = json["object"] == "error" || json["type"] == "error";
     let mut errors = values(json, &["error", "errors"]);
-    let has_error = errors.any(|error| check_field(error).is_err());
+    let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
+    // An error with nothing beside it is one, even if its code is that of the response that it came with.
+    let has_error = errors
+        .any(|error| check_field(error).is_err() || (is_alone && has_message_of_failure(error)));
     // MiniMax has this field in answers, too, with a zero.
     let code = json["base_resp"]["status_code"].as_i64();
     let has_failed = code.is_some_and(|code| code != 0);
@@ -296,8 +307,13 @@ fn is_error(json: &Value) -> bool {
     // A gateway may have no field for errors, but a message alone or with a code.
     let mut messages = values(json, &["message", "msg"]).filter_map(Value::as_str);
     let has_message = messages.any(|message| !message.is_empty());
-    let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
     has_message && (is_alone || said == Some(StatedOutcome::Failure))
+}
+
+/// Whether an error has a message that is no word of success.
+fn has_message_of_failure(error: &Value) -> bool {
+    let message = error["message"].as_str().unwrap_or_default();
+    outcome_of(&message.into(), false) == Some(StatedOutcome::Failure)
 }
 
 /// The outcome that a code states.
@@ -412,34 +428,34 @@ fn from_plain(message: &str) -> Option<ServerError> {
     })
 }
 
-/// Returns the time until a quota is there again, such as `reset after 3h12m5s` in a message of Gemini's.
+/// The names of the units of such a time, and their milliseconds.
+const RESET_UNITS: &[(&[&str], u64)] = &[
+    (&["ms", "millisecond", "milliseconds"], 1),
+    (&["s", "sec", "secs", "second", "seconds"], 1_000),
+    (&["m", "min", "mins", "minute", "minutes"], 60_000),
+    (&["h", "hr", "hrs", "hour", "hours"], 3_600_000),
+    (&["d", "day", "days"], 86_400_000),
+];
+
+/// Returns the time until a quota is there again, such as `reset after 3h12m5s` in a message of Gemini's, or `reset after 2m 30s`
+/// in one of a gateway's. `None` if there is none, or if it is too long for a number.
 fn time_until_reset(message: &str) -> Option<Duration> {
     let (_, mut rest) = message.split_once("reset after ")?;
-    let mut seconds: Option<u64> = None;
-    while let Some((digits, after)) = number_at_start(rest)
-        && let Some(unit) = after.chars().next()
+    let mut total: Option<u64> = None;
+    while let Some((digits, after)) = split_after(rest, |char| char.is_ascii_digit())
+        && let Some((unit, after)) = split_after(after.trim_start(), char::is_alphabetic)
+        && let Some((_, length)) = RESET_UNITS.iter().find(|(names, _)| names.contains(&unit))
     {
-        let length = match unit {
-            'h' => 3600,
-            'm' if !after.starts_with("ms") => 60,
-            's' => 1,
-            _ => break,
-        };
-        let number: u64 = digits.parse().ok()?;
-        let sum = seconds
-            .unwrap_or(0)
-            .checked_add(number.checked_mul(length)?)?;
-        seconds = Some(sum);
-        rest = &after[unit.len_utf8()..];
+        let part = digits.parse::<u64>().ok()?.checked_mul(*length)?;
+        total = Some(total.unwrap_or(0).checked_add(part)?);
+        rest = after.trim_start();
     }
-    seconds.map(Duration::from_secs)
+    total.map(Duration::from_millis)
 }
 
-/// Returns the digits at the start of a text, and what follows them.
-fn number_at_start(text: &str) -> Option<(&str, &str)> {
-    let end = text
-        .find(|char: char| !char.is_ascii_digit())
-        .unwrap_or(text.len());
+/// Returns the characters at the start of a text for which this is true, and what follows them; `None` if there are none.
+fn split_after(text: &str, is_part: fn(char) -> bool) -> Option<(&str, &str)> {
+    let end = text.find(|char: char| !is_part(char)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
@@ -455,10 +471,13 @@ fn from_fields(json: &Value) -> Option<ServerError> {
     let found = found.next().or_else(|| from_named(&json["errors"]));
     let mut error = found.or_else(|| from_plain(&codes))?;
 
-    // Gateways put the provider's error here.
-    if let Some(raw) = json["metadata"]["raw"].as_str()
-        && let Some(upstream) = from_words(raw)
-    {
+    // Gateways put the provider's error here: its body as a text, or as JSON.
+    let raw = &json["metadata"]["raw"];
+    let upstream = match raw.as_str() {
+        Some(text) if text.trim_start().starts_with('<') => from_text(text),
+        _ => from_value(raw),
+    };
+    if let Some(upstream) = upstream {
         error.message = format!("{}: {}", error.message, upstream.message);
         error.code = format!("{} {}", error.code, upstream.code);
     }
@@ -518,13 +537,20 @@ fn status(json: &Value) -> Option<u16> {
 }
 
 /// Returns the field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
-/// names on the path to it. Empty if there is none.
+/// names and the places in lists on the path to it. Empty if there is none.
 fn refused_field(json: &Value) -> String {
     if let Some(name) = json["param"].as_str() {
         return name.to_owned();
     }
-    let names = elements(&json["loc"]).iter().filter_map(Value::as_str);
-    Vec::from_iter(names).join(".")
+    let mut path = Vec::new();
+    for component in elements(&json["loc"]) {
+        match component {
+            Value::String(name) => path.push(name.clone()),
+            Value::Number(place) => path.push(place.to_string()),
+            _ => {}
+        }
+    }
+    path.join(".")
 }
 
 /// Returns Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction; or a number of
@@ -540,10 +566,10 @@ fn retry_delay(json: &Value) -> Option<Duration> {
 }
 
 /// Reads a body that is not JSON. Of an HTML page, the title is the message, and of XML the element for it; other text is the
-/// message itself.
+/// message itself, also where it begins with something in angle brackets, such as Go's `<nil>`.
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
-    if text.starts_with('<') {
+    if text.starts_with('<') && text.contains("</") {
         let page = title(text).map(|title| ServerError {
             is_page: true,
             ..ServerError::new(title)
@@ -664,6 +690,10 @@ pub mod tests {
             it's “real” & <whole> | <title>it&#39;s “real” &amp; &lt;whole&gt;</title>
             real words | data: {"error":{"message":"real words"}}
             real words | event: error␊data: {"error":{"message":"real words"}}␊␊
+            real words | : ping␊␊data: {"error":{"message":"real words"}}␊␊
+            <nil>: real words | <nil>: real words
+            Provider returned error: busy | {"error":{"message":"Provider returned error","metadata":{"raw":{"error":{"message":"busy"}}}}}
+            Provider returned error: Bad Gateway | {"error":{"message":"Provider returned error","metadata":{"raw":"<html><title>Bad Gateway</title></html>"}}}
         "##;
         for [message, body] in rows(table) {
             let body = &body.replace('␊', "\n");
@@ -744,6 +774,7 @@ pub mod tests {
             r#"{"error":true,"code":200,"message":"x"}"#,
             r#"{"error":500,"message":"x"}"#,
             r#"{"error":{"code":0,"success":false,"message":"x"}}"#,
+            r#"{"error":{"code":200,"message":"x"}}"#,
             r#"{"success":true,"error":{"message":"x"}}"#,
             r#"{"code":0,"status":500,"detail":"x"}"#,
         ] {
@@ -769,6 +800,7 @@ pub mod tests {
             r#"{"status":{"code":200},"message":"x"}"#,
             r#"{"error":false,"message":"x"}"#,
             r#"{"error":{"code":0,"message":"Success"}}"#,
+            r#"{"error":{"code":0,"message":"x"},"choices":[]}"#,
             r#"{"code":null,"message":"x"}"#,
             "{",
             "7",
@@ -784,11 +816,37 @@ pub mod tests {
             Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
             Unsupported value: 'effort' | {"error":{"message":"Unsupported value: 'effort'","param":"reasoning.effort"}}
             no | {"error":{"message":"no"}}
+            body.n: Input should be valid | {"detail":[{"loc":["body","n"],"msg":"Input should be valid"}]}
+            body.tools.1.type: no | {"detail":[{"loc":["body","tools",1,"type"],"msg":"no"}]}
             Request Error: "max_tokens" must be at most 4096. | {"message":"Request Error","param":"\"max_tokens\" must be at most 4096."}
             top_k: no | {"message":"no","param":"top_k."}
         "##;
         for [words, body] in rows(table) {
             assert_eq!(read(body).expect(body).words(), words);
+        }
+    }
+
+    #[test]
+    fn the_time_until_a_quota_is_there_again_is_read_from_the_message() {
+        let table = r##"
+            3h12m5s | 11525000
+            2m 30s | 150000
+            140h 21m 10s. | 505270000
+            1d 1h | 90000000
+            1 hour 5 minutes | 3900000
+            90s | 90000
+            5s (request 7) | 5000
+            1s 500ms | 1500
+            2 months | -
+            30 requests | -
+            soon | -
+            99999999999999999h | -
+            99999999999999999999s | -
+        "##;
+        for [time, wait] in rows(table) {
+            let message = format!("Your quota will reset after {time}");
+            let found = time_until_reset(&message).map(|wait| wait.as_millis().to_string());
+            assert_eq!(found.unwrap_or_default(), wait, "{time}");
         }
     }
 
