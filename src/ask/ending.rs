@@ -14,6 +14,7 @@ use crate::output::code::Audience;
 use crate::output::{source_lines, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, note_of_images};
+use crate::provider::request::LimitOrigin;
 use crate::provider::text_calls::TextCall;
 use crate::secret::{self, Secrets};
 use crate::session::save::SaveOutcome;
@@ -24,6 +25,9 @@ use crate::text::one_line::on_one_line;
 const PARSE_CALLS: &str = "start a server of your own with its parser for tool calls: llama-server --jinja, \
     vllm serve --enable-auto-tool-choice --tool-call-parser NAME\n\
     choose another model with -m, or ask without tools: -t none";
+
+/// The words of servers for an answer that has filled the model's context, which a higher limit does not widen.
+const FULL_CONTEXT: &[&str] = &["model_length", "model_context_window_exceeded"];
 
 /// Advice where a model calls a tool, as text, when it has to answer.
 const MORE_ROUNDS: &str = "allow more rounds of calls with rounds (Q_ROUNDS)";
@@ -218,7 +222,7 @@ impl<'a> Ending<'a> {
     /// Refuses an answer that is or may be incomplete.
     fn check_complete(&self) -> Result<(), Error> {
         let Some(TextCall { tool, follows_text }) = &self.last.called_in_text else {
-            return check_end(&self.last.reply);
+            return self.check_end();
         };
         let advice = if self.dialogue.must_answer() {
             MORE_ROUNDS
@@ -234,6 +238,36 @@ impl<'a> Ending<'a> {
             "the answer is incomplete: {is_call} of {tool} that came as text, so the tool did not run"
         );
         Err(Error::new(ErrorKind::Incomplete, message).advise(advice))
+    }
+
+    /// Refuses an answer that is or may be incomplete by what the provider says of its end.
+    fn check_end(&self) -> Result<(), Error> {
+        let end = &self.last.reply.end;
+        if end.is_normal() {
+            return Ok(());
+        }
+        let word = end.finish().map_or("", |finish| &finish.word);
+        let message = if end.is_cut() {
+            let limit = LimitOrigin::of_user(&self.run.settings.options);
+            let mut help = format!("a higher {limit}");
+            if FULL_CONTEXT
+                .iter()
+                .any(|full| word.eq_ignore_ascii_case(full))
+            {
+                help = "less input".to_owned();
+            }
+            if !self.dialogue.window.messages.is_empty() {
+                help += ", or fewer --messages,";
+            }
+            format!(
+                "the answer is incomplete: it reached the token limit ({word}); {help} may help"
+            )
+        } else {
+            // An answer that was blocked or failed can only be a cached one whose file somebody has edited.
+            let reason = end.shown_reason();
+            format!("the answer may be incomplete: it ended with “{word}”{reason}")
+        };
+        Err(Error::new(ErrorKind::Incomplete, message))
     }
 
     /// Returns the text that is printed of an answer that has been saved.
@@ -334,26 +368,6 @@ fn refused(reply: &Reply, saved: &SaveOutcome) -> Option<Error> {
     let message = format!("the model refuses{}", reply.end.shown_reason());
     let error = Error::new(ErrorKind::Misshapen, message);
     reply.end.has_refused.then(|| advise_last(error, saved))
-}
-
-/// Refuses an answer that is or may be incomplete by what the provider says of its end.
-fn check_end(reply: &Reply) -> Result<(), Error> {
-    let end = &reply.end;
-    if end.is_normal() {
-        return Ok(());
-    }
-    let word = end.finish().map_or("", |finish| &finish.word);
-    let message = if end.is_cut() {
-        format!(
-            "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \
-             --messages, may help"
-        )
-    } else {
-        // An answer that was blocked or failed can only be a cached one whose file somebody has edited.
-        let reason = end.shown_reason();
-        format!("the answer may be incomplete: it ended with “{word}”{reason}")
-    };
-    Err(Error::new(ErrorKind::Incomplete, message))
 }
 
 /// Returns a line for each of the provider's searches that failed.

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
 use crate::provider::reply::{Reply, note_of_images};
+use crate::provider::request::LimitOrigin;
 use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
 use crate::server::reply_stream::ReplyStream;
@@ -211,6 +212,7 @@ impl RequestLoop<'_> {
             end = Err(AnswerFailure::Failed(self.client.no_answer(
                 &reply,
                 has_reasoned,
+                &LimitOrigin::of_user(&run.settings.options),
                 note_of_images(images),
             )));
         }

@@ -88,6 +88,19 @@ impl Dialect {
         if prompt.has_earlier_turns() && prompt.sends(OptionalField::SealedReasoning) {
             optional_fields.push(OptionalField::SealedReasoning);
         }
+        let has_names = self.optional_fields.iter();
+        let of_limit = has_names.filter(|(optional, _)| *optional == OptionalField::Limit);
+        let sets_limit = |pointer: &str| {
+            let mut set = fields.iter().filter(|field| !field.value.is_null());
+            set.any(|field| field.meets(pointer))
+        };
+        // The limit has two names in one API, which rejects both together.
+        if of_limit.clone().any(|(_, pointer)| sets_limit(pointer)) {
+            for (_, pointer) in of_limit {
+                let name = pointer.trim_start_matches('/');
+                body.as_object_mut().map(|body| body.shift_remove(name));
+            }
+        }
         for field in fields {
             field.set(&mut body);
         }

@@ -1,5 +1,7 @@
 //! What a model is asked, the same for every dialect, and the HTTP request that a dialect makes from it (pure).
 
+use std::fmt;
+
 use serde_json::{Map, Value, json};
 
 use super::kept::{self, ByteBudget};
@@ -248,6 +250,30 @@ pub enum LimitOrigin {
     Setting,
     /// The field of `-o` with this name.
     Field(String),
+}
+
+impl LimitOrigin {
+    /// Finds what sets the limit where these fields of `-o` are set: one of them, or else the setting.
+    pub fn of_user(fields: &[Field]) -> LimitOrigin {
+        let mut pointers = TokenLimit::POINTERS.iter();
+        let field = pointers.find_map(|pointer| fields.iter().find(|field| field.meets(pointer)));
+        match field {
+            Some(field) => LimitOrigin::Field(field.path.join(".")),
+            None => LimitOrigin::Setting,
+        }
+    }
+}
+
+/// What a user changes, and how.
+impl fmt::Display for LimitOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            LimitOrigin::Field(name) => write!(formatter, "{name} (-o)"),
+            LimitOrigin::Own | LimitOrigin::Setting => {
+                formatter.write_str("max_tokens (Q_MAX_TOKENS)")
+            }
+        }
+    }
 }
 
 impl TokenLimit {

@@ -124,11 +124,9 @@ impl Rejection<'_> {
 
     /// Says to lower what has set the limit of tokens.
     fn lower_limit(&self) -> String {
-        let origin = self.request.limit.as_ref().map(|limit| &limit.origin);
-        match origin {
-            Some(LimitOrigin::Field(name)) => format!("lower {name} (-o)"),
-            _ => "lower max_tokens (Q_MAX_TOKENS)".to_owned(),
-        }
+        let limit = self.request.limit.as_ref();
+        let origin = limit.map_or(&LimitOrigin::Setting, |limit| &limit.origin);
+        format!("lower {origin}")
     }
 
     /// Says what to do where the server itself fails, and may do better later.

@@ -15,7 +15,7 @@ use crate::provider::failure::{self, ErrorClass, ServerError};
 use crate::provider::finish::{Finish, FinishKind};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{self, Reply};
-use crate::provider::request::{ListedModel, Request};
+use crate::provider::request::{LimitOrigin, ListedModel, Request};
 use crate::provider::{Dialect, ReplyError, read_models};
 use crate::secret::{self, Redaction, Secrets};
 use crate::text::parts::parts;
@@ -23,10 +23,6 @@ use crate::text::size::in_units;
 
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
-
-/// Advice where a reply has nothing but reasoning.
-const ONLY_REASONING: &str = "see the reasoning with -v\n\
-    leave room for an answer with another --effort, or a higher max_tokens (Q_MAX_TOKENS)";
 
 /// A client of the API of one server, with what a request needs besides its content.
 pub struct ApiClient<'a> {
@@ -220,16 +216,23 @@ impl<'a> ApiClient<'a> {
         ))
     }
 
-    /// Returns why there is no answer, though its last reply ended well. `images` says that there were some.
-    pub fn no_answer(&self, reply: &Reply, has_reasoned: bool, images: Option<String>) -> ApiError {
+    /// Returns why there is no answer, though its last reply ended well. `limit` is what sets the limit of tokens, and `images` the
+    /// note that there were some.
+    pub fn no_answer(
+        &self,
+        reply: &Reply,
+        has_reasoned: bool,
+        limit: &LimitOrigin,
+        images: Option<String>,
+    ) -> ApiError {
         if reply.end.is_cut() {
             let mut message = "the token limit was reached before the first word".to_owned();
-            let mut advice = "raise max_tokens (Q_MAX_TOKENS); reasoning counts, too";
+            let mut advice = format!("raise {limit}; reasoning counts, too");
             if has_reasoned {
                 message += ": the reply has only reasoning";
-                advice = "raise max_tokens (Q_MAX_TOKENS), or ask for less reasoning with --effort";
+                advice = format!("raise {limit}, or ask for less reasoning with --effort");
             }
-            return self.failed(message).advise(Some(advice.to_owned()));
+            return self.failed(message).advise(Some(advice));
         }
         let mut message = "the answer is empty".to_owned();
         let mut advice = None;
@@ -237,7 +240,10 @@ impl<'a> ApiClient<'a> {
             message = images;
         } else if has_reasoned {
             message = "the reply has reasoning and no answer".to_owned();
-            advice = Some(ONLY_REASONING.to_owned());
+            advice = Some(format!(
+                "see the reasoning with -v\n\
+                 leave room for an answer with another --effort, or a higher {limit}"
+            ));
         }
         if let Some(finish) = reply.end.finish() {
             message += &format!(" ({}){}", finish.word, reply.end.shown_reason());
