@@ -53,15 +53,14 @@ const LOCAL_SERVER_FAILS: &str =
 /// The same where the server does not say which models it has.
 const LIST_FAILS: &str = "try again later, or ask a model by its name with -m";
 
-/// Statuses after which another try may succeed, and which are about the client.
-const CLIENT_STATUSES: &[u16] = &[408, 409, 429];
-
 /// An error that a provider reported, as far as the advice depends on it.
 pub struct Rejection<'a> {
     pub meaning: ErrorClass,
     /// The status; `None` if the error came inside a reply.
     pub status: Option<u16>,
     pub request: &'a Request,
+    /// Whether it is the client that has to wait, and not the server that fails.
+    pub is_about_client: bool,
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
     /// Whether the server runs on this machine.
@@ -131,10 +130,7 @@ impl Rejection<'_> {
 
     /// Says what to do where the server itself fails, and may do better later.
     fn advice_on_failure(&self) -> Option<String> {
-        let is_about_client = self
-            .status
-            .is_some_and(|status| CLIENT_STATUSES.contains(&status));
-        if self.meaning != ErrorClass::Transient || is_about_client {
+        if self.meaning != ErrorClass::Transient || self.is_about_client {
             return None;
         }
         // A request without a body asks for the list of models.
@@ -229,6 +225,8 @@ mod tests {
             500 | later | later | no
             529 | later | later | Overloaded
             - | later | later | {"error":{"type":"overloaded_error","message":"Overloaded"}}
+            - | again | again | {"error":{"message":"Rate limit exceeded","code":429}}
+            - | again | again | {"error":{"message":"no","type":"tokens","code":"rate_limit_exceeded"}}
             501 | - | - | no
             - | hint | - | image input is not supported - hint: you may need to provide the mmproj
             - | model | model | invalid model
@@ -252,6 +250,7 @@ mod tests {
                     meaning,
                     status,
                     request: &request,
+                    is_about_client: failure::is_about_client(&error, status),
                     retry_after: None,
                     is_local: false,
                 };

@@ -313,6 +313,7 @@ impl<'a> ApiClient<'a> {
             meaning,
             status,
             request,
+            is_about_client: failure::is_about_client(&error, status),
             retry_after: error.retry_after,
             is_local: self.client.address.is_loopback(),
         };

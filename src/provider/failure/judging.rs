@@ -4,18 +4,21 @@ use std::time::Duration;
 
 use self::Clue::{Judged, Named, Statuses, Words};
 use self::MeaningRow::{Finds, Means};
-use super::limit::{RefusedLimit, refused_limit};
+use super::limit::{self, RefusedLimit, refused_limit};
 use super::prompt_length;
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
 use crate::provider::request::{LimitOrigin, OptionalField, Request, RequestedTools};
-use crate::text::whole_name::has_name;
+use crate::text::whole_name::{has_name, occurrences};
 
 /// The statuses of errors after which another try may succeed.
 pub const TRANSIENT_STATUSES: &[u16] = &[
     408, 409, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529,
 ];
+
+/// Those of them that are about the client.
+const CLIENT_STATUSES: &[u16] = &[408, 409, 429];
 
 /// The longest wait that a server may ask for.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -170,19 +173,31 @@ pub fn judge(error: &ServerError, status: Option<u16>, request: &Request) -> Err
     found.unwrap_or(ErrorClass::Other)
 }
 
+/// Whether it is the client that has to wait, and not the server that fails: it asks too often, or at the wrong moment.
+/// `status` is that of the response.
+pub fn is_about_client(error: &ServerError, status: Option<u16>) -> bool {
+    let code = error.code.to_lowercase();
+    let mut codes = code.split(' ');
+    let status = status.or(error.status);
+    status.is_some_and(|status| CLIENT_STATUSES.contains(&status))
+        || codes.any(|code| words::CLIENT_CODES.contains(&code))
+}
+
 /// What is before the place of a tool in a group.
 const IN_GROUP: &[&str] = &["function_declarations[", "functiondeclarations["];
 
-/// What is before a place in the list of tools.
-const IN_LIST: &[&str] = &["tools[", "tools."];
+/// What is before a place in the list of tools. The last is on a path as Python prints it.
+const IN_LIST: &[&str] = &["tools[", "tools.", "'tools', "];
 
-/// Returns the number that follows one of these texts.
+/// Returns the first number that follows one of these texts.
 fn number_after(words: &str, texts: &[&str]) -> Option<usize> {
-    texts.iter().find_map(|text| {
-        let (_, after) = words.split_once(text)?;
+    let number_at = |(place, text): (usize, &str)| {
+        let after = &words[place + text.len()..];
         let digits = after.split(|end: char| !end.is_ascii_digit()).next()?;
         digits.parse().ok()
-    })
+    };
+    let mut found = texts.iter().flat_map(|text| words.match_indices(text));
+    found.find_map(number_at)
 }
 
 /// Returns the place of the tool whose definition a server rejects, if its error says which one: by its name, or by its place,
@@ -285,7 +300,12 @@ impl Case<'_> {
     }
 
     fn is_too_long(&self) -> bool {
-        if self.says(words::TOO_LONG) {
+        // What is not there may be found in a model with a larger context.
+        if matches!(self.status, Some(404 | 410)) {
+            return false;
+        }
+        let exceeds_context = self.says(&[words::CONTEXT]) && self.says(words::EXCEEDS_CONTEXT);
+        if exceeds_context || self.says(words::TOO_LONG) {
             return true;
         }
         // Plans, keys and rates have limits of tokens, too.
@@ -344,9 +364,21 @@ impl Case<'_> {
             || (self.is_bad_request() && may_be)
     }
 
-    /// Whether the address or the model is not there, and the words say that it is the model.
+    /// Whether the address or the model is not there, and the words say that it is the model. The path of the request may have
+    /// the same word.
     fn lacks_model(&self) -> bool {
-        self.is_missing() && self.says(&["model"])
+        let says_model = |words: &str| {
+            let mut places = words.match_indices("model");
+            places.any(|(place, _)| !words[..place].ends_with('/'))
+        };
+        match self.status {
+            Some(404 | 410) => says_model(&self.words),
+            Some(400) | None => words::MISSING.iter().any(|phrase| {
+                let before = self.words.split(phrase).next().unwrap_or_default();
+                before.len() < self.words.len() && says_model(before)
+            }),
+            Some(_) => false,
+        }
     }
 
     /// Whether something between q and the server has answered.
@@ -366,15 +398,6 @@ impl Case<'_> {
             Some(503) => self.says(words::LOADING) && !self.says(words::NOT_LOADED),
             Some(500) => self.says(&[words::LOADING_IN_OLLAMA]),
             _ => false,
-        }
-    }
-
-    /// Whether something is not there: the model, or the address.
-    fn is_missing(&self) -> bool {
-        match self.status {
-            Some(404 | 410) => true,
-            Some(400) | None => self.says(&["not found", "not exist", "not_found_error"]),
-            Some(_) => false,
         }
     }
 
@@ -402,9 +425,12 @@ impl Case<'_> {
         if wait <= MAX_WAIT && self.is_transient() {
             return false;
         }
+        let message = self.error.message.to_lowercase();
+        let mut limits = occurrences(&self.words, words::NO_QUOTA_NOW);
         self.status == Some(402)
             || self.says(words::SPENT)
-            || has_name(&self.words, words::NO_QUOTA_NOW)
+            || words::SPENT_ALONE.contains(&message.trim_end_matches(['.', '!']))
+            || limits.any(|(_, after)| !limit::is_fraction(after))
     }
 
     fn is_transient(&self) -> bool {
@@ -418,7 +444,7 @@ impl Case<'_> {
         codes.split(' ').any(|code| match code.parse() {
             // Some servers write the status as text.
             Ok(status) => TRANSIENT_STATUSES.contains(&status),
-            Err(_) => words::TRANSIENT_CODES.contains(&code),
+            Err(_) => words::TRANSIENT_CODES.contains(&code) || words::CLIENT_CODES.contains(&code),
         })
     }
 }
@@ -675,6 +701,16 @@ mod tests {
             Spent | - | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted"}}
             Transient | 429 | {"error":{"message":"Rate limit: 0 requests remaining","metadata":{"retry_after_seconds":1}}}
             Spent | 429 | {"error":{"message":"Rate limit: 0 requests remaining"}}
+            Transient | 429 | {"error":{"message":"Rate limit: 0.5 requests per second"}}
+            Spent | 429 | {"error":{"message":"quota exceeded"}}
+            Spent | - | {"error":{"message":"quota exceeded","code":429}}
+            Spent | 403 | {"error":{"message":"Quota exceeded."}}
+            Spent | 429 | {"error":{"message":"no","code":"quota_exceeded"}}
+            Spent | 429 | {"error":{"message":"Budget has been exceeded! Current cost: 1.2, Max budget: 1.0","type":"budget_exceeded","param":null,"code":"429"}}
+            Spent | 400 | {"error":{"message":"ExceededBudget: User=u over budget. Spend=1.2, Budget=1.0"}}
+            Spent | 403 | {"error":{"message":"预扣费额度失败","code":"insufficient_user_quota"}}
+            Spent | 401 | {"error":{"message":"该令牌额度已用尽"}}
+            Transient | 429 | {"error":{"message":"quota exceeded","metadata":{"retry_after_seconds":5}}}
             Spent | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
             Transient | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 05, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
             Spent | 403 | Key limit exceeded (monthly limit). Manage it using https://openrouter.ai/settings/keys
@@ -871,6 +907,9 @@ mod tests {
             UnknownModel | - | {"error":{"message":"no such model","code":404}}
             UnknownModel | - | {"error":{"type":"not_found_error","message":"model: x"}}
             Other | - | {"error":{"type":"not_found_error","message":"no"}}
+            Other | 404 | Route POST:/x/v1beta/models/m:streamGenerateContent not found
+            UnknownModel | 404 | models/m is not found for API version v1beta
+            not UnknownModel | 400 | The file f-1 does not exist for this model
             Transient | - | {"error":{"message":"model x not found","code":500}}
             WrongKey | - | {"error":{"message":"No auth credentials found","code":401}}
             WrongKey | - | {"error":{"type":"authentication_error","message":"invalid x-api-key"}}
@@ -896,7 +935,8 @@ mod tests {
         "##;
         check(ALL, table);
         let table = r##"
-            UnknownModel | 400 | 'store' does not exist in the model's request
+            Other | 400 | 'store' does not exist in the model's request
+            UnknownModel | 400 | the model 'store' does not exist
             WrongKey | 400 | no json_schema with an invalid API key
             Transient | 500 | image input is not supported
         "##;
@@ -911,6 +951,10 @@ mod tests {
             TooLong | - | {"error":{"message":"no","type":"exceed_context_size_error"}}
             TooLong | - | {"type":"error","error":{"type":"request_too_large","message":"no"}}
             TooLong | - | {"error":"The INPUT length exceeds the context length"}
+            TooLong | 400 | The request ran out of room in the model's context window.
+            TooLong | - | Your input exceeds the context window of this model.
+            UnknownModel | 404 | model m not found; try big-m with its 1M context window
+            not TooLong | 400 | m has a context window of 8192 tokens and wants no pictures
             TooLong | - | {"error":{"message":"Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000"}}
             not TooLong | - | {"error":{"message":"max_tokens is too large"}}
             not TooLong | 429 | {"message":"Too many tokens, please wait before trying again."}

@@ -50,6 +50,16 @@ const EXCLUSIVE_BEFORE: &[&str] = &[
 /// What is after such a number.
 const EXCLUSIVE_AFTER: &str = " (exclusive)";
 
+/// What is directly before a number that is the largest limit, apart from [`LINKS`]. Other numbers are statuses, years and the like.
+const BEFORE_MOST: &[&str] = &[
+    "most", "than", "to", "of", "exceed", "exceeds", "exceeded", "max", "maximum", "limit",
+    "allowed", "allows", "supports", "only", "below", "under", "between", "from", "and", "range",
+    "tokens", "<", "<=", "≤", ">",
+];
+
+/// Words that may be between such a word and the number.
+const LINKS: &[&str] = &["is", "are", "be", "was", "value", "currently"];
+
 /// What is after the number of tokens in the prompt.
 const OF_PROMPT: &[&str] = &[
     " input tokens",
@@ -148,7 +158,7 @@ fn beside_prompt(numbers: &[Number], sent: Option<u64>) -> Option<RefusedLimit> 
     })
 }
 
-/// Returns the largest limit that the numbers allow and that is lower than the one that was sent. If none was sent, that is the
+/// Returns the largest limit that the numbers name and that is lower than the one that was sent. If none was sent, that is the
 /// largest number, unless it is the only one.
 fn largest_below(numbers: &[Number], sent: Option<u64>) -> Option<u64> {
     let is_exclusive = |value: u64| {
@@ -157,7 +167,7 @@ fn largest_below(numbers: &[Number], sent: Option<u64>) -> Option<u64> {
     };
     let mut allowed = Vec::new();
     for number in numbers {
-        if number.is_of_prompt() {
+        if number.is_of_prompt() || !number.may_be_most() {
             continue;
         }
         let value = number.value;
@@ -201,6 +211,23 @@ impl Number<'_> {
         place.is_some_and(|place| self.before.len() - place <= CONTEXT_DISTANCE)
     }
 
+    /// Whether the words before it are those of a limit, or it is the end of a range.
+    fn may_be_most(&self) -> bool {
+        let before = self.before.trim_end_matches([' ', '`', '\'', '"']);
+        let is_of_range = before
+            .strip_suffix([',', '-', '–', '~'])
+            .is_some_and(|first| {
+                first
+                    .trim_end()
+                    .ends_with(|char: char| char.is_ascii_digit())
+            });
+        let words = before.split_whitespace().rev();
+        let mut words =
+            words.map(|word| word.trim_matches(|char: char| ":=([{,\"'`".contains(char)));
+        let word = words.find(|word| !word.is_empty() && !LINKS.contains(word));
+        is_of_range || word.is_some_and(|word| BEFORE_MOST.contains(&word))
+    }
+
     /// Whether the limit must not reach it.
     fn is_exclusive(&self) -> bool {
         let before = self.before.trim_end_matches([' ', '`', '\'', '"']);
@@ -224,10 +251,12 @@ fn numbers_in(text: &str) -> Vec<Number<'_>> {
             continue;
         }
         length += length_of_groups(&rest[..length], &rest[length..]);
-        let (word, after) = rest.split_at(length);
+        // The first number of a range ends at its hyphen.
+        let in_range = length_before_hyphen(&rest[..length]);
+        let (word, after) = rest.split_at(in_range.unwrap_or(length));
         let before = &text[..begin];
         // A version has a point.
-        let is_fraction = before.ends_with('.') || followed_by_digit(after);
+        let is_fraction = before.ends_with('.') || is_fraction(after);
         let digits = word.replace([',', '_'], "");
         if !is_fraction && let Ok(value) = digits.parse() {
             numbers.push(Number {
@@ -236,9 +265,16 @@ fn numbers_in(text: &str) -> Vec<Number<'_>> {
                 after,
             });
         }
-        begin += length;
+        begin += in_range.map_or(length, |first| first + 1);
     }
     numbers
+}
+
+/// Returns how long the first number of a range such as `1-8192` is; `None` for any other word.
+fn length_before_hyphen(word: &str) -> Option<usize> {
+    let (first, last) = word.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(first) && is_number(last)).then_some(first.len())
 }
 
 /// Returns how long the groups of digits are that go on with a number after it: `,384` after `16`.
@@ -257,8 +293,8 @@ fn length_of_groups(word: &str, after: &str) -> usize {
     length
 }
 
-/// Whether a point and a digit follow.
-fn followed_by_digit(after: &str) -> bool {
+/// Whether the digits before this are those of a fraction: a point and a digit follow.
+pub fn is_fraction(after: &str) -> bool {
     let rest = after.strip_prefix('.');
     rest.is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
 }
@@ -284,6 +320,12 @@ mod tests {
             9000 | 4096 | no | a gateway | max_tokens must be <= 4096
             16384 | 8192 | no | DashScope | Range of max_tokens should be [1, 8192]
             16384 | 8192 | no | DashScope | Range of max_tokens should be [1,8192]
+            16384 | 8192 | no | a gateway | max_tokens must be in the range 1-8192
+            16384 | 8192 | no | a gateway | max_tokens must be between 1 and 8192
+            16384 | 8192 | no | a gateway | max_tokens is too large: 16384 (model limit: 8192, see 5000)
+            16384 | 8192 | no | a gateway | max_tokens is too large: 16384. The limit is 8192 (error 400)
+            16384 | - | no | a gateway | Error code: 400 - max_tokens is too large: 16384
+            16384 | - | no | a gateway | max_tokens is too large: 16384 (released 2024)
             16384 | 8192 | no | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
             16384 | 8072 | no | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
             6000 | 5000 | yes | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).

@@ -7,6 +7,8 @@ mod reading;
 mod rejected;
 mod words;
 
-pub use judging::{ErrorClass, MAX_WAIT, TRANSIENT_STATUSES, judge, levels_in, says_no_images};
+pub use judging::{
+    ErrorClass, MAX_WAIT, TRANSIENT_STATUSES, is_about_client, judge, levels_in, says_no_images,
+};
 pub use reading::{ReplyError, ServerError, check, read_redacted, title};
 pub(super) use reading::{ReplyResult, check_field};

@@ -38,7 +38,6 @@ pub const TOO_LONG: &[&str] = &[
     "maximum allowed token size",
     "but max context is",
     "but model only supports",
-    "context window",
     "contextwindowexceeded",
     "reduce your message size",
     "request too large for",
@@ -54,6 +53,27 @@ pub const TOO_LONG: &[&str] = &[
     "tokens_limit_reached",
     "request_too_large",
 ];
+
+/// The words for a context, and what an error says of a prompt that does not fit it. Other errors praise the context of a model.
+pub const CONTEXT: &str = "context window";
+pub const EXCEEDS_CONTEXT: &[&str] = &[
+    "exceed",
+    "too long",
+    "too large",
+    "too many",
+    "larger than",
+    "longer than",
+    "greater than",
+    "more than",
+    "out of room",
+    "not fit",
+    "overflow",
+    "reached",
+    "is full",
+];
+
+/// The words for something that is not there.
+pub const MISSING: &[&str] = &["not found", "not exist", "not_found_error"];
 
 /// The words for a model that does not exist, including those of Zhipu and Groq.
 pub const MODEL: &[&str] = &[
@@ -143,6 +163,14 @@ pub const SPENT: &[&str] = &[
     "monthly usage limit",
     "subscription quota",
     "exhausted your capacity",
+    "budget has been exceeded",
+    "exceededbudget",
+    "insufficient funds",
+    "not enough credits",
+    "out of credits",
+    "quota is not enough",
+    "额度不足",
+    "额度已用尽",
     // Codes of OpenAI, Moonshot and DashScope, and a type and codes of Anthropic's.
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -153,8 +181,17 @@ pub const SPENT: &[&str] = &[
     "arrearage",
     "billing_error",
     "enforced_spend_limit_reached",
+    // Codes of LiteLLM, New API and other gateways.
+    "budget_exceeded",
+    "insufficient_user_quota",
+    "insufficient_balance",
+    "insufficient_credits",
+    "quota_exceeded",
     "contract_spend_limit_reached",
 ];
+
+/// A message that says no more than this is about an account, too. As a part of one, it may be about a minute.
+pub const SPENT_ALONE: &[&str] = &["quota exceeded", "budget exceeded"];
 
 /// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. It asks to wait anyway.
 pub const NO_QUOTA: &str = "limit: 0, model:";
@@ -299,21 +336,27 @@ pub const ATTACHMENTS: &[&str] = &[
     "modalities",
 ];
 
-/// The types and codes of errors after which another try may succeed. They count where there is no status.
-pub const TRANSIENT_CODES: &[&str] = &[
-    "overloaded_error",
+/// The types and codes of errors after which another try may succeed, because the client asked too often. They count where there
+/// is no status.
+pub const CLIENT_CODES: &[&str] = &[
     "rate_limit_error",
     "rate_limit_exceeded",
+    "too_many_requests",
+    "slow_down",
+    "resource_exhausted",
+];
+
+/// The same of errors of the server.
+pub const TRANSIENT_CODES: &[&str] = &[
+    "overloaded_error",
     "api_error",
     "server_error",
     "internal_server_error",
     "service_unavailable",
     "service_unavailable_error",
     "server_is_overloaded",
-    "slow_down",
     "timeout_error",
     "unavailable",
-    "resource_exhausted",
     "internal",
     "deadline_exceeded",
 ];

@@ -307,6 +307,7 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     };
     let known = StatusCode::from_u16(status).ok();
     match known.and_then(|known| known.canonical_reason()) {
+        Some(reason) if reason.eq_ignore_ascii_case(says) => format!("{status} {reason}"),
         Some(reason) => format!("{status} {reason}: {says}"),
         None => format!("{status}: {says}"),
     }
