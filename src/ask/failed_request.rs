@@ -77,7 +77,7 @@ impl Run<'_> {
             OptionalField::Cache
             | OptionalField::Usage
             | OptionalField::Encrypted
-            | OptionalField::Choice
+            | OptionalField::ToolChoice
             | OptionalField::System
             | OptionalField::SealedReasoning => self.is_changed_without(field, dialogue),
         };

@@ -33,7 +33,7 @@ pub static DIALECT: Dialect = Dialect {
         (OptionalField::Form, "/output_config/format"),
         (OptionalField::Cache, "/cache_control"),
         (OptionalField::System, "/system"),
-        (OptionalField::Choice, "/tool_choice"),
+        (OptionalField::ToolChoice, "/tool_choice"),
     ],
     enforces_maps: false,
     searches: true,

@@ -32,7 +32,10 @@ pub static DIALECT: Dialect = Dialect {
         (OptionalField::Form, "/generationConfig/responseMimeType"),
         (OptionalField::Store, "/store"),
         (OptionalField::System, "/systemInstruction"),
-        (OptionalField::Choice, "/toolConfig/functionCallingConfig"),
+        (
+            OptionalField::ToolChoice,
+            "/toolConfig/functionCallingConfig",
+        ),
     ],
     enforces_maps: true,
     searches: true,

@@ -57,7 +57,7 @@ impl Prompt<'_> {
 
     /// Whether the request says that the model must not call.
     pub(super) fn says_no_calls(&self) -> bool {
-        self.forbids_calls && self.sends(OptionalField::Choice)
+        self.forbids_calls && self.sends(OptionalField::ToolChoice)
     }
 
     /// Whether the request has this, if the dialect has it at all.
@@ -220,7 +220,7 @@ pub enum OptionalField {
     /// That reasoning comes encrypted, so that it can be sent back with the results of calls.
     Encrypted,
     /// That the model must not call a tool. Even without it, calls are not run.
-    Choice,
+    ToolChoice,
     /// The usual name of the limit of tokens. The other form is its other name.
     Limit,
     /// The system prompt as such. In the other form it is before the question.

@@ -31,7 +31,7 @@ pub static DIALECT: Dialect = Dialect {
         (OptionalField::Store, "/store"),
         (OptionalField::Encrypted, "/include"),
         (OptionalField::System, "/instructions"),
-        (OptionalField::Choice, "/tool_choice"),
+        (OptionalField::ToolChoice, "/tool_choice"),
     ],
     searches: true,
     tool_schemas: ToolSchemas::Any,

@@ -135,7 +135,7 @@ const ROWS: &[MeaningRow] = &[
         Judged(|case| case.rejects_form()),
     ),
     by_name(OptionalField::Encrypted),
-    by_name(OptionalField::Choice),
+    by_name(OptionalField::ToolChoice),
     by_name(OptionalField::System),
     Means(ErrorClass::Spent, Judged(|case| case.is_spent())),
     Means(

@@ -78,7 +78,7 @@ const ROWS: &[RejectionRow] = &[
         statuses: BAD_REQUEST,
     },
     RejectionRow {
-        field: OptionalField::Choice,
+        field: OptionalField::ToolChoice,
         names: &[
             "tool_choice",
             "functioncallingconfig",
@@ -333,7 +333,7 @@ mod tests {
         OptionalField::Cache,
         OptionalField::Usage,
         OptionalField::Encrypted,
-        OptionalField::Choice,
+        OptionalField::ToolChoice,
         OptionalField::Limit,
         OptionalField::System,
         OptionalField::Form,
@@ -363,10 +363,10 @@ mod tests {
             Limit | Copilot | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"invalid_request_body"}}
             Limit | vLLM | 400 | {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 8192}]","code":400}
             Limit | Mistral | 422 | {"message":{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}}
-            Choice | vLLM | 400 | Only 'auto' tool_choice is supported in response API with Harmony
-            Choice | Bedrock | 400 | {"message":"tool_choice.type: Input should be 'auto', 'any' or 'tool'"}
-            Choice | FastAPI | 422 | {"detail":[{"loc":["body","tool_choice"],"msg":"Extra inputs are not permitted"}]}
-            Choice | Vertex | 400 | Invalid JSON payload received. Unknown name "functionCallingConfig" at 'tool_config': Cannot find field.
+            ToolChoice | vLLM | 400 | Only 'auto' tool_choice is supported in response API with Harmony
+            ToolChoice | Bedrock | 400 | {"message":"tool_choice.type: Input should be 'auto', 'any' or 'tool'"}
+            ToolChoice | FastAPI | 422 | {"detail":[{"loc":["body","tool_choice"],"msg":"Extra inputs are not permitted"}]}
+            ToolChoice | Vertex | 400 | Invalid JSON payload received. Unknown name "functionCallingConfig" at 'tool_config': Cannot find field.
             System | vLLM | 400 | {"object":"error","message":"System role not supported","type":"BadRequestError","param":null,"code":400}
             System | llama.cpp | 500 | {"error":{"code":500,"message":"System role not supported at row 1, column 58","type":"server_error"}}
             System | SGLang | 500 | jinja2.exceptions.TemplateError: System role not supported
