@@ -476,7 +476,7 @@ fn add_text(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) -
     let text = &*part.content.text;
     match form {
         PartForm::Increment => reply.add_increment(PLACE, text),
-        PartForm::Message => reply.add_message(PLACE, text),
+        PartForm::Message => reply.add_snapshot(PLACE, text),
         PartForm::WholeAnswer => reply.add_text(text),
     }
     if text.is_empty() && !reply.has_open_message() {

@@ -2,34 +2,35 @@
 
 mod activity;
 mod answer;
-mod arrived;
-mod begun;
+mod arrived_text;
+mod begun_calls;
 mod call_items;
 mod end;
+mod held_texts;
+mod missing_messages;
 mod piece;
-mod retold;
-mod streamed;
+mod snapshot_reader;
+mod spelling;
+mod texts_by_place;
 mod turn;
-mod unarrived;
-mod unstreamed;
 
 pub use self::activity::note_of_images;
 use self::activity::{Activity, THINKING};
 use self::answer::AnswerPart;
 pub use self::answer::AnswerTail;
-use self::arrived::ArrivedText;
-use self::begun::BegunCalls;
-pub(super) use self::begun::CallRef;
+use self::arrived_text::{ArrivedText, FinishedMessage, FinishedText};
+use self::begun_calls::BegunCalls;
+pub(super) use self::begun_calls::CallRef;
 pub(super) use self::call_items::{CallItem, call_pairs, repeated_call_pairs};
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
+use self::held_texts::{HeldText, is_same_message};
+pub(super) use self::missing_messages::CompleteMessage;
+use self::missing_messages::MissingMessages;
 pub use self::piece::Piece;
-use self::streamed::Missing;
-pub(super) use self::streamed::TextPlace;
+use self::texts_by_place::MissingText;
+pub(super) use self::texts_by_place::TextPlace;
 use self::turn::ModelTurn;
-pub(super) use self::unarrived::CompleteMessage;
-use self::unarrived::Unarrived;
-use self::unstreamed::{UnstreamedText, is_same_message};
 pub(super) use super::calls::Added;
 use super::failure::ReplyError;
 use super::kept::ITEM;
@@ -133,7 +134,7 @@ impl Reply {
     /// Records that increments of the message at this place come, if it is not known.
     fn open_message(&mut self, place: TextPlace) {
         if !self.arrived.is_open(place.message) {
-            self.add_unstreamed(Some(place));
+            self.add_held_texts(Some(place));
             let held = self.arrived.open(place);
             self.add_text(&held);
         }
@@ -144,37 +145,30 @@ impl Reply {
         self.arrived.has_open_message()
     }
 
-    /// Whether a finished message repeats what has come as increments.
-    pub(super) fn has_part_of(&mut self, index: Option<u64>, finished: &str) -> bool {
-        self.arrived.has_part_of(index, finished)
-    }
-
-    /// Whether increments of the message with this index have come.
-    pub(super) fn has_increments_at(&self, index: u64) -> bool {
-        self.arrived.has_increments_at(index)
-    }
-
-    /// Adds what is new in a message of a stream that has had no increments.
-    pub(super) fn add_message(&mut self, place: TextPlace, message: &str) {
-        let new = self.arrived.message(place, message);
+    /// Adds what is new in a message of a stream that has had no increments, and that may have all of the text so far.
+    pub(super) fn add_snapshot(&mut self, place: TextPlace, message: &str) {
+        let new = self.arrived.add_snapshot(place, message);
         self.end.lacks_text |= self.arrived.is_revised();
         self.add_text(&new);
     }
 
-    /// Adds what is missing of the finished text at this place.
+    /// Adds what is new in the finished text at this place, or holds it back until its message comes.
     pub(super) fn finish_text(&mut self, place: TextPlace, finished: &str) {
-        let missing = self.arrived.finished_text(place, finished);
-        self.complete_text(&missing);
+        match self.arrived.judge_text(place, finished) {
+            // A place may have had increments although the server sends messages in one piece.
+            FinishedText::RepeatsIncrements | FinishedText::IsInMessage => {
+                let missing = self.arrived.complete_text(place, finished);
+                self.add_missing(&missing);
+            }
+            FinishedText::IsNextPart => self.add_increment(place, finished),
+            FinishedText::AwaitsMessage => self.hold(place, finished),
+        }
     }
 
-    /// Does the same, and holds the text back if it has had no increments: a message that comes has it, too.
-    pub(super) fn finish_or_hold_text(&mut self, place: TextPlace, finished: &str) {
-        if self.arrived.is_next_part(place, finished) {
-            self.add_increment(place, finished);
-        } else if !self.arrived.is_unstreamed(place, finished) {
-            self.finish_text(place, finished);
-        } else if self.turn.budget.spend(ITEM + finished.len()) {
-            self.arrived.hold(UnstreamedText {
+    /// Holds a finished text back, if there is room for it.
+    fn hold(&mut self, place: TextPlace, finished: &str) {
+        if self.turn.budget.spend(ITEM + finished.len()) {
+            self.arrived.hold(HeldText {
                 text: finished.to_owned(),
                 place,
                 is_commentary: self.answer.is_in_commentary(),
@@ -184,20 +178,33 @@ impl Reply {
         }
     }
 
-    /// Adds the finished texts that have had no increments, and that no message has, each message as a paragraph of its own. The
-    /// text at the place `next` follows.
-    pub(super) fn add_unstreamed(&mut self, next: Option<TextPlace>) {
+    /// Adds the texts that were held back and that no message has, each message as a paragraph of its own. The text at the place
+    /// `next` follows.
+    pub(super) fn add_held_texts(&mut self, next: Option<TextPlace>) {
         let is_next_commentary = self.answer.is_in_commentary();
         let mut last = None;
-        for unstreamed in self.arrived.take_unstreamed() {
-            if !is_same_message(last, Some(unstreamed.place)) {
-                self.answer.begin_message(unstreamed.is_commentary);
+        for held in self.arrived.take_held() {
+            if !is_same_message(last, Some(held.place)) {
+                self.answer.begin_message(held.is_commentary);
             }
-            self.add_text(&unstreamed.text);
-            last = Some(unstreamed.place);
+            self.add_text(&held.text);
+            last = Some(held.place);
         }
         if last.is_some() && !is_same_message(last, next) {
             self.answer.begin_message(is_next_commentary);
+        }
+    }
+
+    /// Adds what is new in a finished message of a stream.
+    pub(super) fn finish_message(
+        &mut self,
+        index: Option<u64>,
+        finished: &str,
+        is_commentary: bool,
+    ) {
+        match self.arrived.judge_message(index, finished) {
+            FinishedMessage::RepeatsIncrements { index } => self.complete_message(index, finished),
+            FinishedMessage::IsNew => self.add_whole_message(finished, is_commentary),
         }
     }
 
@@ -205,15 +212,15 @@ impl Reply {
     pub(super) fn add_whole_message(&mut self, text: &str, is_commentary: bool) {
         self.answer.begin_message(is_commentary);
         if !text.is_empty() {
-            self.arrived.complete_message(text);
+            self.arrived.add_message(text);
             self.add_text(text);
         }
     }
 
-    /// Adds what is missing of a finished message.
-    pub(super) fn finish_message(&mut self, index: Option<u64>, finished: &str) {
-        let missing = self.arrived.finished_message(index, finished);
-        self.complete_text(&missing);
+    /// Adds what is missing of a finished message whose increments came with this index.
+    pub(super) fn complete_message(&mut self, index: Option<u64>, finished: &str) {
+        let missing = self.arrived.complete_message(index, finished);
+        self.add_missing(&missing);
     }
 
     /// Adds what is missing of the words of a model that it says instead of an answer.
@@ -232,17 +239,17 @@ impl Reply {
 
     /// Adds the messages of the complete reply that have not arrived, if everything before them has. If text is missing elsewhere,
     /// the end says so.
-    pub(super) fn add_unarrived(&mut self, messages: &[CompleteMessage]) {
-        match self.arrived.unarrived(messages) {
-            Unarrived::Nothing => {}
-            Unarrived::From(first) => {
+    pub(super) fn add_missing_messages(&mut self, messages: &[CompleteMessage]) {
+        match self.arrived.missing_messages(messages) {
+            MissingMessages::Nothing => {}
+            MissingMessages::From(first) => {
                 for message in &messages[first..] {
                     if !message.is_commentary {
                         self.add_whole_message(&message.text, false);
                     }
                 }
             }
-            Unarrived::Elsewhere => self.end.lacks_text = true,
+            MissingMessages::Elsewhere => self.end.lacks_text = true,
         }
     }
 
@@ -252,11 +259,11 @@ impl Reply {
         self.answer.begin_message(false);
     }
 
-    fn complete_text(&mut self, missing: &Missing) {
+    fn add_missing(&mut self, missing: &MissingText) {
         match missing {
-            Missing::Nothing => {}
-            Missing::End(end) => self.add_text(end),
-            Missing::Elsewhere => self.end.lacks_text = true,
+            MissingText::Nothing => {}
+            MissingText::End(end) => self.add_text(end),
+            MissingText::Elsewhere => self.end.lacks_text = true,
         }
     }
 
@@ -494,20 +501,20 @@ mod tests {
             "{}",
             reply.end.reason.len()
         );
-        let mut unstreamed = Reply::default();
+        let mut held = Reply::default();
         for index in 0..9 {
             let place = TextPlace {
                 message: Some(index),
                 part: None,
             };
-            unstreamed.finish_or_hold_text(place, &long);
+            held.finish_text(place, &long);
         }
-        unstreamed.add_unstreamed(None);
-        unstreamed.end.read("completed");
-        unstreamed.close();
-        let text = unstreamed.take_piece(true).text;
+        held.add_held_texts(None);
+        held.end.read("completed");
+        held.close();
+        let text = held.take_piece(true).text;
         assert_eq!(text.len(), 7 * long.len() + 6 * "\n\n".len());
-        let incomplete = unstreamed.end.incomplete_reason();
+        let incomplete = held.end.incomplete_reason();
         assert_eq!(incomplete, Some("incomplete"), "the rest is missing");
         reply.end.read("pause_turn");
         assert!(

@@ -332,7 +332,7 @@ fn read_details(
 ) -> ReplyResult {
     let index = place.message;
     match kind {
-        "response.output_text.done" => reply.finish_or_hold_text(place, &event.text),
+        "response.output_text.done" => reply.finish_text(place, &event.text),
         "response.refusal.done" => reply.finish_refusal(&event.refusal),
         "response.output_item.added" => begin_item(event.item, index, reply)?,
         "response.function_call_arguments.done" => {
@@ -342,7 +342,7 @@ fn read_details(
         "response.content_part.done" => {
             let part: Item = event.part.object()?;
             if &*part.kind == "output_text" {
-                reply.finish_or_hold_text(place, &part.text);
+                reply.finish_text(place, &part.text);
             }
         }
         "response.output_item.done" => read_done_item(event.item, index, reply)?,
@@ -382,14 +382,8 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
     let item: Item = json.object()?;
     if &*item.kind == MESSAGE {
         let content = item.content.content()?;
-        if reply.has_part_of(index, &content.text) {
-            // Not all servers count alike.
-            let index_of_increments = index.filter(|index| reply.has_increments_at(*index));
-            complete_message(index_of_increments, &content, reply);
-        } else {
-            reply.add_whole_message(&content.text, item.is_commentary());
-            finish_refusal(&content, reply);
-        }
+        reply.finish_message(index, &content.text, item.is_commentary());
+        finish_refusal(&content, reply);
         reply.end_message();
     }
     if &*item.kind == FUNCTION_CALL {
@@ -414,11 +408,11 @@ fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> Repl
     failure::check_field(&response.error.value())?;
     read_items(&output, reply)?;
     let messages = read_messages(&output, reply)?;
-    reply.add_unstreamed(None);
+    reply.add_held_texts(None);
     if !reply.answer.has_text() && !response.output_text.is_empty() {
         reply.add_whole_message(&response.output_text, false);
     }
-    reply.add_unarrived(&messages);
+    reply.add_missing_messages(&messages);
     read_calls(reply);
     Ok(())
 }
@@ -573,15 +567,10 @@ fn complete_messages(output: &[Json], reply: &mut Reply) -> ReplyResult<Vec<Comp
     let is_alone = contents.len() == 1;
     for (index, content) in contents {
         let index = (!is_alone).then_some(index);
-        complete_message(index, &content, reply);
+        reply.complete_message(index, &content.text);
+        finish_refusal(&content, reply);
     }
     Ok(messages)
-}
-
-/// Adds what is missing of a message that has arrived in pieces.
-fn complete_message(index: Option<u64>, content: &Content, reply: &mut Reply) {
-    reply.finish_message(index, &content.text);
-    finish_refusal(content, reply);
 }
 
 /// Adds what is missing of the refusal in a message.

@@ -1,63 +1,63 @@
 //! Finished texts that have come without increments. They are held back, because a message may come that has them, too (pure).
 
-use super::streamed::TextPlace;
+use super::texts_by_place::TextPlace;
 
 /// The finished texts that have had no increments.
 #[derive(Debug)]
-pub enum UnstreamedTexts {
+pub enum HeldTexts {
     /// They wait for the message that has them, or for the end.
-    Held(Vec<UnstreamedText>),
-    /// The server sends messages in one piece, which have them all.
+    Waiting(Vec<HeldText>),
+    /// None is held back anymore: the server sends messages in one piece, which have them all.
     InMessages,
 }
 
 /// A finished text that has had no increments.
 #[derive(Debug, PartialEq, Eq)]
-pub struct UnstreamedText {
+pub struct HeldText {
     pub text: String,
     pub place: TextPlace,
     /// Whether it is commentary.
     pub is_commentary: bool,
 }
 
-impl Default for UnstreamedTexts {
-    fn default() -> UnstreamedTexts {
-        UnstreamedTexts::Held(Vec::new())
+impl Default for HeldTexts {
+    fn default() -> HeldTexts {
+        HeldTexts::Waiting(Vec::new())
     }
 }
 
-impl UnstreamedTexts {
+impl HeldTexts {
     /// Whether messages have them.
     pub fn are_in_messages(&self) -> bool {
-        matches!(self, UnstreamedTexts::InMessages)
+        matches!(self, HeldTexts::InMessages)
     }
 
     /// Holds a text back, unless a message has it, or it has come just before: as a text, and as a part of a message.
-    pub fn hold(&mut self, text: UnstreamedText) {
-        if let UnstreamedTexts::Held(texts) = self
+    pub fn hold(&mut self, text: HeldText) {
+        if let HeldTexts::Waiting(texts) = self
             && texts.last() != Some(&text)
         {
             texts.push(text);
         }
     }
 
-    /// Drops the texts because a message has come in one piece: it has them.
-    pub fn give_way_to_messages(&mut self) {
-        *self = UnstreamedTexts::InMessages;
+    /// Drops all texts, also those that come later, because a message has come in one piece: it has them.
+    pub fn drop_for_messages(&mut self) {
+        *self = HeldTexts::InMessages;
     }
 
-    /// Drops the texts that a finished message has.
-    pub fn give_way_to(&mut self, finished: &str) {
-        if let UnstreamedTexts::Held(texts) = self {
-            texts.retain(|held| !finished.contains(held.text.trim()));
+    /// Drops the texts that this text has, because it is shown.
+    pub fn drop_those_in(&mut self, shown: &str) {
+        if let HeldTexts::Waiting(texts) = self {
+            texts.retain(|held| !shown.contains(held.text.trim()));
         }
     }
 
     /// Takes the texts that no message has.
-    pub fn take(&mut self) -> Vec<UnstreamedText> {
+    pub fn take(&mut self) -> Vec<HeldText> {
         match self {
-            UnstreamedTexts::Held(texts) => std::mem::take(texts),
-            UnstreamedTexts::InMessages => Vec::new(),
+            HeldTexts::Waiting(texts) => std::mem::take(texts),
+            HeldTexts::InMessages => Vec::new(),
         }
     }
 }

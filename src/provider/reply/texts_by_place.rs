@@ -1,21 +1,14 @@
-//! The texts of a reply as they were streamed, which the server may send once more when they are finished (pure).
+//! The texts of a reply as they have arrived, each at its place, with which finished texts are compared (pure).
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
-use crate::provider::reasoning;
+use super::spelling::{letters, visible};
 
 /// How many bytes of text are kept for the comparison. Longer texts are not compared, because a second copy takes memory.
 const MAX_COMPARED: usize = 1_000_000;
 
 /// The most texts that are told apart.
 const MAX_TEXTS: usize = 1_000;
-
-/// The typographic marks, such as dashes and quotation marks.
-const TYPOGRAPHIC_MARKS: RangeInclusive<char> = '\u{2010}'..='\u{205e}';
-
-/// The most characters of a mark for a source, or of a link.
-const MAX_SOURCE: usize = 500;
 
 /// The place of a text. Not every server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,12 +19,12 @@ pub struct TextPlace {
     pub part: Option<u64>,
 }
 
-/// The texts that have been streamed.
+/// The texts that have arrived, without those of messages in one piece, and all text in its order.
 #[derive(Debug, Default)]
-pub struct StreamedTexts {
+pub struct TextsByPlace {
     /// All text that has arrived, in its order, without the growth of the last text.
     all: String,
-    texts: BTreeMap<TextPlace, StreamedText>,
+    texts: BTreeMap<TextPlace, PlacedText>,
     /// The text that has grown last.
     last: Option<TextPlace>,
     /// Increments of the last text that are not in the map yet: nearly all go to one text, without looking for it each time.
@@ -40,25 +33,25 @@ pub struct StreamedTexts {
     size: usize,
 }
 
-/// A text as it was streamed.
+/// A text as it has arrived.
 #[derive(Debug, Default)]
-struct StreamedText {
+struct PlacedText {
     text: String,
     /// Whether it has been compared with the finished text.
-    is_over: bool,
+    is_finished: bool,
 }
 
-/// The part of a finished text that was not streamed.
+/// The part of a finished text that has not arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Missing<'t> {
+pub enum MissingText<'t> {
     Nothing,
-    /// Its end, which can follow what was streamed.
+    /// Its end, which can follow what has arrived.
     End(&'t str),
     /// Some of it elsewhere, which cannot follow.
     Elsewhere,
 }
 
-impl StreamedTexts {
+impl TextsByPlace {
     /// Adds an increment of the text at this place.
     pub fn push(&mut self, place: TextPlace, increment: &str) {
         if !self.make_room(increment) {
@@ -90,9 +83,9 @@ impl StreamedTexts {
         self.size = self.size.saturating_add(text.len());
         let fits = self.size <= MAX_COMPARED;
         if !fits {
-            *self = StreamedTexts {
+            *self = TextsByPlace {
                 size: self.size,
-                ..StreamedTexts::default()
+                ..TextsByPlace::default()
             };
         }
         fits
@@ -117,12 +110,12 @@ impl StreamedTexts {
     pub fn is_another_message(&mut self, index: Option<u64>, finished: &str) -> bool {
         self.settle();
         let mut known = String::new();
-        for (place, streamed) in &self.texts {
+        for (place, placed) in &self.texts {
             if place.message == index {
-                if !streamed.is_over {
+                if !placed.is_finished {
                     return false;
                 }
-                known.push_str(&streamed.text);
+                known.push_str(&placed.text);
             }
         }
         let (known, finished) = (visible(&known), visible(finished));
@@ -140,53 +133,57 @@ impl StreamedTexts {
         if self.texts.len() >= MAX_TEXTS && !self.texts.contains_key(&place) {
             return;
         }
-        let streamed = self.texts.entry(place).or_default();
+        let placed = self.texts.entry(place).or_default();
         // Some servers give each message the same index.
-        if std::mem::take(&mut streamed.is_over) {
-            streamed.text.clear();
+        if std::mem::take(&mut placed.is_finished) {
+            placed.text.clear();
         }
-        streamed.text.push_str(&growth);
+        placed.text.push_str(&growth);
     }
 
-    /// Whether a text that was streamed, wherever it was, is the beginning of this finished text, or ends with it. It may be if
+    /// Whether a text that has arrived, whatever its place, is the beginning of this finished text, or ends with it. It may be if
     /// the texts are too long for a comparison.
     pub fn may_have(&mut self, finished: &str) -> bool {
         self.settle();
-        let mut texts = self.texts.values().map(|streamed| &*streamed.text);
+        let mut texts = self.texts.values().map(|placed| &*placed.text);
         let is_there = texts.any(|text| finished.starts_with(text) || text.ends_with(finished));
         is_there || self.size > MAX_COMPARED
     }
 
-    /// Whether a finished message may be what was streamed since the last message ended, wherever it was. Some servers spell a
+    /// Whether a finished message may be what has arrived since the last message ended, whatever its place. Some servers spell a
     /// text differently when it is complete. It may be if the texts are too long for a comparison.
     pub fn may_be_message(&mut self, finished: &str) -> bool {
         self.settle();
         let finished = letters(finished);
-        let mut open = self.texts.values().filter(|streamed| !streamed.is_over);
-        let is_there = open.any(|streamed| {
-            let known = letters(&streamed.text);
+        let mut open = self.texts.values().filter(|placed| !placed.is_finished);
+        let is_there = open.any(|placed| {
+            let known = letters(&placed.text);
             known.contains(&finished) || finished.starts_with(&known)
         });
         is_there || self.size > MAX_COMPARED
     }
 
-    /// Compares the finished text at a place with what was streamed of it.
-    pub fn missing_of_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> Missing<'t> {
+    /// Compares the finished text at a place with what has arrived of it.
+    pub fn missing_of_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> MissingText<'t> {
         self.settle();
         match self.texts.get(&place) {
-            Some(streamed) if !streamed.is_over => {
-                self.missing(&streamed.text, finished, self.last == Some(place))
+            Some(placed) if !placed.is_finished => {
+                self.missing(&placed.text, finished, self.last == Some(place))
             }
-            _ => Missing::Nothing,
+            _ => MissingText::Nothing,
         }
     }
 
-    /// Compares the finished text of a message with what was streamed of it. After that, nothing more of it should come.
-    pub fn missing_of_message<'t>(&mut self, index: Option<u64>, finished: &'t str) -> Missing<'t> {
+    /// Compares the finished text of a message with what has arrived of it. After that, nothing more of it should come.
+    pub fn missing_of_message<'t>(
+        &mut self,
+        index: Option<u64>,
+        finished: &'t str,
+    ) -> MissingText<'t> {
         self.settle();
         let mut places = Vec::new();
-        for (place, streamed) in &self.texts {
-            if !streamed.is_over && !finished.is_empty() {
+        for (place, placed) in &self.texts {
+            if !placed.is_finished && !finished.is_empty() {
                 places.push(*place);
             }
         }
@@ -197,38 +194,38 @@ impl StreamedTexts {
             let first = places.first().map(|place| place.message);
             let is_one = places.iter().all(|place| Some(place.message) == first);
             if !is_one || (index.is_some() && first != Some(None)) {
-                return Missing::Nothing;
+                return MissingText::Nothing;
             }
         }
         let mut text = String::new();
         for place in &places {
-            if let Some(streamed) = self.texts.get_mut(place) {
-                text.push_str(&streamed.text);
-                streamed.is_over = true;
+            if let Some(placed) = self.texts.get_mut(place) {
+                text.push_str(&placed.text);
+                placed.is_finished = true;
             }
         }
         let is_last = self.last.is_some() && self.last == places.last().copied();
         self.missing(&text, finished, is_last)
     }
 
-    fn missing<'t>(&self, streamed: &str, finished: &'t str, is_last: bool) -> Missing<'t> {
-        if streamed.is_empty() || self.size > MAX_COMPARED {
-            return Missing::Nothing;
+    fn missing<'t>(&self, arrived: &str, finished: &'t str, is_last: bool) -> MissingText<'t> {
+        if arrived.is_empty() || self.size > MAX_COMPARED {
+            return MissingText::Nothing;
         }
-        let Some(end) = finished.strip_prefix(streamed) else {
-            let is_longer = length_of_answer(finished) > length_of_answer(streamed);
+        let Some(end) = finished.strip_prefix(arrived) else {
+            let is_longer = length_of_answer(finished) > length_of_answer(arrived);
             return if is_longer {
-                Missing::Elsewhere
+                MissingText::Elsewhere
             } else {
-                Missing::Nothing
+                MissingText::Nothing
             };
         };
         if end.trim().is_empty() {
-            Missing::Nothing
+            MissingText::Nothing
         } else if is_last {
-            Missing::End(end)
+            MissingText::End(end)
         } else {
-            Missing::Elsewhere
+            MissingText::Elsewhere
         }
     }
 }
@@ -236,60 +233,6 @@ impl StreamedTexts {
 /// Returns the number of characters of an answer that count in a comparison.
 fn length_of_answer(text: &str) -> usize {
     visible(text).chars().count()
-}
-
-/// Returns an answer without whitespace and the reasoning before it, which some servers send only in one of the two forms.
-pub fn visible(text: &str) -> String {
-    let mut answer = String::new();
-    let mut filter = reasoning::Filter::default();
-    filter.add(text, &mut answer);
-    filter.end(&mut answer);
-    answer.retain(|char| !char.is_whitespace());
-    answer
-}
-
-/// Returns an answer as one compares it with another spelling of it: in lower case, without its sources, and without punctuation,
-/// unless it has nothing else.
-pub fn letters(text: &str) -> String {
-    let visible = visible(&without_sources(text));
-    let is_mark = |char: char| char.is_ascii_punctuation() || TYPOGRAPHIC_MARKS.contains(&char);
-    let letters = visible.replace(is_mark, "");
-    if letters.is_empty() {
-        visible
-    } else {
-        letters.to_lowercase()
-    }
-}
-
-/// Returns a text without the marks for its sources, and without links to pages: a finished text may have these in the place of
-/// the marks.
-fn without_sources(text: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['【', '\u{e200}', '[']) {
-        let (before, mark) = rest.split_at(at);
-        kept.push_str(before);
-        let first = mark.chars().next().map_or(0, char::len_utf8);
-        let length = source_length(mark).unwrap_or_else(|| {
-            kept.push_str(&mark[..first]);
-            first
-        });
-        rest = &mark[length..];
-    }
-    kept + rest
-}
-
-/// Returns how many bytes the mark or the link has with which a text begins.
-fn source_length(text: &str) -> Option<usize> {
-    let far = text.char_indices().nth(MAX_SOURCE);
-    let near = &text[..far.map_or(text.len(), |(at, _)| at)];
-    let (begin, end) = match near.chars().next()? {
-        '【' => (0, '】'),
-        '\u{e200}' => (0, '\u{e201}'),
-        _ => (near.find("](http")?, ')'),
-    };
-    let length = near[begin..].find(end)?;
-    Some(begin + length + end.len_utf8())
 }
 
 #[cfg(test)]
@@ -302,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_streamed_of_a_finished_text_is_found() {
+    fn what_is_missing_of_a_finished_text_is_found() {
         // The increments with the place of each; the index of a message that is finished, and its text; what is missing.
         let table = r##"
             0.0 Because ; 0.0 _of | 0 | Because_of | Nothing
@@ -324,56 +267,56 @@ mod tests {
             - | 0 | Because | Nothing
         "##;
         for [increments, index, finished, expected] in rows(table) {
-            let mut streamed = StreamedTexts::default();
+            let mut texts = TextsByPlace::default();
             let number = |word: &str| word.parse().ok();
             for increment in increments.split(" ; ").filter(|words| !words.is_empty()) {
                 let (place, text) = increment.split_once(' ').expect(increment);
                 let (message, part) = place.split_once('.').expect(place);
-                streamed.push(place_of(number(message), number(part)), text);
+                texts.push(place_of(number(message), number(part)), text);
             }
             let finished = finished.replace('␊', "\n");
-            let found = streamed.missing_of_message(number(index), &finished);
+            let found = texts.missing_of_message(number(index), &finished);
             let case = format!("{increments} | {index} | {finished}");
             assert_eq!(format!("{found:?}"), expected, "{case}");
-            let again = streamed.missing_of_message(number(index), &finished);
-            assert_eq!(again, Missing::Nothing, "{case}, once more");
+            let again = texts.missing_of_message(number(index), &finished);
+            assert_eq!(again, MissingText::Nothing, "{case}, once more");
         }
     }
 
     #[test]
     fn a_place_is_used_again_by_the_next_message() {
-        let mut streamed = StreamedTexts::default();
+        let mut texts = TextsByPlace::default();
         let place = place_of(Some(0), Some(0));
-        streamed.push(place, "one");
-        assert_eq!(streamed.missing_of_text(place, "one!"), Missing::End("!"));
+        texts.push(place, "one");
+        assert_eq!(texts.missing_of_text(place, "one!"), MissingText::End("!"));
         assert_eq!(
-            streamed.missing_of_message(Some(0), "one"),
-            Missing::Nothing
+            texts.missing_of_message(Some(0), "one"),
+            MissingText::Nothing
         );
-        assert_eq!(streamed.missing_of_text(place, "one!"), Missing::Nothing);
-        streamed.push(place, "two");
+        assert_eq!(texts.missing_of_text(place, "one!"), MissingText::Nothing);
+        texts.push(place, "two");
         assert_eq!(
-            streamed.missing_of_message(Some(0), "two!"),
-            Missing::End("!")
+            texts.missing_of_message(Some(0), "two!"),
+            MissingText::End("!")
         );
     }
 
     #[test]
     fn texts_that_are_compared_are_bounded() {
-        let mut streamed = StreamedTexts::default();
+        let mut texts = TextsByPlace::default();
         let long = "x".repeat(MAX_COMPARED / 4);
         for _ in 0..9 {
-            streamed.push(place_of(None, None), &long);
+            texts.push(place_of(None, None), &long);
         }
         for place in 0..9_999 {
-            streamed.push(place_of(Some(place), None), "x");
+            texts.push(place_of(Some(place), None), "x");
         }
-        assert!(streamed.texts.is_empty() && streamed.growth.is_empty());
+        assert!(texts.texts.is_empty() && texts.growth.is_empty());
         assert_eq!(
-            streamed.missing_of_text(place_of(None, None), "y"),
-            Missing::Nothing
+            texts.missing_of_text(place_of(None, None), "y"),
+            MissingText::Nothing
         );
-        let mut many = StreamedTexts::default();
+        let mut many = TextsByPlace::default();
         for place in 0..9_999 {
             many.push(place_of(Some(place), None), "x");
         }

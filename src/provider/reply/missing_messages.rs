@@ -1,7 +1,7 @@
 //! Compares the messages of a complete reply with the text that has arrived of it: a last look, so that no text is lost in
 //! silence, whatever the server's habits (pure).
 
-use super::streamed::{letters, visible};
+use super::spelling::{letters, visible};
 
 /// How many messages are looked for that are not at the beginning of what is left. Each costs a search in all of that.
 const MAX_SEARCHES: usize = 100;
@@ -19,7 +19,7 @@ pub struct CompleteMessage {
 
 /// The messages of a complete reply that have not arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unarrived {
+pub enum MissingMessages {
     Nothing,
     /// All from this place on. Everything else has arrived, so they can follow.
     From(usize),
@@ -27,10 +27,10 @@ pub enum Unarrived {
     Elsewhere,
 }
 
-impl Unarrived {
+impl MissingMessages {
     /// Compares the messages of a reply, in their order, with the text that has arrived. The order may differ, and whitespace
     /// and reasoning do not count. Commentary need not arrive.
-    pub fn find(arrived: &str, messages: &[CompleteMessage]) -> Unarrived {
+    pub fn find(arrived: &str, messages: &[CompleteMessage]) -> MissingMessages {
         let all = visible(arrived);
         let mut searched;
         let mut left = all.as_str();
@@ -47,7 +47,7 @@ impl Unarrived {
             if let Some(rest) = left.strip_prefix(&text) {
                 left = rest;
             } else if searches >= MAX_SEARCHES {
-                return Unarrived::Nothing;
+                return MissingMessages::Nothing;
             } else if left.contains(&text) {
                 searches += 1;
                 searched = left.replacen(&text, FOUND, 1);
@@ -66,11 +66,11 @@ impl Unarrived {
         }
         let unknown = left.replace(FOUND, "");
         match first {
-            Some(first) if unknown.is_empty() && can_follow => Unarrived::From(first),
+            Some(first) if unknown.is_empty() && can_follow => MissingMessages::From(first),
             Some(_) if !is_respelled(&unknown, &missing, &missing_commentary) => {
-                Unarrived::Elsewhere
+                MissingMessages::Elsewhere
             }
-            _ => Unarrived::Nothing,
+            _ => MissingMessages::Nothing,
         }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
                 is_commentary: text.starts_with('~'),
             });
             let messages = Vec::from_iter(messages);
-            let found = Unarrived::find(arrived, &messages);
+            let found = MissingMessages::find(arrived, &messages);
             assert_eq!(format!("{found:?}"), expected, "{arrived} | {messages:?}");
         }
     }
@@ -162,11 +162,14 @@ mod tests {
         };
         let messages = Vec::from_iter((0..=MAX_SEARCHES).map(message));
         let few = &messages[..MAX_SEARCHES];
-        assert_eq!(Unarrived::find("x", few), Unarrived::Elsewhere);
-        assert_eq!(Unarrived::find("x", &messages), Unarrived::Nothing);
+        assert_eq!(MissingMessages::find("x", few), MissingMessages::Elsewhere);
+        assert_eq!(
+            MissingMessages::find("x", &messages),
+            MissingMessages::Nothing
+        );
         // Those at the beginning of what is left need no search.
         let texts = Vec::from_iter(messages.iter().map(|message| message.text.as_str()));
-        let found = Unarrived::find(&texts.concat(), &[&messages, &messages[..1]].concat());
-        assert_eq!(found, Unarrived::From(messages.len()));
+        let found = MissingMessages::find(&texts.concat(), &[&messages, &messages[..1]].concat());
+        assert_eq!(found, MissingMessages::From(messages.len()));
     }
 }

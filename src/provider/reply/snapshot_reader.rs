@@ -21,7 +21,7 @@ enum MessageForm {
 
 /// The messages of a stream, as far as their texts have come.
 #[derive(Debug, Default)]
-pub struct RetoldText {
+pub struct SnapshotReader {
     form: MessageForm,
     /// The last message, unless each is a piece, without a broken end.
     last: String,
@@ -36,7 +36,7 @@ pub struct RetoldText {
     pub is_revised: bool,
 }
 
-impl RetoldText {
+impl SnapshotReader {
     /// Takes the text of the next message, and returns what is new in it.
     pub fn next(&mut self, message: &str) -> String {
         if message.is_empty() || self.form == MessageForm::Piece {
@@ -145,7 +145,7 @@ mod tests {
             Because ; Because_of ; Because ; Because_of_light | Because_of_light
         "##;
         for [messages, text] in rows(table) {
-            let mut retold = RetoldText::default();
+            let mut retold = SnapshotReader::default();
             let mut found = String::new();
             for message in messages.split(" ; ") {
                 found += &retold.next("");
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn messages_that_are_held_back_are_bounded() {
         let message = "x".repeat(MAX_HELD / 4);
-        let mut retold = RetoldText::default();
+        let mut retold = SnapshotReader::default();
         let mut length = 0;
         for _ in 0..99 {
             length += retold.next(&message).len();
