@@ -326,9 +326,24 @@ struct ChunkChoice<'a> {
 enum PartForm {
     /// A piece of the message, in a stream.
     Increment,
-    /// A message, in a stream.
+    /// A message, in a stream that has had no increments of it.
     Message,
+    /// A message after its increments, as some servers send it at the end of a stream.
+    Repetition,
     WholeAnswer,
+}
+
+impl PartForm {
+    /// Returns the form of a message in an event or a complete answer.
+    fn of_message(is_whole: bool, reply: &Reply) -> PartForm {
+        if reply.has_open_message() {
+            PartForm::Repetition
+        } else if is_whole {
+            PartForm::WholeAnswer
+        } else {
+            PartForm::Message
+        }
+    }
 }
 
 /// A part of the answer, or all of it.
@@ -441,13 +456,10 @@ fn read_choice(choice: &ChunkChoice, usual_form: PartForm, reply: &mut Reply) ->
         Some(delta) if !has_message || (!is_whole && delta.says_something()) => {
             read_part(delta, PartForm::Increment, &choice.text, reply)?;
         }
-        _ if is_whole => read_part(&choice.message.object()?, usual_form, &choice.text, reply)?,
-        _ => read_part(
-            &choice.message.object()?,
-            PartForm::Message,
-            &choice.text,
-            reply,
-        )?,
+        _ => {
+            let form = PartForm::of_message(is_whole, reply);
+            read_part(&choice.message.object()?, form, &choice.text, reply)?;
+        }
     }
     reply.end.read(&choice.finish_reason);
     Ok(())
@@ -456,14 +468,8 @@ fn read_choice(choice: &ChunkChoice, usual_form: PartForm, reply: &mut Reply) ->
 /// Reads a part of the answer. `completion` is the text in the older API, which has no messages.
 fn read_part(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) -> ReplyResult {
     add_calls(part.tool_calls, form, reply)?;
-    if form != PartForm::Increment && reply.has_open_message() {
-        // At the end of a stream, some servers send all of the answer once more.
-        reply.finish_text(PLACE, &part.content.text);
-        reply.finish_refusal(&refusal_in(part)?);
-    } else {
-        add_reasoning(part, form, reply)?;
-        add_text(part, form, completion, reply)?;
-    }
+    add_reasoning(part, form, reply)?;
+    add_text(part, form, completion, reply)?;
     add_sources(part.annotations, reply);
     if !part.images.is_null() && (form == PartForm::Increment || reply.activity.images == 0) {
         reply.activity.images += part.images.list::<&RawValue>()?.len();
@@ -477,6 +483,7 @@ fn add_text(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) -
     match form {
         PartForm::Increment => reply.add_increment(PLACE, text),
         PartForm::Message => reply.add_snapshot(PLACE, text),
+        PartForm::Repetition => reply.finish_text(PLACE, text),
         PartForm::WholeAnswer => reply.add_text(text),
     }
     if text.is_empty() && !reply.has_open_message() {
@@ -485,6 +492,7 @@ fn add_text(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) -
     let refusal = refusal_in(part)?;
     match form {
         PartForm::Increment => reply.refuse_further(PLACE, &refusal),
+        PartForm::Repetition => reply.finish_refusal(&refusal),
         PartForm::Message | PartForm::WholeAnswer => reply.refuse(&refusal),
     }
     Ok(())
@@ -531,11 +539,12 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// Reads the reasoning, unless it has come as increments. It comes in one of three fields, or in parts of the content, as Mistral
+/// Reads the reasoning, unless it or the text has come as increments. It comes in one of three fields, or in parts of the content, as Mistral
 /// writes it. Where tools are offered, it is kept to go back with the calls, in the field in which it came.
 fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResult {
     let is_increment = form == PartForm::Increment;
-    if !is_increment && reply.reading.has_streamed_reasoning {
+    let has_come = !is_increment && reply.reading.has_streamed_reasoning;
+    if has_come || form == PartForm::Repetition {
         return Ok(());
     }
     let details = delta.reasoning_details.list::<&RawValue>()?;
