@@ -1,0 +1,162 @@
+//! Reads the events of a stream of the Responses API (pure).
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::item::{
+    FUNCTION_CALL, Item, MESSAGE, REASONING, WEB_SEARCH_CALL, finish_refusal, read_item,
+};
+use super::output::read_response;
+use crate::message::Source;
+use crate::provider::failure::{self, ReplyResult};
+use crate::provider::lenient::{Content, Index, Json, Text};
+use crate::provider::reply::{CallRef, Reply, TextPlace};
+
+/// What an increment has. Nearly all events are increments, and reading no more of them makes long streams fast.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    delta: Content<'a>,
+    output_index: Index,
+    content_index: Index,
+    error: Json<'a>,
+}
+
+impl Event<'_> {
+    fn place(&self) -> TextPlace {
+        TextPlace {
+            message: self.output_index.0,
+            part: self.content_index.0,
+        }
+    }
+}
+
+/// What the other events of a stream have, each of them a part of it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EventDetails<'a> {
+    /// A text that is finished.
+    #[serde(borrow)]
+    text: Text<'a>,
+    /// Likewise a refusal.
+    refusal: Text<'a>,
+    /// A part of a message that is finished.
+    part: Json<'a>,
+    /// All arguments of a call.
+    arguments: Text<'a>,
+    /// The item that arguments belong to.
+    item_id: Text<'a>,
+    item: Json<'a>,
+    response: Json<'a>,
+    annotation: Json<'a>,
+}
+
+impl EventDetails<'_> {
+    fn call_ref(&self, index: Option<u64>) -> CallRef<'_> {
+        CallRef {
+            index,
+            item_id: &self.item_id,
+        }
+    }
+}
+
+/// Adds an event to the reply, unless it is an error.
+pub fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
+    let event: Event = serde_json::from_str(data)?;
+    let kind = &*event.kind;
+    if !event.error.is_null() || !kind.starts_with("response.") {
+        failure::check(data)?;
+    }
+    let delta = &*event.delta.text;
+    match kind {
+        "response.output_text.delta" => reply.add_increment(event.place(), delta),
+        "response.refusal.delta" => reply.refuse_further(event.place(), delta),
+        "response.function_call_arguments.delta" => {
+            let details: EventDetails = serde_json::from_str(data)?;
+            let of = details.call_ref(event.output_index.0);
+            reply.reading.begun_calls.add(&of, delta);
+        }
+        kind if kind.starts_with("response.reasoning") => {
+            reply.think(delta);
+            reply.reading.has_streamed_reasoning |= !delta.is_empty();
+            // The next part is a paragraph of its own.
+            if kind.ends_with("text.done") {
+                reply.think("\n");
+            }
+        }
+        kind if kind.starts_with("response.web_search_call") => reply.activity.search(),
+        _ => read_details(kind, event.place(), serde_json::from_str(data)?, reply)?,
+    }
+    Ok(())
+}
+
+/// Reads an event that is no increment.
+fn read_details(
+    kind: &str,
+    place: TextPlace,
+    event: EventDetails,
+    reply: &mut Reply,
+) -> ReplyResult {
+    let index = place.message;
+    match kind {
+        "response.output_text.done" => reply.finish_text(place, &event.text),
+        "response.refusal.done" => reply.finish_refusal(&event.refusal),
+        "response.output_item.added" => begin_item(event.item, index, reply)?,
+        "response.function_call_arguments.done" => {
+            let calls = &mut reply.reading.begun_calls;
+            calls.complete(&event.call_ref(index), &event.arguments);
+        }
+        "response.content_part.done" => {
+            let part: Item = event.part.object()?;
+            if &*part.kind == "output_text" {
+                reply.finish_text(place, &part.text);
+            }
+        }
+        "response.output_item.done" => read_done_item(event.item, index, reply)?,
+        // xAI calls the end `response.done`.
+        "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
+            let word = kind.trim_start_matches("response.");
+            read_response(event.response.object()?, word, reply)?;
+            reply.close();
+        }
+        "response.output_text.annotation.added" => {
+            let pages = json!([event.annotation.value()]);
+            reply.answer.add_sources(Source::all_in(&pages));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads an item that has begun.
+fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
+    let item: Item = json.object()?;
+    match &*item.kind {
+        FUNCTION_CALL => {
+            let calls = &mut reply.reading.begun_calls;
+            calls.begin(index, item.call(), json.get());
+        }
+        MESSAGE => reply.answer.begin_message(item.is_commentary()),
+        REASONING => reply.think(""),
+        WEB_SEARCH_CALL => reply.activity.search(),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads an item that is complete. If it is a message, its text may have arrived in increments.
+fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
+    let item: Item = json.object()?;
+    if &*item.kind == MESSAGE {
+        let content = item.content.content()?;
+        reply.finish_message(index, &content.text, item.is_commentary());
+        finish_refusal(&content, reply);
+        reply.end_message();
+    }
+    if &*item.kind == FUNCTION_CALL {
+        reply.reading.begun_calls.end(index, &item.call());
+    }
+    read_item(json, &item, reply)
+}
