@@ -205,11 +205,12 @@ mod tests {
     }
 
     /// Returns an event in short, with its index or `-`: `a0 x` begins the item of a call, `g0 text` is an increment of the
-    /// arguments, `c0 text` has all of them, `e0 x text` is the complete item, `m0` a message, and `z` the end, perhaps with items
-    /// between slashes.
+    /// arguments, and `g0.f text` one with the id of the item, `c0 text` has all of them, `e0 x text` is the complete item, `m0` a
+    /// message, and `z` the end, perhaps with items between slashes.
     fn event_of_call(short: &str) -> String {
         let (place, rest) = short.split_once(' ').unwrap_or((short, ""));
         let (kind, index) = place.split_at(1);
+        let (index, item_id) = index.split_once('.').unwrap_or((index, ""));
         let (kind, field, value) = match kind {
             "a" => ("output_item.added", "item", item_of_call(rest)),
             "g" => ("function_call_arguments.delta", "delta", rest.into()),
@@ -227,7 +228,8 @@ mod tests {
                 ("completed", "response", response)
             }
         };
-        let mut event = json!({"type": format!("response.{kind}"), field: value});
+        let mut event =
+            json!({"type": format!("response.{kind}"), "item_id": item_id, field: value});
         if let Ok(index) = index.parse::<u64>() {
             event["output_index"] = index.into();
         }
@@ -280,6 +282,12 @@ mod tests {
             the item has no arguments | a0 x ; g0 {"n":1} ; e0 x ; z | x {"n":1}
             one id for all calls | a0 x ; g0 {"n":1} ; a1 x ; g1 {"n":2} ; z | x {"n":1} ; - {"n":2}
             one id for an item and for the output | e0 x {"n":1} ; z x {"n":1} / x {"n":2} | x {"n":1} ; - {"n":2}
+            one id for all calls, whose arguments come by turns | a0 x.f ; a1 x.f ; g0.f {"n ; g1.f {"n ; g0.f ":1} ; g1.f ":2} ; z | x {"n":1} ; - {"n":2}
+            one id for all calls, and the item of the first | a0 x ; g0 {"n":1} ; a1 x ; g1 {"n":2} ; e0 x {"n":1} ; z | x {"n":1} ; - {"n":2}
+            one id for all calls, and the item of the second | a0 x ; g0 {"n":1} ; a1 x ; g1 {"n":2} ; e1 x {"n":2} ; z | x {"n":2} ; - {"n":1}
+            a beginning twice | a0 x.f ; a0 x.f ; g0.f {"n ; g0.f ":1} ; z | x {"n":1}
+            a beginning twice, at two indexes | a0 x.f ; a1 x.f ; g1.f {"n ; g1.f ":1} ; c0.f {"n":1} ; z | x {"n":1}
+            a beginning twice, and the item | a0 x.f ; a1 x.f ; g1.f {"n":1} ; e1 x.f {"n":1} ; z x.f {"n":1} | x {"n":1}
             one id for all items | a0 x.f ; g0 {"n":1} ; a1 y.f ; g1 {"n":2} ; z | x {"n":1} ; y {"n":2}
         "##;
         for [case, events, expected] in rows(table) {

@@ -45,6 +45,8 @@ enum Likeness {
     /// The index is the same, and there is no id to compare.
     SameIndex,
     SameId,
+    /// Some servers give all calls one id.
+    SameIdAndIndex,
 }
 
 impl BegunCall {
@@ -55,6 +57,7 @@ impl BegunCall {
         let says_same =
             begun.name == done.name && (begun.arguments.is_empty() || begun.has_arguments_of(done));
         match begun.has_ids_of(done) {
+            Some(true) if has_index => Some(Likeness::SameIdAndIndex),
             Some(true) => Some(Likeness::SameId),
             None if has_index => Some(Likeness::SameIndex),
             None if says_same => Some(Likeness::Likely),
@@ -125,20 +128,22 @@ impl BegunCalls {
         items.collect()
     }
 
-    /// Returns the place of the call whose arguments come: the one whose item has the id, or the latest one with the index, or the
-    /// latest of all if there is no index. Not all servers count alike, so it may be a call without an index or the only one, if
-    /// none have come for it: a call never gets those of another one.
+    /// Returns the place of the call whose arguments come: the latest one whose item has the id and the index, or else the id, or
+    /// the index, or the latest of all if there is no index. Not all servers count alike, so it may be a call without an index or
+    /// the only one, if no arguments have come for it: a call never gets those of another one.
     fn place_of(&mut self, of: &CallRef) -> Option<usize> {
-        let has_id = |begun: &BegunCall| !of.item_id.is_empty() && begun.call.id == of.item_id;
-        if let Some(place) = self.calls.iter().rposition(has_id) {
-            return Some(place);
-        }
         let index = of.index;
-        let has_index = |call: &BegunCall| {
-            call.index == index || (index.is_some() && call.index_of_arguments == index)
+        let has_id = |begun: &BegunCall| !of.item_id.is_empty() && begun.call.id == of.item_id;
+        let has_index = |begun: &BegunCall| {
+            begun.index == index || (index.is_some() && begun.index_of_arguments == index)
         };
-        if let Some(place) = self.calls.iter().rposition(has_index) {
-            return Some(place);
+        // Some servers give all calls one id.
+        let has_both = |begun: &BegunCall| index.is_some() && has_id(begun) && has_index(begun);
+        let signs: [&dyn Fn(&BegunCall) -> bool; 3] = [&has_both, &has_id, &has_index];
+        for is_same in signs {
+            if let Some(place) = self.calls.iter().rposition(is_same) {
+                return Some(place);
+            }
         }
         let place = self.calls.len().checked_sub(1)?;
         let latest = &mut self.calls[place];
@@ -161,7 +166,8 @@ mod tests {
     #[test]
     fn each_call_that_has_begun_gets_its_own_arguments_and_ends_with_its_own_item() {
         // What comes: `b0 x` begins a call with the index 0 and the id x, `a0 1` adds to its arguments, `c0 1` has all of them,
-        // `e0 x 1` is the complete item; and the calls that are left, with their arguments. Dashes stand for what is missing.
+        // `e0 x 1` is the complete item, and in `b0.f` and `a0.f` the item has the id f; then the calls that are left, with their
+        // arguments. Dashes stand for what is missing.
         let table = r##"
             b0 x ; a0 1 ; a0 2 | x 12
             b0 x ; a0 1 ; c0 12 | x 12
@@ -196,6 +202,13 @@ mod tests {
             b0 x ; b0 y ; e0 x 1 | y -
             b0 x ; b1 y ; e0 - 1 | y -
             b0 x ; b1 y ; e- - 1 | x -
+            b0.f x ; b0.g y ; a0.f 1 ; a0.g 2 ; a0.f 3 ; a0.h 4 | x 13 ; y 24
+            b0.f x ; b1.g y ; a1.f 1 ; a0.g 2 | x 1 ; y 2
+            b0.f x ; b1.f x ; a0.f 1 ; a1.f 2 ; a0.f 3 | x 13 ; x 2
+            b0.f x ; b0.f x ; a0.f 1 ; a0.f 2 | x - ; x 12
+            b0.f x ; b1.f x ; a-.f 1 | x - ; x 1
+            b0 x ; a0 1 ; b1 x ; a1 2 ; e0 x 1 | x 2
+            b0 x ; a0 1 ; b1 x ; a1 2 ; e1 x 2 | x 1
         "##;
         for [events, expected] in rows(table) {
             let mut begun = BegunCalls::default();
@@ -203,16 +216,19 @@ mod tests {
                 let mut words = event.split(' ');
                 let mut next = || words.next().unwrap_or_default();
                 let (kind, index) = next().split_at(1);
+                let (index, item_id) = index.split_once('.').unwrap_or((index, ""));
                 let (index, id) = (index.parse().ok(), next());
+                let of = CallRef { index, item_id };
                 let item = CallItem {
                     call_id: id.trim_matches('-').to_owned(),
+                    id: item_id.to_owned(),
                     arguments: next().to_owned(),
                     ..CallItem::default()
                 };
                 match kind {
                     "b" => begun.begin(index, item, &format!("{{\"call_id\":\"{id}\"}}")),
-                    "a" => begun.add(&CallRef { index, item_id: "" }, id),
-                    "c" => begun.complete(&CallRef { index, item_id: "" }, id),
+                    "a" => begun.add(&of, id),
+                    "c" => begun.complete(&of, id),
                     _ => begun.end(index, &item),
                 }
             }
@@ -226,24 +242,5 @@ mod tests {
             }
             assert_eq!(left.join(" ; "), expected, "{events}");
         }
-    }
-
-    #[test]
-    fn arguments_go_to_the_item_whose_id_comes_with_them() {
-        let mut begun = BegunCalls::default();
-        for id in ["f", "g"] {
-            let item = CallItem {
-                id: id.to_owned(),
-                ..CallItem::default()
-            };
-            begun.begin(Some(0), item, "{}");
-        }
-        for (item_id, arguments) in [("f", "1"), ("g", "2"), ("f", "3"), ("h", "4")] {
-            let index = Some(0);
-            begun.add(&CallRef { index, item_id }, arguments);
-        }
-        let items = begun.take();
-        let found = Vec::from_iter(items.iter().map(|item| &item["arguments"]));
-        assert_eq!(found, ["13", "24"]);
     }
 }
