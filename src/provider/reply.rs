@@ -415,6 +415,7 @@ mod tests {
 
     use super::super::finish::{Finish, FinishKind};
     use super::super::kept::MAX_KEPT;
+    use super::arrived_text::MAX_MESSAGES;
     use super::end::MAX_WORD;
     use super::*;
     use crate::message::Source;
@@ -521,6 +522,24 @@ mod tests {
             !reply.is_paused(),
             "what the provider wants back was not kept"
         );
+    }
+
+    #[test]
+    fn a_finished_text_is_not_repeated_after_more_messages_than_are_told_apart() {
+        let mut reply = Reply::default();
+        let mut expected = String::new();
+        for index in 0..=MAX_MESSAGES {
+            let place = TextPlace {
+                message: u64::try_from(index).ok(),
+                part: None,
+            };
+            let text = format!("{index},");
+            reply.add_increment(place, &text);
+            reply.finish_text(place, &text);
+            expected += &text;
+        }
+        reply.add_held_texts(None);
+        assert_eq!(reply.take_piece(false).text, expected);
     }
 
     #[test]

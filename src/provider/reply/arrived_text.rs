@@ -30,7 +30,7 @@ use super::snapshot_reader::SnapshotReader;
 use super::texts_by_place::{MissingText, TextPlace, TextsByPlace};
 
 /// The most messages whose increments are told apart.
-const MAX_MESSAGES: usize = 1_000;
+pub const MAX_MESSAGES: usize = 1_000;
 
 /// What a finished text is next to what has arrived. The habits above say what is done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! Messages of a stream that have no increments: each may be a piece of the text, or all of the text so far (pure).
+//! Reads messages of a stream that have no increments: each may be a piece of the text, or a snapshot, which is all of the text so
+//! far (pure).
 
-/// How many characters must have come again before each message counts as all of the text so far. A piece may begin like the one
+/// How many characters must have come again before each message counts as a snapshot. A piece may begin like the one
 /// before it by chance.
 const MIN_REPEATED: usize = 5;
 
@@ -16,10 +17,10 @@ enum MessageForm {
     /// A piece of the text.
     Piece,
     /// All of the text so far.
-    AllSoFar,
+    Snapshot,
 }
 
-/// The messages of a stream, as far as their texts have come.
+/// A reader of the messages of a stream that have no increments.
 #[derive(Debug, Default)]
 pub struct SnapshotReader {
     form: MessageForm,
@@ -52,7 +53,7 @@ impl SnapshotReader {
         }
         intact.clone_into(&mut self.last);
         if self.repeated >= MIN_REPEATED {
-            self.form = MessageForm::AllSoFar;
+            self.form = MessageForm::Snapshot;
             self.held.clear();
         } else if !is_first {
             self.held.push_str(message);
@@ -122,7 +123,7 @@ mod tests {
     use crate::text::table::rows;
 
     #[test]
-    fn text_that_each_message_tells_again_is_taken_once() {
+    fn text_of_snapshots_is_taken_once() {
         // The messages, and the text; a bar is a blank.
         let table = r##"
             Because_of ; Because_of_light ; Because_of_light. | Because_of_light.
@@ -145,13 +146,13 @@ mod tests {
             Because ; Because_of ; Because ; Because_of_light | Because_of_light
         "##;
         for [messages, text] in rows(table) {
-            let mut retold = SnapshotReader::default();
+            let mut reader = SnapshotReader::default();
             let mut found = String::new();
             for message in messages.split(" ; ") {
-                found += &retold.next("");
-                found += &retold.next(message);
+                found += &reader.next("");
+                found += &reader.next(message);
             }
-            found += &retold.end();
+            found += &reader.end();
             assert_eq!(found, text, "{messages}");
         }
     }
@@ -159,13 +160,13 @@ mod tests {
     #[test]
     fn messages_that_are_held_back_are_bounded() {
         let message = "x".repeat(MAX_HELD / 4);
-        let mut retold = SnapshotReader::default();
+        let mut reader = SnapshotReader::default();
         let mut length = 0;
         for _ in 0..99 {
-            length += retold.next(&message).len();
-            assert!(retold.held.len() <= MAX_HELD, "{}", retold.held.len());
+            length += reader.next(&message).len();
+            assert!(reader.held.len() <= MAX_HELD, "{}", reader.held.len());
         }
-        length += retold.end().len();
+        length += reader.end().len();
         assert_eq!(length, 99 * message.len());
     }
 }

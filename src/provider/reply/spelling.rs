@@ -63,3 +63,33 @@ fn source_length(text: &str) -> Option<usize> {
     let length = near[begin..].find(end)?;
     Some(begin + length + end.len_utf8())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn spellings_of_one_text_have_the_same_letters() {
+        // A text; what is visible of it; its letters.
+        let table = r##"
+            One, two. | One,two. | onetwo
+            “One” – two… | “One”–two… | onetwo
+            <think>hm</think>One | One | one
+            One【1†a】 two | One【1†a】two | onetwo
+            One ([a](https://a.example/b)). | One([a](https://a.example/b)). | one
+            One [1] two | One[1]two | one1two
+            One【two | One【two | one【two
+            ?! | ?! | ?!
+            👍 | 👍 | 👍
+        "##;
+        for [text, seen, compared] in rows(table) {
+            assert_eq!(
+                (visible(text).as_str(), letters(text).as_str()),
+                (seen, compared)
+            );
+        }
+        let far = format!("【{}】", "x".repeat(MAX_SOURCE));
+        assert_eq!(letters(&far), far, "a mark that is too long is text");
+    }
+}
