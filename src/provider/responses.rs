@@ -124,8 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn each_text_is_printed_once_whatever_its_server_repeats_and_a_lost_one_makes_the_answer_incomplete()
-     {
+    fn each_text_is_printed_once_and_a_lost_one_makes_the_answer_incomplete() {
         // The habit of a server, as `reply/arrived_text.rs` names them, or another case; the events; the answer, in which a bar
         // begins a paragraph; and the exit status, which is 3 if text is missing.
         let table = r##"
