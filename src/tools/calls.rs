@@ -8,12 +8,11 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::connection::Callee;
 use super::consent::ProposedCall;
 use super::offers::OfferedTool;
 use super::outcome::Outcome;
 use super::secrets::{NameGoal, ToolSecrets};
-use super::server::Server;
+use super::server::{CheckedCall, Server};
 use super::toolbox::Toolbox;
 use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, ToolCall, ToolRun};
 use crate::output::Notes;
@@ -45,7 +44,7 @@ pub trait Observer: Sync {
 struct ReadyCall {
     offer: OfferedTool,
     server: Arc<Server>,
-    arguments: Map<String, Value>,
+    checked: CheckedCall,
 }
 
 impl Toolbox {
@@ -172,14 +171,11 @@ impl Toolbox {
         notes: &Notes,
     ) -> Result<ReadyCall, String> {
         let (offer, server) = self.find(call, notes)?;
-        let arguments = arguments_of(call, room)?;
-        if let Callee::Commands(commands) = &server.callee {
-            commands.fill(&offer.tool, &arguments)?;
-        }
+        let checked = server.check(&offer.tool, arguments_of(call, room)?)?;
         Ok(ReadyCall {
             offer,
             server,
-            arguments,
+            checked,
         })
     }
 
@@ -205,10 +201,10 @@ impl Toolbox {
             offer: &ready.offer,
             section: &ready.server.section,
             bounds,
-            arguments: &ready.arguments,
+            arguments: &ready.checked.arguments,
         };
         let is_on_screen = self.consent.ask(&proposed, notes)?;
-        let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
+        let arguments = serde_json::to_string(&ready.checked.arguments).unwrap_or_default();
         let line = format!("{name} {arguments}");
         let line = self.secrets.redact_for_user(&line);
         if watched && !is_on_screen {
@@ -302,7 +298,7 @@ fn lanes(calls: &[Result<ReadyCall, String>]) -> Vec<Vec<usize>> {
     let mut lanes = Vec::new();
     for (index, call) in calls.iter().enumerate() {
         match call {
-            Ok(call) if call.server.is_connected() => {
+            Ok(call) if call.server.callee.is_server() => {
                 of_servers.entry(call.offer.source).or_default().push(index);
             }
             _ => lanes.push(vec![index]),
@@ -316,9 +312,7 @@ fn lanes(calls: &[Result<ReadyCall, String>]) -> Vec<Vec<usize>> {
 fn outcome_of(call: &Result<ReadyCall, String>) -> Outcome {
     let began = Instant::now();
     let mut outcome = match call {
-        Ok(call) => call
-            .server
-            .call(&call.offer.tool, &call.arguments, call.offer.reads),
+        Ok(call) => call.server.call(&call.checked, call.offer.reads),
         Err(reason) => Outcome::without_result(reason),
     };
     outcome.took = began.elapsed();

@@ -34,6 +34,27 @@ const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 /// How much of the output is read at once.
 const READ_SIZE: usize = 1 << 16;
 
+/// A command with the arguments of a call in their places. It has its program, so what was checked is what runs.
+pub struct FilledCommand {
+    program: Program,
+    /// The arguments of the program.
+    arguments: Vec<String>,
+    stdin: Option<String>,
+    timeout: Option<Duration>,
+}
+
+impl FilledCommand {
+    /// Runs the command, and returns what the model gets. The error is for the model, too.
+    pub fn run(&self, groups: &ProcessGroups) -> Result<Outcome, String> {
+        let stdin = self.stdin.clone();
+        let ran = execute(&self.program, &self.arguments, stdin, self.timeout, groups);
+        ran.map_err(|error| {
+            let reason = error.to_string();
+            format!("The command cannot be run: {}.", in_words(&reason))
+        })
+    }
+}
+
 /// The commands of a section, and the programs that they run.
 pub struct Commands {
     pub runnable: Vec<(Command, Program)>,
@@ -69,25 +90,6 @@ impl Commands {
         })
     }
 
-    /// Runs a call, and returns what the model gets. The error is for the model, too.
-    pub fn call(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        groups: &ProcessGroups,
-    ) -> Result<Outcome, String> {
-        let (command, program, filled) = self.fill(tool, arguments)?;
-        let Invocation { argv, stdin } = filled;
-        // The first is the program.
-        let after_program = argv.get(1..).unwrap_or_default();
-        execute(program, after_program, stdin, command.timeout, groups).map_err(|error| {
-            format!(
-                "The command cannot be run: {}.",
-                in_words(&error.to_string())
-            )
-        })
-    }
-
     /// Returns the program that a command runs.
     pub fn program(&self, tool: &str) -> Option<&Program> {
         let mut runnable = self.runnable.iter();
@@ -95,12 +97,12 @@ impl Commands {
         Some(program)
     }
 
-    /// Returns a command with the arguments of a call. The error is for the model.
+    /// Checks the arguments of a call, and puts them into its command. The error is for the model.
     pub fn fill(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<(&Command, &Program, Invocation), String> {
+    ) -> Result<FilledCommand, String> {
         let mut runnable = self.runnable.iter();
         let Some((command, program)) = runnable.find(|(command, _)| command.name == tool) else {
             return Err(format!("There is no command {tool}."));
@@ -114,8 +116,14 @@ impl Commands {
             resolve(path, directory)
                 .ok_or_else(|| format!("names nothing below {}", directory.display()))
         };
-        let filled = command.argv.fill(arguments, resolve)?;
-        Ok((command, program, filled))
+        let Invocation { argv, stdin } = command.argv.fill(arguments, resolve)?;
+        Ok(FilledCommand {
+            program: program.clone(),
+            // The first is the program.
+            arguments: argv.into_iter().skip(1).collect(),
+            stdin,
+            timeout: command.timeout,
+        })
     }
 }
 

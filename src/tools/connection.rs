@@ -60,6 +60,11 @@ impl Callee {
         matches!(self, Callee::Commands(commands) if commands.about.is_none())
     }
 
+    /// Whether it is a server, which introduces itself, and gets its calls one after another. Commands do neither.
+    pub fn is_server(&self) -> bool {
+        !matches!(self, Callee::Commands(_))
+    }
+
     /// Returns what the kernel lets a tool do; `None` if it is not confined.
     pub fn bounds(&self, tool: &str) -> Option<&Bounds> {
         let program = match self {

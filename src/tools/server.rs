@@ -1,4 +1,4 @@
-//! A tool server, from its preparation to its end, and how its calls fail.
+//! A tool server, from its preparation to its end, with its calls and how they fail.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::about::ServerInfo;
+use super::commands::FilledCommand;
 use super::connection::{Callee, Connection};
 use super::failure::Failure;
 use super::groups::ProcessGroups;
@@ -14,6 +15,19 @@ use super::outcome::Outcome;
 use crate::error::Error;
 use crate::settings::ToolServer;
 use crate::threads::lock;
+
+/// A call whose arguments have been checked: what is allowed or refused, and then runs as it is.
+pub struct CheckedCall {
+    pub arguments: Map<String, Value>,
+    target: CallTarget,
+}
+
+/// The tool or command that a call is for.
+enum CallTarget {
+    /// A tool of the server, by the server's own name.
+    Tool(String),
+    Command(FilledCommand),
+}
 
 /// A server, or the commands of a section. It can be called once it is open. Dropping it asks its program to end.
 pub struct Server {
@@ -82,11 +96,11 @@ impl Server {
             groups: self.groups.clone(),
             connection: Mutex::new(None),
         };
-        (!self.is_connected()).then(again)
+        (!self.is_open()).then(again)
     }
 
-    /// Whether there is something to end.
-    pub fn is_connected(&self) -> bool {
+    /// Whether its connection is open, so that there is something to end. Commands have none.
+    pub fn is_open(&self) -> bool {
         lock(&self.connection).is_some()
     }
 
@@ -103,15 +117,28 @@ impl Server {
         end(&mut lock(&self.connection));
     }
 
-    /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
-    pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
-        if let Callee::Commands(commands) = &self.callee {
-            let called = commands.call(tool, arguments, &self.groups);
-            return called.unwrap_or_else(Outcome::without_result);
-        }
+    /// Checks the arguments for a tool, by the server's own name. What a server accepts, it says itself. The error is for the
+    /// model.
+    pub fn check(&self, tool: &str, arguments: Map<String, Value>) -> Result<CheckedCall, String> {
+        let target = match &self.callee {
+            Callee::Commands(commands) => CallTarget::Command(commands.fill(tool, &arguments)?),
+            Callee::Local(_) | Callee::Remote(_) => CallTarget::Tool(tool.to_owned()),
+        };
+        Ok(CheckedCall { arguments, target })
+    }
+
+    /// Runs a call that it has checked, and returns what the model gets. `reads`: it changes nothing.
+    pub fn call(&self, call: &CheckedCall, reads: bool) -> Outcome {
+        let tool = match &call.target {
+            CallTarget::Command(command) => {
+                let ran = command.run(&self.groups);
+                return ran.unwrap_or_else(Outcome::without_result);
+            }
+            CallTarget::Tool(tool) => tool,
+        };
         let mut connected = lock(&self.connection);
         let result = match &mut *connected {
-            Some(connection) => connection.call(&self.section, tool, arguments, reads),
+            Some(connection) => connection.call(&self.section, tool, &call.arguments, reads),
             None => Err(Failure::of_server("has ended")),
         };
         match result {
@@ -140,11 +167,14 @@ fn end(connected: &mut Option<Connection>) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::mpsc;
 
     use super::*;
+    use crate::settings::ServerKind;
     use crate::text::size::in_seconds;
     use crate::text::table::rows;
+    use crate::tools::commands::Commands;
     use crate::tools::program::Program;
 
     /// What a scripted server does until its tools are listed. The first call has the number 3.
@@ -181,11 +211,9 @@ mod tests {
 
     /// Calls a tool with arguments in JSON.
     fn call(server: &mut Server, arguments: &str) -> Outcome {
-        server.call(
-            "a",
-            &serde_json::from_str(arguments).expect("an object"),
-            true,
-        )
+        let arguments = serde_json::from_str(arguments).expect("an object");
+        let checked = server.check("a", arguments).expect("a call");
+        server.call(&checked, true)
     }
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
@@ -213,6 +241,42 @@ mod tests {
         format!("{}\n{}", error.message, error.quote)
             .trim_end()
             .to_owned()
+    }
+
+    #[test]
+    fn a_command_runs_as_it_was_checked_whatever_its_paths_lead_to_later() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = directory.path().canonicalize().expect("a path");
+        let [file, other, link] = ["file", "other", "link"].map(|name| home.join(name));
+        for path in [&file, &other] {
+            fs_err::write(path, "").expect("a file");
+        }
+        fs_err::os::unix::fs::symlink(&file, &link).expect("a link");
+        let section = r#"show = { run = ["echo", "{path}"], input = "path path" }"#;
+        let section = ToolServer::parse("files", section);
+        let ServerKind::Commands(commands) = &section.kind else {
+            panic!("a section without commands");
+        };
+        let program = Program {
+            file: "/bin/echo".into(),
+            directory: Some(home.clone()),
+            ..Program::shell("")
+        };
+        let callee = Callee::Commands(Commands {
+            runnable: vec![(commands[0].clone(), program)],
+            about: None,
+        });
+        let server = Server::new(section, callee, &ProcessGroups::default());
+        let arguments = || serde_json::from_str(r#"{"path": "link"}"#).expect("an object");
+        let checked = server.check("show", arguments()).expect("a call");
+        for target in [other.as_path(), Path::new("/etc/passwd")] {
+            fs_err::remove_file(&link).expect("a link");
+            fs_err::os::unix::fs::symlink(target, &link).expect("a link");
+            let expected = outcome(&format!("{}\n", file.display()), false);
+            assert_eq!(server.call(&checked, true), expected);
+        }
+        let refused = server.check("show", arguments()).map(|_| ());
+        assert!(refused.is_err_and(|reason| reason.contains("names nothing below")));
     }
 
     #[test]

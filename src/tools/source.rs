@@ -140,7 +140,7 @@ impl ToolSource {
         self.state = match arrived {
             Some(Ok(mut server)) => {
                 secrets.redact_about(&mut server.about);
-                if server.is_connected() {
+                if server.callee.is_server() {
                     server.about.cut_descriptions();
                     notes.detail(|| secrets.redact_for_user(&introduction(&server)));
                 }

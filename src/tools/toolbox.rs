@@ -342,7 +342,7 @@ impl Toolbox {
         thread::scope(|scope| {
             for source in self.sources.drain(..) {
                 if let Some(server) = source.into_server()
-                    && server.is_connected()
+                    && server.is_open()
                 {
                     // If no thread can be started, the server is only asked to end.
                     let _ = thread::Builder::new().spawn_scoped(scope, move || end(server));
