@@ -36,7 +36,7 @@ const READ_SIZE: usize = 1 << 16;
 
 /// A command with the arguments of a call in their places. It has its program, so what was checked is what runs.
 pub struct FilledCommand {
-    program: Program,
+    program: Arc<Program>,
     /// The arguments of the program.
     arguments: Vec<String>,
     stdin: Option<String>,
@@ -57,7 +57,7 @@ impl FilledCommand {
 
 /// The commands of a section, and the programs that they run.
 pub struct Commands {
-    pub runnable: Vec<(Command, Program)>,
+    pub runnable: Vec<(Command, Arc<Program>)>,
     /// Its output tells the model about them.
     pub about: Option<Program>,
 }
@@ -118,7 +118,7 @@ impl Commands {
         };
         let Invocation { argv, stdin } = command.argv.fill(arguments, resolve)?;
         Ok(FilledCommand {
-            program: program.clone(),
+            program: Arc::clone(program),
             // The first is the program.
             arguments: argv.into_iter().skip(1).collect(),
             stdin,

@@ -103,7 +103,7 @@ impl Preparation<'_> {
         &mut self,
         section: &ToolServer,
         commands: &[Command],
-    ) -> Result<Vec<(Command, Program)>, Error> {
+    ) -> Result<Vec<(Command, Arc<Program>)>, Error> {
         let mut ready = Vec::new();
         for command in commands {
             let name = &command.name;
@@ -117,7 +117,7 @@ impl Preparation<'_> {
             let fault = fault.or_else(|| faults::fault_of_paths(section, command));
             let found = fault.map_or_else(|| self.program(&dotted_key, &command.program), Err);
             match found {
-                Ok(program) => ready.push((command.clone(), program)),
+                Ok(program) => ready.push((command.clone(), Arc::new(program))),
                 Err(_) if !is_selected || !section.offers(name) => (),
                 Err(error) if self.selection.is_none() => self.notes.note_error(&error),
                 Err(error) => return Err(error),

@@ -263,7 +263,7 @@ mod tests {
             ..Program::shell("")
         };
         let callee = Callee::Commands(Commands {
-            runnable: vec![(commands[0].clone(), program)],
+            runnable: vec![(commands[0].clone(), Arc::new(program))],
             about: None,
         });
         let server = Server::new(section, callee, &ProcessGroups::default());
