@@ -13,13 +13,6 @@ use crate::wait::GrowingPauses;
 /// How much is read at once.
 const READ_SIZE: usize = 4 << 10;
 
-/// What a program may print, and how long it may take.
-pub struct OutputLimits {
-    pub bytes: usize,
-    /// `None` is no limit: it may ask for a password.
-    pub time: Option<Duration>,
-}
-
 /// What came of a program that was run for what it prints.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ChildOutput {
@@ -30,11 +23,16 @@ pub enum ChildOutput {
 }
 
 impl ChildOutput {
-    /// Runs a program. Something that it has left running may hold its output open, and is not waited for.
-    pub fn of(mut command: Command, limits: &OutputLimits) -> io::Result<ChildOutput> {
+    /// Runs a program, which may print this many bytes; a `timeout` of `None` is no limit. Something that it has left running may
+    /// hold its output open, and is not waited for.
+    pub fn of(
+        mut command: Command,
+        max_bytes: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<ChildOutput> {
         command.stdout(Stdio::piped());
         let mut running = command.spawn()?;
-        let output = read_until_end(&mut running, limits);
+        let output = read_until_end(&mut running, max_bytes, timeout);
         if !matches!(output, Ok(ChildOutput::Ended(..))) {
             let _ = running.kill();
             let _ = running.wait();
@@ -43,8 +41,12 @@ impl ChildOutput {
     }
 }
 
-fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<ChildOutput> {
-    let pauses = GrowingPauses::begin(limits.time);
+fn read_until_end(
+    running: &mut Child,
+    max_bytes: usize,
+    timeout: Option<Duration>,
+) -> io::Result<ChildOutput> {
+    let pauses = GrowingPauses::begin(timeout);
     let stdout = running.stdout.take();
     let mut stdout = stdout.map(|stdout| File::from(OwnedFd::from(stdout)));
     let mut printed = Vec::new();
@@ -80,7 +82,7 @@ fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<Chil
                 Err(error) => return Err(error),
             }
         }
-        if printed.len() > limits.bytes {
+        if printed.len() > max_bytes {
             return Ok(ChildOutput::OverLimit);
         }
     }
@@ -111,12 +113,11 @@ mod tests {
             command.args(["-c", script]).stderr(Stdio::null());
             // It stays open until the program is no longer waited for, and so does what reads it.
             command.stdin(Stdio::piped());
-            let mut time = Some(Duration::from_secs(120));
+            let mut timeout = Duration::from_secs(120);
             if script.ends_with("exec sleep 600") && script.starts_with("exec") {
-                time = Some(Duration::from_millis(50));
+                timeout = Duration::from_millis(50);
             }
-            let limits = OutputLimits { bytes: 1000, time };
-            let found = match ChildOutput::of(command, &limits).expect(script) {
+            let found = match ChildOutput::of(command, 1000, Some(timeout)).expect(script) {
                 ChildOutput::Ended(bytes, status) => {
                     let text = String::from_utf8_lossy(&bytes).replace('\n', "␊");
                     (text, status.code().map(|code| code.to_string()))
@@ -127,6 +128,7 @@ mod tests {
             assert_eq!(found, (printed.to_owned(), code), "{script}");
         }
     }
+
     #[test]
     fn a_program_beyond_a_limit_is_killed_and_waited_for() {
         let root = tempfile::tempdir().expect("a directory");
@@ -139,11 +141,8 @@ mod tests {
                 .arg(&script)
                 .arg(&file)
                 .stdin(Stdio::null());
-            let limits = OutputLimits {
-                bytes: 1000,
-                time: Some(Duration::from_secs(120)),
-            };
-            let found = ChildOutput::of(command, &limits).expect(&script);
+            let timeout = Some(Duration::from_secs(120));
+            let found = ChildOutput::of(command, 1000, timeout).expect(&script);
             assert_eq!(found, ChildOutput::OverLimit, "{script}");
             let id = std::fs::read_to_string(&file).expect("its id");
             let id = id.trim().parse().expect("a number");

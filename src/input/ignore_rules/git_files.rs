@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::git_config::GitConfig;
 use super::ignore_file::{read_if_any, unusable};
-use crate::child_output::{ChildOutput, OutputLimits};
+use crate::child_output::ChildOutput;
 use crate::error::Error;
 use crate::programs::find_program;
 use crate::settings::Environment;
@@ -25,11 +25,9 @@ const MAX_CONFIGURATION: u64 = 1_000_000;
 /// The most bytes of a file that names a directory of git.
 const MAX_LINK: u64 = 10_000;
 
-/// What git may print for a value of its configuration, and how long it may take.
-const LIMITS: OutputLimits = OutputLimits {
-    bytes: 10_000,
-    time: Some(Duration::from_secs(10)),
-};
+/// The most bytes that git may print for a value of its configuration, and how long it may take.
+const MAX_VALUE: usize = 10_000;
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes that are read of what git says of a failure.
 const MAX_COMPLAINT: usize = 10_000;
@@ -222,7 +220,7 @@ fn ask_git(
     };
     let (complaint, stderr) = io::pipe().map_err(|error| failed(&error.to_string()))?;
     git.stdin(Stdio::null()).stderr(stderr);
-    let reason = match ChildOutput::of(git, &LIMITS) {
+    let reason = match ChildOutput::of(git, MAX_VALUE, Some(GIT_TIMEOUT)) {
         Ok(ChildOutput::Ended(mut printed, status)) => match status.code() {
             Some(0) if printed.pop() == Some(0) => {
                 return Ok(Some(OsString::from_vec(printed)));
