@@ -28,7 +28,7 @@ impl<'a> AnswerFile<'a> {
         dialogue: &Dialogue,
         context: &Context,
     ) -> Result<Option<AnswerFile<'a>>, Error> {
-        if run.settings.cached == Cached::Off {
+        if run.settings.caching == Cached::Off {
             return Ok(None);
         }
         let Some(answers) = context.answers(&run.settings.values) else {
@@ -94,7 +94,7 @@ impl<'a> AnswerFile<'a> {
         if cached.is_some() {
             let detail = || format!("cached answer: {path}");
             self.run.notes.detail(detail);
-        } else if self.run.settings.cached == Cached::Only {
+        } else if self.run.settings.caching == Cached::Only {
             let message = format!("no cached answer, and cached = only sends no requests: {path}");
             let mut error = Error::nothing(message);
             if let Some(difference) = self.entry.nearest() {

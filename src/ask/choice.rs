@@ -119,7 +119,7 @@ fn claim_of<'a>(found: &'a ReadOutcome, at: Timestamp, plan: &Plan) -> Claim<'a>
     let settings = plan.settings;
     // No server may be asked, and nothing but the conversation names one.
     let is_only_name =
-        settings.cached == Cached::Only && settings.provider.is_none() && settings.model.is_none();
+        settings.caching == Cached::Only && settings.provider.is_none() && settings.model.is_none();
     match plan.relation {
         Relation::New => Claim::None,
         Relation::Chosen | Relation::Again => Claim::Keeps(conversation),
@@ -187,7 +187,7 @@ mod tests {
         for [relation, early, now, model, expected] in rows(table) {
             let mut settings = Settings::defaults(&Environment::new(&[]));
             // Then nothing is searched.
-            settings.cached = Cached::Only;
+            settings.caching = Cached::Only;
             settings.model = (!model.is_empty()).then(|| Sourced {
                 text: model.to_owned(),
                 origin: Origin::Variable("Q_MODEL".to_owned()),
@@ -244,7 +244,7 @@ mod tests {
         for [relation, kind, expected] in rows(table) {
             let mut settings = Settings::defaults(&Environment::new(&[]));
             if kind == "only name" {
-                settings.cached = Cached::Only;
+                settings.caching = Cached::Only;
             }
             let mut rules = settings.values.rules;
             // It is looked at a moment after it was used.

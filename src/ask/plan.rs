@@ -181,7 +181,7 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
 /// Refuses what cached answers cannot serve: tools and searches, and `--again` where only they count.
 fn check_cached(settings: &Settings) -> Result<(), Error> {
     let arguments = &settings.arguments;
-    let is_only = settings.values.cached == Cached::Only;
+    let is_only = settings.values.cached_setting == Cached::Only;
     let name = if is_only { "cached = only" } else { "--cached" };
     if is_only && arguments.again {
         let message = format!("--again sends a new request, which {name} forbids");

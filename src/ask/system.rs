@@ -40,7 +40,7 @@ fn built_in(output: &Output, settings: &Settings) -> String {
     };
     let mut system = format!("You answer questions from a Unix command line. {form}");
     // A cached answer must serve tomorrow, and elsewhere.
-    if settings.cached == Cached::Off {
+    if settings.caching == Cached::Off {
         system += &format!(" The user's operating system is {OS}");
         let shell = settings.environment.get("SHELL").unwrap_or_default();
         let (_, name) = shell.rsplit_once('/').unwrap_or(("", shell));

@@ -104,7 +104,7 @@ impl<'a> Tools<'a> {
             Some(conversation) if !conversation.tools.is_empty() => &conversation.tools,
             _ => return Ok(None),
         };
-        let reason = if self.settings.cached != Cached::Off {
+        let reason = if self.settings.caching != Cached::Off {
             "answers that use tools are not cached".to_owned()
         } else if let Some(file) = &place.file_elsewhere {
             let mut names = on_one_line(&names.join(","));

@@ -47,7 +47,7 @@ pub fn find_server(settings: &Settings, claim: Claim) -> Result<Target, Error> {
     if let Some(choice) = whom::decide(settings, claim)? {
         return Target::new(choice, settings);
     }
-    if settings.cached == Cached::Only {
+    if settings.caching == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
     match search_locally(settings, claim) {

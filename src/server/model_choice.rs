@@ -15,7 +15,7 @@ pub fn choose(target: &Target, settings: &Settings, notes: &Notes) -> Result<Str
     if let Some(model) = target.choice.model.name() {
         return Ok(model.to_owned());
     }
-    if settings.cached == Cached::Only {
+    if settings.caching == Cached::Only {
         return Err(unknown_without_asking("model", "-m or Q_MODEL"));
     }
     if settings.arguments.dry_run {

@@ -56,7 +56,7 @@ impl Target {
         if arguments.web {
             check_web(provider)?;
         }
-        if settings.cached != Cached::Off {
+        if settings.caching != Cached::Off {
             return Ok(target);
         }
         // A dry run needs none.
@@ -127,7 +127,7 @@ impl Target {
     /// Looks for the server, and opens the connection for the first request, while q waits for something else. A dry run sends
     /// no question, and a cached answer needs no request.
     pub fn open_ahead(&self, settings: &Settings) {
-        if settings.arguments.dry_run || settings.cached != Cached::Off {
+        if settings.arguments.dry_run || settings.caching != Cached::Off {
             return;
         }
         if let Ok(client) = self.located_client() {

@@ -137,8 +137,8 @@ pub struct Settings {
     /// The arguments of the command line, with the options of their role.
     pub arguments: Arguments,
     pub values: Values,
-    /// How this question uses cached answers.
-    pub cached: Cached,
+    /// How this question uses cached answers: as the setting says, but not at all where no cached answer could serve.
+    pub caching: Cached,
     /// The providers of the file, in its order, then those of the table.
     pub providers: Vec<Arc<Provider>>,
     /// The tool servers of the configuration file, in its order. See [`Settings::all_tool_servers`].
@@ -269,10 +269,10 @@ impl Settings {
         let settings = Settings {
             options: options.unwrap_or_default(),
             effort_is_explicit: arguments.effort.is_some(),
-            cached: if wants_results(&with_role) {
+            caching: if wants_results(&with_role) {
                 Cached::Off
             } else {
-                values.cached
+                values.cached_setting
             },
             arguments: with_role,
             values,
@@ -312,7 +312,7 @@ impl Settings {
     /// Whether the answer of this run is cached.
     pub fn keeps_answer(&self) -> bool {
         let may_keep = self.values.save || self.arguments.cached;
-        may_keep && self.cached != Cached::Off
+        may_keep && self.caching != Cached::Off
     }
 
     /// Returns every setting, in the order of the table.
@@ -385,7 +385,7 @@ impl Settings {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
             // Which keys are set must not decide which cached answer is looked for.
-            None if self.arguments.mode == Mode::Ask && self.cached == Cached::Only => None,
+            None if self.arguments.mode == Mode::Ask && self.caching == Cached::Only => None,
             None => first_with_key(&self.providers, &self.environment),
         }
     }

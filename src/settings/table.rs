@@ -31,8 +31,8 @@ pub struct Values {
     pub retries: u32,
     /// Whether exchanges are saved.
     pub save: bool,
-    /// What the setting says; what holds for a question is `Settings::cached`.
-    pub cached: Cached,
+    /// The setting `cached`; what holds for a question is [`super::Settings::caching`].
+    pub cached_setting: Cached,
     /// The directory of cached answers; `None` is the usual one.
     pub answers: Option<String>,
     /// Whether prose is wrapped on a terminal.
@@ -206,7 +206,7 @@ pub const SETTINGS: &[SettingRow] = &[
         "cached",
         "off",
         Choice(&["off", "on", "only"], |values, index| {
-            values.cached = [Cached::Off, Cached::On, Cached::Only][index];
+            values.cached_setting = [Cached::Off, Cached::On, Cached::Only][index];
         }),
         "\"on\" is like --cached, \"only\" sends no requests",
     ),
