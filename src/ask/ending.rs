@@ -183,10 +183,7 @@ impl<'a> Ending<'a> {
             }
             complete => complete.err(),
         };
-        // A signal must not wait until the excerpt is made.
-        let answer = run.record.take_answer();
-        let excerpt = self.excerpt(&answer, saved);
-        run.record.put_back(answer);
+        let excerpt = run.record.read_saved(|answer| self.excerpt(answer, saved));
         let Excerpt { text, verdict } = match excerpt {
             Ok(excerpt) => excerpt,
             Err(lacks) => return Err(self.reason_without_excerpt(lacks, incomplete, saved)),

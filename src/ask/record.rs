@@ -189,14 +189,12 @@ impl Record {
         self.lock().answer.leave_out_images()
     }
 
-    /// Takes the answer, to print what is made of it once it is saved.
-    pub fn take_answer(&self) -> Answer {
-        std::mem::take(&mut self.lock().answer)
-    }
-
-    /// Puts back an answer that was taken.
-    pub fn put_back(&self, answer: Answer) {
+    /// Hands the answer, which has been saved, to `read` without the lock: a signal has nothing to save, and must not wait.
+    pub fn read_saved<T>(&self, read: impl FnOnce(&Answer) -> T) -> T {
+        let answer = std::mem::take(&mut self.lock().answer);
+        let made = read(&answer);
         self.lock().answer = answer;
+        made
     }
 
     /// Saves what has come. Without text nothing is saved, unless a call has run.
