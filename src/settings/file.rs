@@ -337,7 +337,7 @@ fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     };
     // The other values do not matter: this one is only checked.
     row.set(&mut Values::default(), &text)?;
-    Ok(text)
+    Ok(row.trimmed(&text).to_owned())
 }
 
 /// Returns a value for `--schema`. The JSON file that it may name is read only when the role is used.

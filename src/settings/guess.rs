@@ -36,7 +36,10 @@ impl SettingRow {
             }
             SettingKind::Span(_) => duration::guess(text, self.unit()),
             SettingKind::Timeout(_) => guess_limit(text),
-            SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => None,
+            SettingKind::Text(_)
+            | SettingKind::KnownName
+            | SettingKind::Verbatim(_)
+            | SettingKind::Path(_) => None,
         };
         let candidates = [Some(text.to_owned()), guessed];
         let is_value = |value: &String| self.set(&mut Values::default(), value).is_ok();
@@ -71,7 +74,10 @@ impl SettingRow {
             SettingKind::Whole(..) | SettingKind::Limit(_) => WHOLE,
             SettingKind::Switch(_) => SWITCH,
             SettingKind::Span(_) | SettingKind::Timeout(_) | SettingKind::Choice(..) => STRING,
-            SettingKind::Text(_) | SettingKind::AnyText(_) | SettingKind::Path(_) => return None,
+            SettingKind::Text(_)
+            | SettingKind::KnownName
+            | SettingKind::Verbatim(_)
+            | SettingKind::Path(_) => return None,
         };
         let guessed = self
             .value_meant_by(value)

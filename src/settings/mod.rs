@@ -72,12 +72,14 @@ impl Setting {
         let default = has_default.then(|| Sourced::new(row.default, Origin::Default));
         let in_file = file.settings.get(row.key).cloned();
         let variable = environment.get(&row.variable());
-        let variable = variable.map(|text| Sourced::new(text, Origin::Variable(row.variable())));
+        let variable =
+            variable.map(|text| Sourced::new(row.trimmed(text), Origin::Variable(row.variable())));
         let below = variable.as_ref().or(in_file.as_ref());
         // The option --cached does not loosen it.
         let is_strictest = row.key == "cached" && below.is_some_and(|set| set.text == "only");
         let option = table::option_value(row.key, arguments).filter(|_| !is_strictest);
-        let option = option.map(|(name, text)| Sourced::new(&text, Origin::Option(name)));
+        let option =
+            option.map(|(name, text)| Sourced::new(row.trimmed(&text), Origin::Option(name)));
         Setting {
             row,
             layers: [default, in_file, variable, option],

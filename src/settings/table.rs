@@ -9,7 +9,7 @@ use super::paths::{check_path, expand_home};
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
 
-use SettingKind::{AnyText, Choice, Limit, Path, Span, Switch, Text, Timeout, Whole};
+use SettingKind::{Choice, KnownName, Limit, Path, Span, Switch, Text, Timeout, Verbatim, Whole};
 
 /// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,9 +82,12 @@ pub struct SettingRow {
 /// The kind of a setting: which values it may have, and where they are stored.
 #[derive(Debug)]
 pub enum SettingKind {
-    /// Any text but an empty one.
+    /// Any word but an empty one.
     Text(fn(&mut Values, String)),
-    AnyText(fn(&mut Values, String)),
+    /// A name that is looked up, so any other is refused there.
+    KnownName,
+    /// Any text, with all of its whitespace.
+    Verbatim(fn(&mut Values, String)),
     /// A number in a range.
     Whole(RangeInclusive<usize>, fn(&mut Values, usize)),
     /// A number from 1, or the word `all` for no limit.
@@ -122,8 +125,7 @@ pub const SETTINGS: &[SettingRow] = &[
     row(
         "provider",
         "",
-        // An unknown name is refused with a list of the known ones.
-        AnyText(|_, _| {}),
+        KnownName,
         "the provider to ask; unset: see Providers",
     ),
     row(
@@ -135,7 +137,7 @@ pub const SETTINGS: &[SettingRow] = &[
     row(
         "system",
         "",
-        AnyText(|values, text| values.system = Some(text)),
+        Verbatim(|values, text| values.system = Some(text)),
         "replaces the built-in system prompt",
     ),
     row(
@@ -296,6 +298,16 @@ impl SettingRow {
         format!("Q_{}", self.key.to_ascii_uppercase())
     }
 
+    /// Returns a value as it was meant: a name has no whitespace around it, but a file with Windows newlines, or one that `$(…)`
+    /// prints, may leave some there. Whitespace alone is no name, and stays to be refused.
+    pub fn trimmed<'t>(&self, text: &'t str) -> &'t str {
+        let name = text.trim();
+        match self.kind {
+            Text(_) | KnownName if !name.is_empty() => name,
+            _ => text,
+        }
+    }
+
     /// Returns the text of a value with the home directory in place of `~`, where that is a path.
     pub fn expand(&self, text: &str, environment: &Environment) -> Result<String, String> {
         match self.kind {
@@ -308,7 +320,8 @@ impl SettingRow {
     pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
             Text(_) if text.trim().is_empty() => return Err("it is empty".to_owned()),
-            Text(set) | AnyText(set) => set(values, text.to_owned()),
+            KnownName => {}
+            Text(set) | Verbatim(set) => set(values, text.to_owned()),
             Path(set) => {
                 check_path(text)?;
                 set(values, text.to_owned());
@@ -350,6 +363,7 @@ fn whole(text: &str, range: &RangeInclusive<usize>) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::table::rows;
 
     #[test]
     fn every_default_is_a_valid_value_of_its_setting() {
@@ -364,6 +378,29 @@ mod tests {
         let found = values.rules.keep;
         assert_eq!(found, Some(Duration::from_secs(30 * 24 * 60 * 60)));
         assert!(values.save && values.wrap && values.style);
+    }
+
+    #[test]
+    fn whitespace_around_a_name_does_not_count_and_other_values_stay_as_they_are() {
+        // A setting, a value with ␍ and ␊ for the ends of lines and · for a blank, and what it means.
+        let table = "
+            model | m1␍ | m1
+            model | m1␍␊ | m1
+            model | ·a·model␊ | a·model
+            provider | openai␍ | openai
+            effort | high␊ | high
+            model | · | ·
+            provider | ␍␊ | ␍␊
+            system | ·Be·brief.␊ | ·Be·brief.␊
+            answers | /a· | /a·
+            messages | 1␍ | 1␍
+        ";
+        for [key, text, expected] in rows(table) {
+            let [text, expected] = [text, expected]
+                .map(|text| text.replace('␍', "\r").replace('␊', "\n").replace('·', " "));
+            let found = find(key).expect(key).trimmed(&text);
+            assert_eq!(found, expected, "{key} = {text:?}");
+        }
     }
 
     #[test]
