@@ -22,13 +22,15 @@
 
 mod keywords;
 mod merging;
+mod narrowing;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use self::keywords::{Keywords, checked, number, without_twins};
-use self::merging::{Unfinished, Variants, merge, require, unite};
+use self::merging::{Unfinished, Variants, require, unite};
+use self::narrowing::{CHOICES, merge};
 use super::kept::{ByteBudget, ITEM, weight};
 use super::schema::add_rules;
 use crate::message::Tool;
@@ -212,11 +214,10 @@ impl<'c> SchemaBuilder<'c> {
             let mut list = Vec::new();
             for branch in choice.branches {
                 let mut branch = self.with_choices(branch);
-                let has_kind = ["type", "anyOf", "oneOf"]
-                    .iter()
-                    .any(|word| branch.contains_key(*word));
+                let has_choice = CHOICES.iter().any(|word| branch.contains_key(*word));
                 if let Some(kind) = &kind
-                    && !has_kind
+                    && !has_choice
+                    && !branch.contains_key("type")
                 {
                     branch.insert("type".into(), kind.clone());
                 }
@@ -610,6 +611,61 @@ mod tests {
             {"type": "object", "properties": {"b": {"type": "array", "items": {}}}}
         "##;
         for accepted in [ToolSchemas::Any, ToolSchemas::PlainArguments] {
+            check(table, accepted);
+        }
+    }
+
+    #[test]
+    fn a_property_that_is_declared_twice_keeps_what_both_declarations_say() {
+        let table = r##"
+            types, values and descriptions, in allOf
+            {"allOf": [{"type": "object", "properties": {"b": {"type": ["string", "null"], "description": "d"}}}, {"properties": {"b": {"type": "string", "enum": ["x"], "description": "e"}}}]}
+            {"type": "object", "properties": {"b": {"type": "string", "description": "d\n\ne", "enum": ["x"]}}}
+            limits, and a number that is an integer
+            {"allOf": [{"properties": {"b": {"type": "number", "minimum": 1, "maximum": 9}}}, {"properties": {"b": {"type": "integer", "minimum": 3, "maximum": 10}}}]}
+            {"type": "object", "properties": {"b": {"type": "integer", "minimum": 3, "maximum": 9}}}
+            members and items
+            {"properties": {"b": {"properties": {"x": {"type": "string"}}}, "c": {"type": "array"}}, "allOf": [{"properties": {"b": {"properties": {"x": {"enum": ["v"]}, "y": {}}, "required": ["y"]}, "c": {"items": {"type": "string"}}}}]}
+            {"type": "object", "properties": {"b": {"type": "object", "properties": {"x": {"type": "string", "enum": ["v"]}, "y": {}}, "required": ["y"]}, "c": {"type": "array", "items": {"type": "string"}}}}
+            what contradicts itself
+            {"properties": {"b": {"type": "string", "enum": ["x"]}}, "allOf": [{"properties": {"b": {"type": "integer", "enum": [1]}}}]}
+            {"type": "object", "properties": {"b": {"type": "string", "enum": ["x"]}}}
+            a choice, and a type
+            {"properties": {"b": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"title": "t"}]}}, "allOf": [{"properties": {"b": {"type": "string"}}}]}
+            {"type": "object", "properties": {"b": {"anyOf": [{"type": "string"}, {"title": "t", "type": "string"}]}}}
+            a choice, and another one
+            {"properties": {"b": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}, "allOf": [{"properties": {"b": {"oneOf": [{"title": "t"}], "description": "d"}}}]}
+            {"type": "object", "properties": {"b": {"anyOf": [{"type": "string"}, {"type": "integer"}], "description": "d"}}}
+            values in each branch
+            {"properties": {"b": {"type": "string", "description": "d"}}, "oneOf": [{"properties": {"b": {"enum": ["x"]}}}, {"properties": {"b": {"enum": ["y", "z"]}}}]}
+            {"type": "object", "properties": {"b": {"type": "string", "description": "d", "enum": ["x", "y", "z"]}}}
+            values in each branch, of which the schema itself has some
+            {"properties": {"b": {"enum": ["x", "y"]}}, "oneOf": [{"properties": {"b": {"enum": ["x"]}}}, {"properties": {"b": {"enum": ["z"]}}}]}
+            {"type": "object", "properties": {"b": {"type": "string", "enum": ["x"]}}}
+            forms in each branch
+            {"properties": {"b": {"description": "d"}}, "anyOf": [{"properties": {"b": {"type": "string"}}}, {"properties": {"b": {"type": "integer"}}}]}
+            {"type": "object", "properties": {"b": {"description": "d", "anyOf": [{"type": "string"}, {"type": "integer"}]}}}
+            forms in each branch, next to a type
+            {"properties": {"b": {"type": "string"}}, "anyOf": [{"properties": {"b": {"format": "date"}}}, {"properties": {"b": {"title": "t"}}}, {"properties": {"b": {"type": "integer"}}}]}
+            {"type": "object", "properties": {"b": {"anyOf": [{"format": "date", "type": "string"}, {"title": "t", "type": "string"}]}}}
+            values in the branches of a branch
+            {"properties": {"b": {"type": "string"}}, "anyOf": [{"oneOf": [{"properties": {"b": {"enum": ["x"]}}}, {"properties": {"b": {"enum": ["y"]}}}]}, {"properties": {"b": {"enum": ["z"]}}}, {"type": "null"}]}
+            {"type": ["object", "null"], "properties": {"b": {"type": "string", "enum": ["x", "y", "z"]}}}
+            values in one branch alone
+            {"properties": {"b": {"type": "string", "description": "d"}}, "oneOf": [{"properties": {"b": {"enum": ["x"]}}}, {"properties": {"c": {}}}]}
+            {"type": "object", "properties": {"b": {"description": "d", "anyOf": [{"enum": ["x"], "type": "string"}, {"type": "string"}]}, "c": {}}}
+            a description in one branch alone, next to values
+            {"properties": {"b": {"enum": ["x", "y"]}}, "oneOf": [{"properties": {"b": {"enum": ["x"], "description": "e"}}}, {"properties": {"c": {}}}]}
+            {"type": "object", "properties": {"b": {"type": "string", "enum": ["x", "y"], "description": "e"}, "c": {}}}
+            what one branch alone requires
+            {"properties": {"b": {}}, "oneOf": [{"properties": {"b": {"type": "string"}}, "required": ["b"]}, {"properties": {"b": {"type": "null"}}}]}
+            {"type": "object", "properties": {"b": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+        "##;
+        for accepted in [
+            ToolSchemas::Any,
+            ToolSchemas::PlainArguments,
+            ToolSchemas::FewKeywords,
+        ] {
             check(table, accepted);
         }
     }

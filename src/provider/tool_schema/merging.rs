@@ -1,12 +1,13 @@
-//! Makes one schema of several: of `allOf`, of references, and of the branches of `anyOf` and `oneOf` (pure).
+//! Makes one schema of an object and of the branches of its `anyOf` and `oneOf` (pure).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use super::keywords::{Keywords, type_by_keywords, types, without_twins};
+use super::narrowing::narrow;
 use crate::provider::schema::add_words;
-use crate::shape::elements;
+use crate::shape::{elements, named};
 
 /// A schema that is being made. It is not finished: what it requires may be properties of the schema around it.
 #[derive(Default)]
@@ -30,40 +31,19 @@ impl Variants {
                 || branch.choices.iter().any(Variants::names_properties)
         })
     }
-}
 
-/// Keywords that mean something only together. Those of two schemas are never mixed: that could demand more than both.
-const GROUPS: &[&[&str]] = &[
-    &["if", "then", "else"],
-    &["contains", "minContains", "maxContains"],
-    &["prefixItems", "items"],
-    &["patternProperties", "additionalProperties"],
-];
-
-/// Adds keywords that a schema lacks, more properties, and more that is required.
-pub fn merge(schema: &mut Keywords, mut more: Keywords) {
-    for group in GROUPS {
-        if group.iter().any(|word| schema.contains_key(*word)) {
-            more.retain(|name, _| !group.contains(&name.as_str()));
-        }
-    }
-    for (name, value) in more {
-        match (name.as_str(), value) {
-            ("properties", Value::Object(properties)) => add_properties(schema, properties),
-            ("required", Value::Array(names)) => require(schema, names),
-            (_, value) => {
-                schema.entry(name).or_insert(value);
-            }
-        }
-    }
-}
-
-fn add_properties(schema: &mut Keywords, more: Keywords) {
-    let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    if let Value::Object(properties) = properties {
-        for (name, property) in more {
-            properties.entry(name).or_insert(property);
-        }
+    /// Whether every branch that an object may fit has a property, itself or in each branch of a choice of its own.
+    fn always_names(&self, property: &str) -> bool {
+        let branches = self.branches.iter();
+        let mut branches = branches.filter(|branch| may_be_object(&branch.keywords));
+        branches.all(|branch| {
+            let properties = branch.keywords.get("properties");
+            properties.is_some_and(|named| named.get(property).is_some())
+                || branch
+                    .choices
+                    .iter()
+                    .any(|choice| choice.always_names(property))
+        })
     }
 }
 
@@ -75,8 +55,9 @@ pub fn require(schema: &mut Keywords, names: impl IntoIterator<Item = Value>) {
     }
 }
 
-/// Adds the choices of an object to it. A property of several branches may have the values of each of them. What every branch of
-/// a choice requires is required; what only some require becomes words.
+/// Adds the choices of an object to it. A property of several branches may have the values of each of them, and if the object
+/// itself has it, only those that it allows. What every branch of a choice requires is required; what only some require becomes
+/// words.
 pub fn unite(schema: &mut Keywords, choices: Vec<Variants>) {
     if !schema.contains_key("type")
         && let Some(kinds) = kinds_of_choices(&choices)
@@ -88,12 +69,17 @@ pub fn unite(schema: &mut Keywords, choices: Vec<Variants>) {
         }
     }
     let mut members = Members::default();
+    if let Some(properties) = schema.get("properties") {
+        let names = named(properties).map(|(name, _)| name);
+        let always = names.filter(|name| choices.iter().any(|choice| choice.always_names(name)));
+        members.always_named = always.cloned().collect();
+    }
     for choice in choices {
         let sets = members.take_choice(choice);
         require_one_of(schema, &sets);
     }
     if !members.properties.is_empty() {
-        add_properties(schema, members.into_properties());
+        members.add_to(schema);
     }
 }
 
@@ -128,6 +114,8 @@ fn common_of(sets: &[RequiredSet]) -> RequiredSet {
 struct Members {
     /// The schemas of each property, in the order in which they came.
     properties: Map<String, Value>,
+    /// The properties of the object itself that every branch of a choice has.
+    always_named: BTreeSet<String>,
 }
 
 impl Members {
@@ -169,21 +157,77 @@ impl Members {
         vec![required]
     }
 
-    /// Returns the properties, each with one schema.
-    fn into_properties(self) -> Keywords {
-        let mut properties = self.properties;
-        for schemas in properties.values_mut() {
-            let mut list = match schemas.take() {
-                Value::Array(list) => without_twins(list),
-                other => vec![other],
+    /// Adds the properties to an object. The schemas of one that it has itself narrow it.
+    fn add_to(self, object: &mut Keywords) {
+        let properties = object.entry("properties").or_insert_with(|| json!({}));
+        let Value::Object(properties) = properties else {
+            return;
+        };
+        for (name, schemas) in self.properties {
+            let Value::Array(mut schemas) = schemas else {
+                continue;
             };
-            *schemas = match list.len() {
-                1 => list.pop().unwrap_or_default(),
-                _ => json!({"anyOf": list}),
+            let Some(own) = properties.get_mut(&name) else {
+                properties.insert(name, any_of(schemas));
+                continue;
             };
+            if self.always_named.contains(&name) {
+                narrow(
+                    own,
+                    values_of_all(&schemas).unwrap_or_else(|| any_of(schemas)),
+                );
+            } else if says_little(own) {
+                // In the branches that do not have it, it may be anything.
+                schemas.push(json!({}));
+                narrow(own, any_of(schemas));
+            } else {
+                let first = schemas
+                    .iter_mut()
+                    .find_map(|schema| schema.get_mut("description"));
+                if own.get("description").is_none()
+                    && let Some(description) = first
+                {
+                    own["description"] = description.take();
+                }
+            }
         }
-        properties
     }
+}
+
+/// Returns the schema of values that fit one of these.
+fn any_of(schemas: Vec<Value>) -> Value {
+    let mut schemas = without_twins(schemas);
+    match schemas.len() {
+        1 => schemas.pop().unwrap_or_default(),
+        _ => json!({"anyOf": schemas}),
+    }
+}
+
+/// Returns the schema of all values that these schemas have, if they have nothing but values.
+fn values_of_all(schemas: &[Value]) -> Option<Value> {
+    let mut values = Vec::new();
+    for schema in schemas {
+        let is_plain = |name: &String| ["type", "const", "enum"].contains(&name.as_str());
+        if !schema.as_object()?.keys().all(is_plain) {
+            return None;
+        }
+        match (schema.get("const"), schema.get("enum")) {
+            (Some(value), None) => values.push(value.clone()),
+            (None, Some(list)) => values.extend_from_slice(elements(list)),
+            _ => return None,
+        }
+    }
+    Some(json!({"enum": without_twins(values)}))
+}
+
+/// Whether a schema says no more than a type and what is for people.
+fn says_little(schema: &Value) -> bool {
+    let is_little = |name: &String| {
+        ["type", "title", "description", "default", "examples"].contains(&name.as_str())
+    };
+    schema
+        .as_object()
+        .is_some_and(|schema| schema.keys().all(is_little))
 }
 
 /// Returns the alternatives of a schema that is nothing but a list of these, else the schema itself.
