@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
-use walkdir::{DirEntry, WalkDir};
 
+use super::file_walk::{FileWalk, WalkEntry};
 use super::ignore_rules::IgnoreRules;
 use super::left_out::LeftOut;
 use crate::error::{Error, ErrorKind};
@@ -53,15 +53,20 @@ struct FileSearch {
     root: PathBuf,
     /// `None`: all files that are not hidden.
     pattern: Option<Pattern>,
-    /// How many levels below the root there may be files.
-    depth: usize,
+    depth: SearchDepth,
     /// Whether a part of the pattern begins with a dot.
     looks_into_hidden: bool,
     /// The directories of version control that the pattern names.
     repositories: Vec<&'static str>,
-    /// Whether links to directories are followed, as far as the pattern has a part for each level. Below a `**` they might form a
-    /// circle.
-    follows_links: bool,
+}
+
+/// How far below its root a search goes.
+#[derive(Debug, PartialEq, Eq)]
+enum SearchDepth {
+    /// To the end of all directories. Links are not followed, because they might form a circle.
+    Any,
+    /// This many levels, one for each part of the pattern. Links are followed, as in a shell.
+    Levels(usize),
 }
 
 /// How a search has ended.
@@ -79,10 +84,13 @@ enum EntryVerdict {
     Take,
     /// It is a directory that may have such files.
     Enter,
-    /// It is not meant.
-    Skip,
+    LeaveOut(LeaveOutReason),
+}
+
+/// Why an entry is left out.
+enum LeaveOutReason {
+    NotMeant,
     Ignored,
-    IgnoredDirectory,
     /// It is a link that is not followed.
     Link,
     /// It is a link into a directory of version control that the pattern does not name.
@@ -156,10 +164,9 @@ impl FileSearch {
                 .filter(|part| part.as_os_str() != ".")
                 .collect(),
             pattern: None,
-            depth: usize::MAX,
+            depth: SearchDepth::Any,
             looks_into_hidden: false,
             repositories: Vec::new(),
-            follows_links: false,
         }
     }
 
@@ -199,13 +206,12 @@ impl FileSearch {
             root,
             pattern: Some(pattern),
             depth: if any_depth {
-                usize::MAX
+                SearchDepth::Any
             } else {
-                patterns.len()
+                SearchDepth::Levels(patterns.len())
             },
             looks_into_hidden: patterns.iter().any(|part| is_hidden(part)),
             repositories: Vec::from_iter(parts.iter().filter_map(|part| version_control(part))),
-            follows_links: !any_depth,
         })
     }
 
@@ -223,7 +229,7 @@ impl FileSearch {
         let mut rules = IgnoreRules::above(root, environment)?;
         let mut left_out_entries_left = MAX_LEFT_OUT_ENTRIES;
         let mut entries_left = max_entries;
-        let mut walk = self.walk(root);
+        let mut walk = FileWalk::below(root, 0);
         while let Some(found) = walk.next() {
             if entries_left == 0 {
                 return Ok(SearchEnd::TooManyEntries);
@@ -232,35 +238,18 @@ impl FileSearch {
             let entry = match found {
                 Ok(entry) => entry,
                 Err(error) => {
-                    self.take_error(&error, &mut named.left_out);
+                    self.note_unlisted(&error, &mut named.left_out);
                     continue;
                 }
             };
-            let verdict = self.judge(&entry, &mut rules)?;
-            if entry.file_type().is_dir() && !matches!(verdict, EntryVerdict::Enter) {
-                walk.skip_current_dir();
-            }
-            let path = entry.path();
-            match verdict {
-                EntryVerdict::Take => named.files.push(self.shown(path).to_owned()),
-                EntryVerdict::Enter | EntryVerdict::Skip => {}
-                EntryVerdict::Ignored => named.left_out.ignored += 1,
-                EntryVerdict::IgnoredDirectory => {
-                    match self.look_into_left_out(&entry, &mut left_out_entries_left) {
-                        LeftOutContent::Meant => named.left_out.ignored += 1,
-                        LeftOutContent::NotMeant => {}
-                        LeftOutContent::Unknown => named.left_out.unsearched += 1,
-                    }
+            match self.judge(&entry, &mut rules)? {
+                EntryVerdict::Enter => walk.enter(&entry),
+                EntryVerdict::Take => named.files.push(self.shown(entry.path()).to_owned()),
+                EntryVerdict::LeaveOut(reason) => {
+                    walk.skip(&entry);
+                    let left_out = &mut named.left_out;
+                    self.count(&entry, reason, left_out, &mut left_out_entries_left);
                 }
-                EntryVerdict::Link => named.left_out.links += 1,
-                EntryVerdict::RepositoryLink => {
-                    let is_meant = entry.file_type().is_file() || {
-                        let content = self.look_into_left_out(&entry, &mut left_out_entries_left);
-                        !matches!(content, LeftOutContent::NotMeant)
-                    };
-                    named.left_out.repository_links += usize::from(is_meant);
-                }
-                EntryVerdict::Irregular => named.left_out.irregular.add(self.in_words(path)),
             }
             if named.files.len() > MAX_FILES {
                 return Ok(SearchEnd::TooManyFiles);
@@ -271,94 +260,128 @@ impl FileSearch {
     }
 
     /// Decides what becomes of an entry.
-    fn judge(&self, entry: &DirEntry, rules: &mut IgnoreRules) -> Result<EntryVerdict, Error> {
+    fn judge(&self, entry: &WalkEntry, rules: &mut IgnoreRules) -> Result<EntryVerdict, Error> {
         let path = entry.path();
-        let is_directory = path.is_dir();
-        if !self.wants(entry, entry.depth(), is_directory) {
-            return Ok(EntryVerdict::Skip);
+        let is_directory = entry.is_directory();
+        let left_out = |reason| Ok(EntryVerdict::LeaveOut(reason));
+        if !self.wants(entry, is_directory) {
+            return left_out(LeaveOutReason::NotMeant);
         }
         if self.leads_into_unnamed_repository(entry) {
-            return Ok(EntryVerdict::RepositoryLink);
+            return left_out(LeaveOutReason::RepositoryLink);
         }
-        if entry.path_is_symlink() && !self.follows_links {
+        if entry.is_link() && !self.follows_links() {
             // To git, a link to a directory is none.
             let is_ignored = rules.ignore(path, false)?;
-            return Ok(if is_ignored {
-                EntryVerdict::Skip
+            return left_out(if is_ignored {
+                LeaveOutReason::NotMeant
             } else {
-                EntryVerdict::Link
+                LeaveOutReason::Link
             });
         }
         let is_ignored = rules.ignore(path, is_directory)?
             // What a link leads to may be ignored under its own name.
-            || (self.follows_links && rules.ignore_target(path, is_directory)?);
-        Ok(match (is_ignored, is_directory) {
-            (true, true) => EntryVerdict::IgnoredDirectory,
-            (true, false) => EntryVerdict::Ignored,
-            (false, true) => EntryVerdict::Enter,
-            (false, false) if path.is_file() => EntryVerdict::Take,
-            (false, false) => EntryVerdict::Irregular,
-        })
+            || (self.follows_links() && rules.ignore_target(path, is_directory)?);
+        if is_ignored {
+            return left_out(LeaveOutReason::Ignored);
+        }
+        if is_directory {
+            return Ok(EntryVerdict::Enter);
+        }
+        if entry.is_file() {
+            return Ok(EntryVerdict::Take);
+        }
+        left_out(LeaveOutReason::Irregular)
     }
 
-    fn walk(&self, directory: &Path) -> walkdir::IntoIter {
-        let walk = WalkDir::new(directory).min_depth(1);
-        walk.follow_links(self.follows_links).into_iter()
+    /// Counts an entry that is left out. What is below it is looked at, so many entries more, to tell whether it is meant.
+    fn count(
+        &self,
+        entry: &WalkEntry,
+        reason: LeaveOutReason,
+        left_out: &mut LeftOut,
+        entries_left: &mut usize,
+    ) {
+        match reason {
+            LeaveOutReason::NotMeant => {}
+            LeaveOutReason::Ignored => match self.content_of_left_out(entry, entries_left) {
+                LeftOutContent::Meant => left_out.ignored += 1,
+                LeftOutContent::NotMeant => {}
+                LeftOutContent::Unknown => left_out.unsearched += 1,
+            },
+            LeaveOutReason::Link => left_out.links += 1,
+            LeaveOutReason::RepositoryLink => match self.content_of_left_out(entry, entries_left) {
+                LeftOutContent::NotMeant => {}
+                LeftOutContent::Meant | LeftOutContent::Unknown => left_out.repository_links += 1,
+            },
+            LeaveOutReason::Irregular => left_out.irregular.add(self.in_words(entry.path())),
+        }
     }
 
-    /// Looks for a file that is meant below a directory that is left out, at so many entries more.
-    fn look_into_left_out(&self, ignored: &DirEntry, entries_left: &mut usize) -> LeftOutContent {
+    /// Looks for a file that is meant: what is left out, or a file below that, at so many entries more.
+    fn content_of_left_out(
+        &self,
+        left_out: &WalkEntry,
+        entries_left: &mut usize,
+    ) -> LeftOutContent {
+        if !left_out.is_directory() {
+            return LeftOutContent::Meant;
+        }
         let mut if_none = LeftOutContent::NotMeant;
-        let mut walk = self.walk(ignored.path());
+        let mut walk = FileWalk::below(left_out.path(), left_out.depth);
         while let Some(found) = walk.next() {
             if *entries_left == 0 {
                 return LeftOutContent::Unknown;
             }
             *entries_left -= 1;
-            let entry = match found {
-                Ok(entry) => entry,
-                // A dangling link, or one back to a directory above, has nothing.
-                Err(error) if error.path().is_some_and(Path::is_symlink) => continue,
-                Err(_) => {
-                    if_none = LeftOutContent::Unknown;
-                    continue;
-                }
+            let Ok(entry) = found else {
+                if_none = LeftOutContent::Unknown;
+                continue;
             };
             // No file is looked at itself, because there may be many.
-            let kind = entry.file_type();
-            let depth = ignored.depth() + entry.depth();
-            // A link that is not followed is of neither kind.
-            let is_wanted = self.wants(&entry, depth, kind.is_dir())
+            let is_followed = !entry.is_link() || self.follows_links();
+            let is_directory = is_followed && entry.is_directory();
+            let is_wanted = is_followed
+                && self.wants(&entry, is_directory)
                 && !self.leads_into_unnamed_repository(&entry);
-            if is_wanted && kind.is_file() {
+            if !is_wanted {
+                walk.skip(&entry);
+            } else if is_directory {
+                walk.enter(&entry);
+            } else if entry.is_file() {
                 return LeftOutContent::Meant;
-            }
-            if !is_wanted && kind.is_dir() {
-                walk.skip_current_dir();
             }
         }
         if_none
     }
 
-    /// Whether a file this many levels below the root is meant, or there may be such files below a directory. A link is what it
-    /// leads to.
-    fn wants(&self, entry: &DirEntry, depth: usize, is_directory: bool) -> bool {
+    /// Whether links are followed. Then each level of directories has a part of the pattern, so that a circle of links ends.
+    fn follows_links(&self) -> bool {
+        self.depth != SearchDepth::Any
+    }
+
+    /// Whether a file is meant, or there may be such files below a directory. A link is what it leads to.
+    fn wants(&self, entry: &WalkEntry, is_directory: bool) -> bool {
         if is_directory {
-            let is_shown = self.looks_into_hidden || !is_hidden(entry.file_name());
-            return is_shown && depth < self.depth && !self.is_unnamed_repository(entry);
+            let is_shown = self.looks_into_hidden || !is_hidden(entry.name());
+            let is_above_last = match self.depth {
+                SearchDepth::Any => true,
+                SearchDepth::Levels(levels) => entry.depth < levels,
+            };
+            return is_shown && is_above_last && !self.is_unnamed_repository(entry);
         }
         self.has(entry.path())
     }
 
     /// Whether a directory is one of version control that the pattern does not name. It may have passwords.
-    fn is_unnamed_repository(&self, entry: &DirEntry) -> bool {
-        let name = version_control(entry.file_name());
+    fn is_unnamed_repository(&self, entry: &WalkEntry) -> bool {
+        let name = version_control(entry.name());
         name.is_some_and(|name| !self.repositories.contains(&name))
     }
 
     /// Whether an entry is a link that leads into such a directory, but not to a file that git-annex keeps there.
-    fn leads_into_unnamed_repository(&self, entry: &DirEntry) -> bool {
-        if !(entry.path_is_symlink() && self.follows_links) {
+    fn leads_into_unnamed_repository(&self, entry: &WalkEntry) -> bool {
+        if !(entry.is_link() && self.follows_links()) {
             return false;
         }
         let Ok(target) = entry.path().canonicalize() else {
@@ -395,17 +418,11 @@ impl FileSearch {
         on_one_line(&self.shown(path).to_string_lossy())
     }
 
-    /// Takes a directory that cannot be listed, or a dangling link. A link back to a directory above has nothing new.
-    fn take_error(&self, error: &walkdir::Error, left_out: &mut LeftOut) {
+    /// Notes a directory that cannot be listed.
+    fn note_unlisted(&self, error: &walkdir::Error, left_out: &mut LeftOut) {
         let Some(path) = error.path() else {
             return;
         };
-        if path.is_symlink() {
-            if self.has(path) {
-                left_out.irregular.add(self.in_words(path));
-            }
-            return;
-        }
         // The error of the walk says the path in words of its own.
         if let Err(reason) = path.read_dir() {
             let path = self.in_words(path);
@@ -522,45 +539,38 @@ mod tests {
 
     #[test]
     fn a_search_begins_in_the_directory_before_the_first_wildcard() {
-        // The pattern, the directory, how many levels below it there may be files, and what else the search does.
+        // The pattern, the directory, how many levels below it there may be files, and what else is looked into.
         let table = r"
-            *.rs | - | 1 | follows links
-            ./*.rs | . | 1 | follows links
-            src/*.rs | src | 1 | follows links
-            src//in/*.rs | src/in | 1 | follows links
-            src/*/in/*.rs | src | 3 | follows links
-            /tmp/a*/b | /tmp | 2 | follows links
-            gr⟨fc⟩/*.rs | gr⟨fc⟩ | 1 | follows links
+            *.rs | - | 1 | -
+            ./*.rs | . | 1 | -
+            src/*.rs | src | 1 | -
+            src//in/*.rs | src/in | 1 | -
+            src/*/in/*.rs | src | 3 | -
+            /tmp/a*/b | /tmp | 2 | -
+            gr⟨fc⟩/*.rs | gr⟨fc⟩ | 1 | -
             **/*.rs | - | any | -
             src/** | src | any | -
             src/*/** | src | any | -
-            .git/* | .git | 1 | follows links, enters .git
-            */.git/* | - | 3 | follows links, looks into hidden, enters .git
-            **/.SVN/.hg/* | - | any | looks into hidden, enters .svn .hg
-            .g*/.gitignore | - | 2 | follows links, looks into hidden
-            src/.* | src | 1 | follows links, looks into hidden
-            **/.* | - | any | looks into hidden
+            .git/* | .git | 1 | .git
+            */.git/* | - | 3 | hidden .git
+            **/.SVN/.hg/* | - | any | hidden .svn .hg
+            .g*/.gitignore | - | 2 | hidden
+            src/.* | src | 1 | hidden
+            **/.* | - | any | hidden
         ";
         for [pattern, root, depth, rest] in rows(table) {
             let search = FileSearch::from_pattern(&named(pattern)).expect(pattern);
             assert_eq!(search.root.as_os_str(), named(root), "{pattern}");
             let depth = match depth {
-                "any" => usize::MAX,
-                levels => levels.parse().expect(levels),
+                "any" => SearchDepth::Any,
+                levels => SearchDepth::Levels(levels.parse().expect(levels)),
             };
             assert_eq!(search.depth, depth, "{pattern}");
-            let mut found = Vec::new();
-            if search.follows_links {
-                found.push("follows links");
-            }
+            let mut found = search.repositories;
             if search.looks_into_hidden {
-                found.push("looks into hidden");
+                found.insert(0, "hidden");
             }
-            let entered = format!("enters {}", search.repositories.join(" "));
-            if !search.repositories.is_empty() {
-                found.push(&entered);
-            }
-            assert_eq!(found.join(", "), rest, "{pattern}");
+            assert_eq!(found.join(" "), rest, "{pattern}");
         }
     }
 
