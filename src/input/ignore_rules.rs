@@ -11,10 +11,11 @@ mod test_repository;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::error::Error;
 use crate::settings::Environment;
-use git_files::GitFiles;
+use git_files::{GitFileFinder, GitFiles};
 use rule_set::{RuleSet, Ruling};
 
 /// The most bytes of an ignore file.
@@ -24,7 +25,7 @@ const MAX_IGNORE_FILE: u64 = 1_000_000;
 pub struct IgnoreRules<'a> {
     /// The rules at the places where links lead, by the directory that they are looked at from.
     of_targets: HashMap<PathBuf, IgnoreRules<'a>>,
-    environment: &'a Environment,
+    git: Rc<GitFileFinder<'a>>,
     /// Where the walk began.
     root: PathBuf,
     /// The same directory, without links.
@@ -63,12 +64,17 @@ impl<'a> IgnoreRules<'a> {
     ///
     /// There is an ignore file that cannot be used, so that more might be sent than git would take.
     pub fn above(root: &Path, environment: &'a Environment) -> Result<IgnoreRules<'a>, Error> {
+        IgnoreRules::above_with(root, Rc::new(GitFileFinder::new(environment)))
+    }
+
+    /// Does the same, where git may have been asked.
+    fn above_with(root: &Path, git: Rc<GitFileFinder<'a>>) -> Result<IgnoreRules<'a>, Error> {
         let real_root = root
             .canonicalize()
             .map_err(|reason| ignore_file::unusable(root, &reason.to_string()))?;
         let mut rules = IgnoreRules {
             of_targets: HashMap::new(),
-            environment,
+            git,
             root: root.to_owned(),
             real_root: real_root.clone(),
             levels: Vec::new(),
@@ -110,7 +116,9 @@ impl<'a> IgnoreRules<'a> {
         let below = target.strip_prefix(&base).unwrap_or(&target);
         let rules = match self.of_targets.entry(base.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(IgnoreRules::above(&base, self.environment)?),
+            Entry::Vacant(place) => {
+                place.insert(IgnoreRules::above_with(&base, Rc::clone(&self.git))?)
+            }
         };
         let mut place = base;
         let mut is_ignored = false;
@@ -189,7 +197,7 @@ impl<'a> IgnoreRules<'a> {
         };
         let mut repository = None;
         if git_files::is_repository(directory, self.repository().is_some()) {
-            let files = GitFiles::find(directory, real, self.environment)?;
+            let files = self.git.find(directory, real)?;
             repository = Some(reader.repository(&files)?);
         }
         let innermost = repository.as_ref().or(self.repository());
@@ -285,6 +293,7 @@ mod tests {
             - - - x x x x x | nothing | -
             x - - x x x x x | nothing | ignored
         "##;
+        let environment = Environment::default();
         for [places, repository, expected] in rows(table) {
             let case = format!("{places} {repository}");
             let mut sets = Vec::new();
@@ -317,7 +326,7 @@ mod tests {
             levels.reverse();
             let mut rules = IgnoreRules {
                 of_targets: HashMap::new(),
-                environment: &Environment::default(),
+                git: Rc::new(GitFileFinder::new(&environment)),
                 root: PathBuf::from("/r"),
                 real_root: PathBuf::from("/r"),
                 levels,

@@ -1,6 +1,6 @@
-//! Reads what a file of git's configuration sets, for machines without git (pure).
+//! Reads what git's configuration sets: as git prints it, or in a file, for machines without git (pure).
 
-/// What a file of git's configuration sets of what decides which files git ignores.
+/// What git's configuration, or a part of it, sets of what decides which files git ignores.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GitConfig {
     pub excludes_file: Option<Vec<u8>>,
@@ -26,6 +26,18 @@ impl GitConfig {
             value: Some(value.to_owned()),
         });
         GitConfig::of_lines(lines.collect())
+    }
+
+    /// Reads what `git config --null --get-regexp` prints. `None`: git alone can tell what a value means.
+    pub fn of_printed(text: &[u8]) -> Option<GitConfig> {
+        let mut lines = Vec::new();
+        for printed in text.split(|byte| *byte == 0) {
+            let mut parts = printed.splitn(2, |byte| *byte == b'\n');
+            let name = parts.next().unwrap_or_default().to_owned();
+            let value = parts.next().map(<[u8]>::to_owned);
+            lines.push(ConfigLine { name, value });
+        }
+        GitConfig::of_lines(lines)
     }
 
     fn of_lines(lines: Vec<ConfigLine>) -> Option<GitConfig> {
@@ -203,6 +215,28 @@ impl ConfigText<'_> {
 mod tests {
     use super::*;
     use crate::text::table::rows;
+
+    #[test]
+    fn what_git_prints_has_a_name_and_a_value_in_each_part_and_the_last_one_counts() {
+        // What git prints, the excludes file, and whether case is ignored.
+        let table = r"
+            - | - | -
+            core.excludesfile␊~/a b | ~/a b | -
+            core.excludesfile␊/a␀core.ignorecase␊true␀core.excludesfile␊/b␊c | /b␊c | yes
+            core.ignorecase␊off␀core.ignorecase | - | yes
+            core.ignorecase␊1k | git | git
+            core.excludesfile | git | git
+        ";
+        let bytes = |text: &str| text.replace('␊', "\n").replace('␀', "\0").into_bytes();
+        for [printed, excludes, case] in rows(table) {
+            let expected = (excludes != "git").then(|| GitConfig {
+                excludes_file: (!excludes.is_empty()).then(|| bytes(excludes)),
+                ignores_case: (!case.is_empty()).then_some(case == "yes"),
+            });
+            let found = GitConfig::of_printed(&bytes(printed));
+            assert_eq!(found, expected, "{printed}");
+        }
+    }
 
     #[test]
     fn what_decides_is_found_in_the_configuration_or_it_is_said_that_git_is_needed() {

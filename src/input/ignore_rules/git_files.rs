@@ -1,5 +1,7 @@
 //! Finds the files whose rules apply in all of a repository: where git's configuration says, or where git looks by default.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
@@ -25,8 +27,11 @@ const MAX_CONFIGURATION: u64 = 1_000_000;
 /// The most bytes of a file that names a directory of git.
 const MAX_LINK: u64 = 10_000;
 
-/// The most bytes that git may print for a value of its configuration, and how long it may take.
-const MAX_VALUE: usize = 10_000;
+/// The settings that decide which files git ignores, as an expression for the names that git gives them.
+const DECIDING: &str = r"^core\.(excludesfile|ignorecase)$";
+
+/// The most bytes that git may print of its configuration, and how long it may take.
+const MAX_OUTPUT: usize = 10_000;
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes that are read of what git says of a failure.
@@ -64,45 +69,75 @@ pub struct GitFiles {
 }
 
 /// What all files of the configuration set together.
+#[derive(Clone)]
 struct IgnoreSettings {
     of_user: Option<PathBuf>,
     ignores_case: bool,
 }
 
-impl GitFiles {
-    /// Finds the files for the repository whose root this directory is. `real` is its path without links.
+/// A finder of these files, which asks git once for each repository.
+pub struct GitFileFinder<'a> {
+    environment: &'a Environment,
+    /// What is known already, by the root of the repository without links.
+    known: RefCell<HashMap<PathBuf, IgnoreSettings>>,
+}
+
+impl<'a> GitFileFinder<'a> {
+    pub fn new(environment: &'a Environment) -> GitFileFinder<'a> {
+        GitFileFinder {
+            environment,
+            known: RefCell::default(),
+        }
+    }
+
+    /// Finds the files for the repository whose root this directory is. `real` is its path without links above the walk.
     ///
     /// # Errors
     ///
     /// A file of the configuration cannot be used, or git cannot say what it sets.
-    pub fn find(
-        directory: &Path,
-        real: &Path,
-        environment: &Environment,
-    ) -> Result<GitFiles, Error> {
-        let mut configuration = Vec::new();
-        for file in configuration_files(environment) {
-            // One that has no end is not for git to read.
-            let text = read_if_any(&file, MAX_CONFIGURATION)?;
-            configuration.push((file, text));
-        }
+    pub fn find(&self, directory: &Path, real: &Path) -> Result<GitFiles, Error> {
         let git = git_directory(directory);
-        let settings = if let Some(program) = find_program("git", environment.get_os("PATH")) {
-            settings_of_git(&program, real, environment)?
-        } else {
-            if let Some(git) = &git {
-                let file = git.join("config");
-                let text = read_if_any(&file, MAX_CONFIGURATION)?;
-                configuration.insert(0, (file, text));
-            }
-            settings_without_git(&configuration, real, environment)?
-        };
+        let settings = self.settings(real, git.as_deref())?;
         Ok(GitFiles {
             excluded: git.map(|git| git.join("info/exclude")),
             of_user: settings.of_user,
             ignores_case: settings.ignores_case,
         })
     }
+
+    fn settings(&self, real: &Path, git: Option<&Path>) -> Result<IgnoreSettings, Error> {
+        // Several links may lead to one repository.
+        let root = real.canonicalize().unwrap_or_else(|_| real.to_owned());
+        if let Some(known) = self.known.borrow().get(&root) {
+            return Ok(known.clone());
+        }
+        let settings = ignore_settings(real, git, self.environment)?;
+        self.known.borrow_mut().insert(root, settings.clone());
+        Ok(settings)
+    }
+}
+
+/// Returns what the configuration sets for a repository with this directory of git, if it has one.
+fn ignore_settings(
+    root: &Path,
+    git: Option<&Path>,
+    environment: &Environment,
+) -> Result<IgnoreSettings, Error> {
+    let mut configuration = Vec::new();
+    for file in configuration_files(environment) {
+        // One that has no end is not for git to read.
+        let text = read_if_any(&file, MAX_CONFIGURATION)?;
+        configuration.push((file, text));
+    }
+    if let Some(program) = find_program("git", environment.get_os("PATH")) {
+        return settings_of_git(&program, root, environment);
+    }
+    if let Some(git) = git {
+        let file = git.join("config");
+        let text = read_if_any(&file, MAX_CONFIGURATION)?;
+        configuration.insert(0, (file, text));
+    }
+    settings_without_git(&configuration, root, environment)
 }
 
 /// Returns what git says of its configuration.
@@ -111,16 +146,43 @@ fn settings_of_git(
     directory: &Path,
     environment: &Environment,
 ) -> Result<IgnoreSettings, Error> {
-    let ask = |kind, name| ask_git(program, directory, kind, name);
-    let of_user = match ask("path", "core.excludesFile")? {
+    let ask = |arguments: &[&str]| ask_git(program, directory, arguments);
+    let printed = ask(&["--get-regexp", DECIDING])?.unwrap_or_default();
+    let config = GitConfig::of_printed(printed.as_bytes());
+    if let Some(settings) =
+        config.and_then(|config| settings_of_config(config, directory, environment))
+    {
+        return Ok(settings);
+    }
+    // Git alone can tell what one of the values means, or what is wrong with it.
+    let of_user = match ask(&["--type", "path", "--get", "core.excludesFile"])? {
         Some(path) if path.is_empty() => None,
         Some(path) => Some(directory.join(path)),
         None => default_excludes_file(environment),
     };
-    let ignores_case = ask("bool", "core.ignoreCase")?;
+    let ignores_case = ask(&["--type", "bool", "--get", "core.ignoreCase"])?;
     Ok(IgnoreSettings {
         of_user,
         ignores_case: ignores_case.is_some_and(|value| value == "true"),
+    })
+}
+
+/// Returns what a whole configuration sets. `None`: git alone can tell.
+fn settings_of_config(
+    config: GitConfig,
+    directory: &Path,
+    environment: &Environment,
+) -> Option<IgnoreSettings> {
+    let of_user = match config.excludes_file {
+        Some(value) => {
+            let path = path_of_value(&value, directory, home(environment))?;
+            Some(path).filter(|path| !path.as_os_str().is_empty())
+        }
+        None => default_excludes_file(environment),
+    };
+    Some(IgnoreSettings {
+        of_user,
+        ignores_case: config.ignores_case.unwrap_or_default(),
     })
 }
 
@@ -141,30 +203,21 @@ fn settings_without_git(
     if environment.get_os(PARAMETERS).is_some() {
         return Err(needs_git(Path::new(PARAMETERS)));
     }
-    let mut excludes_file = None;
-    let mut ignores_case = None;
+    let mut whole = GitConfig::default();
+    // What names the file of the user's own rules.
+    let mut naming = PathBuf::new();
     let of_variables = (PathBuf::from(PAIR_COUNT), config_of_variables(environment));
     let files = configuration.iter();
     let files = files.map(|(file, text)| (file.clone(), GitConfig::read(text)));
     for (file, config) in std::iter::once(of_variables).chain(files) {
-        let file = &file;
-        let config = config.ok_or_else(|| needs_git(file))?;
-        ignores_case = ignores_case.or(config.ignores_case);
-        if let Some(value) = config.excludes_file
-            && excludes_file.is_none()
-        {
-            let path = path_of_value(&value, directory, home(environment));
-            excludes_file = Some(path.ok_or_else(|| needs_git(file))?);
+        let config = config.ok_or_else(|| needs_git(&file))?;
+        whole.ignores_case = whole.ignores_case.or(config.ignores_case);
+        if whole.excludes_file.is_none() {
+            whole.excludes_file = config.excludes_file;
+            naming = file;
         }
     }
-    let of_user = match excludes_file {
-        Some(path) => Some(path).filter(|path| !path.as_os_str().is_empty()),
-        None => default_excludes_file(environment),
-    };
-    Ok(IgnoreSettings {
-        of_user,
-        ignores_case: ignores_case.unwrap_or_default(),
-    })
+    settings_of_config(whole, directory, environment).ok_or_else(|| needs_git(&naming))
 }
 
 /// Reads what pairs of variables set, which decides before all files. `None`: git alone can tell, or takes them for wrong.
@@ -195,8 +248,8 @@ fn path_of_value(value: &[u8], directory: &Path, home: Option<&Path>) -> Option<
     is_special.next().is_none().then_some(path)
 }
 
-/// Asks git for a value of its configuration, which it reads with all files that it includes. That runs nothing else. `None`: it
-/// is not set.
+/// Asks git for values of its configuration, which it reads with all files that it includes. That runs nothing else. `None`: they
+/// are not set.
 ///
 /// # Errors
 ///
@@ -204,23 +257,22 @@ fn path_of_value(value: &[u8], directory: &Path, home: Option<&Path>) -> Option<
 fn ask_git(
     program: &Path,
     directory: &Path,
-    kind: &str,
-    name: &str,
+    arguments: &[&str],
 ) -> Result<Option<OsString>, Error> {
     let mut git = Command::new(program);
     git.arg("-C").arg(directory);
-    git.args(["config", "--null", "--type", kind, "--get", name]);
+    git.args(["config", "--null"]).args(arguments);
     for variable in NOT_FOR_GIT {
         git.env_remove(variable);
     }
     let failed = |reason: &str| {
-        let reason = format!("git config --get {name}: {reason}");
+        let reason = format!("git config: {reason}");
         // Without the slash at the end of some.
         unusable(directory.components().as_path(), &reason)
     };
     let (complaint, stderr) = io::pipe().map_err(|error| failed(&error.to_string()))?;
     git.stdin(Stdio::null()).stderr(stderr);
-    let reason = match ChildOutput::of(git, MAX_VALUE, Some(GIT_TIMEOUT)) {
+    let reason = match ChildOutput::of(git, MAX_OUTPUT, Some(GIT_TIMEOUT)) {
         Ok(ChildOutput::Ended(mut printed, status)) => match status.code() {
             Some(0) if printed.pop() == Some(0) => {
                 return Ok(Some(OsString::from_vec(printed)));
