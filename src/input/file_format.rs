@@ -63,6 +63,33 @@ pub fn utf_16_without_mark(bytes: &[u8]) -> Option<&'static str> {
     None
 }
 
+/// The encoding of what seems to be text of Western Europe with one byte for each character, by its name for `iconv`: fewer of
+/// its letters are beyond ASCII than in it, and none is UTF-8.
+pub fn western_encoding(bytes: &[u8]) -> Option<&'static str> {
+    let mut encoding = "ISO-8859-1";
+    let (mut in_ascii, mut beyond) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        if !chunk.valid().is_ascii() {
+            return None;
+        }
+        in_ascii += chunk
+            .valid()
+            .bytes()
+            .filter(u8::is_ascii_alphabetic)
+            .count();
+        beyond += chunk.invalid().len();
+        for byte in chunk.invalid() {
+            match byte {
+                // Windows has no character here.
+                0x81 | 0x8D | 0x8F | 0x90 | 0x9D => return None,
+                0x80..0xA0 => encoding = "WINDOWS-1252",
+                _ => {}
+            }
+        }
+    }
+    (1..=in_ascii).contains(&beyond).then_some(encoding)
+}
+
 /// Returns a text without its byte order mark, in UTF-8. What is not UTF-16 after a mark of it stays no UTF-8, so that a note
 /// says so.
 pub fn without_mark(bytes: Vec<u8>) -> Vec<u8> {
@@ -242,6 +269,27 @@ mod tests {
             (b"", None),
         ] {
             assert_eq!(utf_16_without_mark(bytes), encoding, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn text_of_western_europe_is_recognized_if_most_of_its_letters_are_ascii() {
+        for (bytes, encoding) in [
+            (&b"gr\xFC\xDFe"[..], Some("ISO-8859-1")),
+            (b"na\xEFve \xE9t\xE9", Some("ISO-8859-1")),
+            (b"10 \x80, it\x92s", Some("WINDOWS-1252")),
+            // Nothing is wrong with it, or a part is UTF-8.
+            (b"abc", None),
+            ("grün".as_bytes(), None),
+            (b"gr\xC3\xBCn gr\xFCn", None),
+            (b"", None),
+            // Windows has no such character.
+            (b"abc\x81", None),
+            // Russian in KOI8-R, Chinese in GBK.
+            (b"\xF0\xD2\xC9\xD7\xC5\xD4 ok", None),
+            (b"\xC4\xE3\xBA\xC3", None),
+        ] {
+            assert_eq!(western_encoding(bytes), encoding, "{bytes:?}");
         }
     }
 

@@ -383,7 +383,18 @@ impl InputReader {
             return Err(Error::new(ErrorKind::Input, error).advise(advice));
         }
         self.text_left -= bytes.len();
-        Ok(self.notes.text_from(bytes, &source.name, encoding))
+        let seeming = match encoding {
+            "UTF-8" => file_format::western_encoding(&bytes),
+            _ => None,
+        };
+        let text = self.notes.text_from(bytes, &source.name, encoding);
+        if let Some(seeming) = seeming {
+            let name = &source.name;
+            self.notes.note(&format!(
+                "{name} seems to be text in {seeming}; convert it: iconv -f {seeming} -t UTF-8"
+            ));
+        }
+        Ok(text)
     }
 }
 
