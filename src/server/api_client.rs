@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::advice::{self, Rejection};
 use super::api_error::ApiError;
-use super::body::{self, ReadError};
+use super::body::{self, ForeignBody, ReadError};
 use super::client::{self, Client, ConnectionFailure, Response, TransportError};
 use super::credentials::Credentials;
 use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
@@ -116,8 +116,8 @@ impl<'a> ApiClient<'a> {
         let read = body::read_text(Vec::new(), &mut response, MAX_LIST);
         let checked = read.and_then(|text| match failure::title(&text) {
             Some(_) => {
-                let what = body::describe_non_api(&text, response.content_type());
-                Err(ReadError::NotFromApi(what))
+                let body = ForeignBody::of(&text, response.content_type());
+                Err(ReadError::NotFromApi(body))
             }
             None => Ok(text),
         });
@@ -261,8 +261,8 @@ impl<'a> ApiClient<'a> {
             },
             ReadError::Reply(error) => self.explain_reply(error, request),
             ReadError::Broken(why) => self.failed(why),
-            ReadError::NotFromApi(why) => self
-                .failed(why)
+            ReadError::NotFromApi(body) => self
+                .failed(body.words(&self.secrets))
                 .advise(Some(advice::check_base_url(self.name()))),
         }
     }
@@ -294,7 +294,9 @@ impl<'a> ApiClient<'a> {
 
     /// Returns a failure with the name of the provider and its URL.
     fn reported(&self, words: &str, status: Option<u16>, meaning: ErrorClass) -> ApiError {
-        let says = client::with_status(status, words);
+        // What is cut within a secret is recognized at its end alone.
+        let words = secret::redact(words, &self.secrets);
+        let says = client::with_status(status, &words);
         let message = format!("{}: {says} ({})", self.name(), self.client.address);
         let kind = ErrorKind::Provider { status };
         let mut error = Error::new(kind, message);

@@ -7,6 +7,8 @@ use super::client::Response;
 use super::sse::{self, TooLong};
 use crate::provider::ReplyError;
 use crate::provider::failure;
+use crate::secret::{self, Secrets};
+use crate::text::one_line::beginning;
 use crate::text::size::in_units;
 use crate::threads::lock;
 
@@ -16,6 +18,9 @@ const REST_TIMEOUT: Duration = Duration::from_millis(100);
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 16 << 10;
 
+/// The most characters that are shown of the title of a page.
+const MAX_TITLE: usize = 200;
+
 /// A reason why there is no complete answer.
 #[derive(Debug)]
 pub enum ReadError {
@@ -24,8 +29,8 @@ pub enum ReadError {
     Reply(ReplyError),
     /// What is wrong with a body that is not an answer.
     Broken(String),
-    /// What is wrong with a body that does not come from an API. The address may be wrong.
-    NotFromApi(String),
+    /// It does not come from an API. The address may be wrong.
+    NotFromApi(ForeignBody),
 }
 
 impl<E: Into<ReplyError>> From<E> for ReadError {
@@ -99,12 +104,55 @@ pub fn too_long(what: &str, limit: usize) -> ReadError {
     ))
 }
 
-/// Says what a response is that does not come from an API.
-pub fn describe_non_api(body: &str, content_type: &str) -> String {
-    match failure::title(body) {
-        Some(title) => format!("the server sent an HTML page: “{title}”"),
-        None => format!(
-            "the response is neither JSON nor an event stream (content type “{content_type}”)"
-        ),
+/// The body of a response that does not come from an API.
+#[derive(Debug)]
+pub enum ForeignBody {
+    /// It is an HTML page with this title, however long that is. It may have secrets.
+    Page(String),
+    /// It has this content type.
+    Other(String),
+}
+
+impl ForeignBody {
+    pub fn of(body: &str, content_type: &str) -> ForeignBody {
+        match failure::title(body) {
+            Some(title) => ForeignBody::Page(title),
+            None => ForeignBody::Other(content_type.to_owned()),
+        }
+    }
+
+    /// Says what it is, without secrets. They are removed before a title is cut, so that no part of one is left.
+    pub fn words(&self, secrets: &Secrets) -> String {
+        match self {
+            ForeignBody::Page(title) => {
+                let title = beginning(&secret::redact(title, secrets), MAX_TITLE);
+                format!("the server sent an HTML page: “{title}”")
+            }
+            ForeignBody::Other(content_type) => format!(
+                "the response is neither JSON nor an event stream (content type “{content_type}”)"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    #[test]
+    fn a_secret_is_removed_from_a_title_before_that_is_cut() {
+        const SECRET: &str = "secret-0123456789";
+        let mut secrets = Secrets::default();
+        secrets.add(&Secret::new(SECRET));
+        for before in 0..=MAX_TITLE {
+            let page = format!("<title>{}{SECRET} more</title>", "-".repeat(before));
+            let words = ForeignBody::of(&page, "text/html").words(&secrets);
+            assert!(!words.contains("sec"), "{before}: {words}");
+        }
+        let page = format!("<title>{}</title>", "-".repeat(MAX_TITLE + 1));
+        let words = ForeignBody::of(&page, "text/html").words(&secrets);
+        let shown = "-".repeat(MAX_TITLE - 1);
+        assert_eq!(words, format!("the server sent an HTML page: “{shown}…”"));
     }
 }

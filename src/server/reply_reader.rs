@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use super::body::{Body, ReadError, describe_non_api, read_text, too_long};
+use super::body::{Body, ForeignBody, ReadError, read_text, too_long};
 use super::client::Response;
 use super::sse::{self, MAX_EVENT, SseParser, TooLong};
 use crate::provider::failure;
@@ -263,7 +263,7 @@ impl EventReader<'_> {
         if stray.is_empty() {
             return broken("the server accepted the question and sent nothing");
         }
-        ReadError::NotFromApi(describe_non_api(stray, response.content_type()))
+        ReadError::NotFromApi(ForeignBody::of(stray, response.content_type()))
     }
 }
 
@@ -421,8 +421,8 @@ mod tests {
             RESET | - | Connection
             - | - | Broken("the server accepted the question and sent nothing
             ␊␊ | - | Broken("the server accepted the question and sent nothing
-            <html> | - | NotFromApi("the response is neither JSON nor an event stream (content type “text/plain”)
-            <html><title>Sign in</title> | - | NotFromApi("the server sent an HTML page: “Sign in”
+            <html> | - | NotFromApi(Other("text/plain"))
+            <html><title>Sign in</title> | - | NotFromApi(Page("Sign in"))
         "##;
         check_ends(table);
     }

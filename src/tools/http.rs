@@ -20,7 +20,7 @@ use crate::provider::request::Request;
 use crate::secret::{Secret, Secrets};
 use crate::server::advice::INTERCEPTED;
 use crate::server::api_error::ApiError;
-use crate::server::body::describe_non_api;
+use crate::server::body::ForeignBody;
 use crate::server::client::{
     self, Client, Method, Response, StatusFailure, Timeouts, TransportError,
 };
@@ -387,8 +387,8 @@ impl Http {
         }
         let mut cause = FailureCause::ServerDid("sent no answer".to_owned());
         if !body.is_empty() && !is_json {
-            let what = describe_non_api(&String::from_utf8_lossy(&body), &content_type);
-            cause = FailureCause::Happened(what);
+            let body = ForeignBody::of(&String::from_utf8_lossy(&body), &content_type);
+            cause = FailureCause::Happened(body.words(&self.sender.site.keys));
         }
         Err(self.unanswered(cause, is_json))
     }

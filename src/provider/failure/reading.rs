@@ -572,13 +572,19 @@ fn from_text(body: &str) -> Option<ServerError> {
     if text.starts_with('<') && text.contains("</") {
         let page = title(text).map(|title| ServerError {
             is_page: true,
-            ..ServerError::new(title)
+            ..ServerError::new(shown(&title))
         });
-        return page.or_else(|| element(text, "message").map(ServerError::new));
+        return page
+            .or_else(|| element(text, "message").map(|text| ServerError::new(shown(&text))));
     }
-    let beginning: String = text.chars().take(SHOWN_CHARACTERS).collect();
+    let beginning = shown(text);
     let is_page = is_code_of_cloudflare(text);
     from_plain(&beginning).map(|error| ServerError { is_page, ..error })
+}
+
+/// Returns as much of a text without secrets as is shown.
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARACTERS).collect()
 }
 
 /// Whether a text is the short form of a page of Cloudflare's: `error code: 1020`. Those of its firewall have four digits.
@@ -587,7 +593,8 @@ fn is_code_of_cloudflare(text: &str) -> bool {
     code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the title of an HTML page, or its first heading; `None` for any other text, even if that speaks of headings.
+/// Returns the title of an HTML page, or its first heading, however long it is; `None` for any other text, even if that speaks of
+/// headings.
 pub fn title(body: &str) -> Option<String> {
     let page = body.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     if !page.starts_with('<') {
@@ -607,7 +614,6 @@ fn element(page: &str, name: &str) -> Option<String> {
     let (_, after) = page[begin..].split_once('>')?;
     let (text, _) = after.split_once('<')?;
     let text = on_one_line(&without_entities(text));
-    let text: String = text.chars().take(SHOWN_CHARACTERS).collect();
     Some(text).filter(|text| !text.is_empty())
 }
 
