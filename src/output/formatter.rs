@@ -106,8 +106,9 @@ impl Formatter {
         }
         self.columns = columns;
         self.push_all(&visible);
-        if self.need_not_wait() {
+        if self.line.is_held_back() && self.need_not_wait() {
             self.show_held();
+            self.line.word.mark_shown();
         }
         self.output.take()
     }
@@ -115,7 +116,10 @@ impl Formatter {
     /// Returns what is held back of the text, after a pause.
     pub fn pause(&mut self, columns: usize) -> String {
         self.columns = columns;
-        self.show_held();
+        if self.line.is_held_back() {
+            self.show_held();
+            self.line.word.mark_paused();
+        }
         self.output.take()
     }
 
@@ -215,11 +219,8 @@ impl Formatter {
 
     /// Shows what is held back, although it has not ended.
     fn show_held(&mut self) {
-        if self.line.is_held_back() {
-            self.show_fence(self.line.reader.end().kind);
-            self.show_word(self.line.reader.kind(), None);
-            self.line.word.mark_shown();
-        }
+        self.show_fence(self.line.reader.end().kind);
+        self.show_word(self.line.reader.kind(), None);
     }
 
     /// Shows what may be a closing fence, which it is if the line is of that kind.
@@ -462,6 +463,9 @@ mod tests {
             (7, "日本語\n日本語"),
             (6, "日本\n語日\n本語"),
             (6, "abc日\n本"),
+            (7, "日本\n語。日\n本"),
+            (7, "日本\n「語」\n日"),
+            (7, "日本\n語、\n「日」"),
             (7, "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}"),
             (6, "e\u{301}e\u{301}e\u{301} \ne\u{301}e\u{301}"),
             (7, "👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}"),

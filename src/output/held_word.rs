@@ -4,6 +4,13 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::text::columns::{end_of, width};
 
+/// The wide characters that no line of Chinese or Japanese begins with (JIS X 4051): what ends a sentence, a part of one or a
+/// bracket, and what repeats or lengthens the sign before it.
+const NOT_FIRST: &str = "、。，．：；！？）］｝｠」』】〕〉》〗〙〛〞〟・々ーヽヾゝゞ";
+
+/// The wide characters that no such line ends with: what opens a bracket.
+const NOT_LAST: &str = "（［｛｟「『【〔〈《〖〘〚〝";
+
 /// A word that may be unfinished: text without blanks, or a single wide character. A part of it may be shown already.
 #[derive(Default)]
 pub struct HeldWord {
@@ -11,6 +18,8 @@ pub struct HeldWord {
     text: String,
     /// How many bytes of it are shown.
     shown: usize,
+    /// Whether a pause has shown a part of it, which cannot go to the next line any more.
+    is_paused: bool,
     /// How many bytes of it have been measured.
     measured: usize,
     /// The columns of what has been measured and is not shown.
@@ -26,6 +35,7 @@ impl HeldWord {
     pub fn clear(&mut self) {
         self.text.clear();
         self.shown = 0;
+        self.is_paused = false;
         self.measured = 0;
         self.columns = 0;
     }
@@ -58,6 +68,12 @@ impl HeldWord {
         self.columns = 0;
     }
 
+    /// Notes that a pause has shown all of it.
+    pub fn mark_paused(&mut self) {
+        self.mark_shown();
+        self.is_paused = true;
+    }
+
     /// Returns the columns of what is not shown. It may combine with the end of what is: a skin tone comes after its emoji. Only
     /// what has come since the last call is measured.
     pub fn width(&mut self) -> usize {
@@ -69,7 +85,8 @@ impl HeldWord {
     }
 
     /// Whether it ends before this character although there is no blank: a break is allowed between two wide characters that
-    /// are not parts of one emoji.
+    /// are not parts of one emoji. Punctuation stays with what it belongs to, unless a pause has shown that: then it
+    /// begins a line better here than where the terminal would break.
     pub fn ends_before(&self, character: char) -> bool {
         if !is_wide(character) {
             return false;
@@ -81,7 +98,8 @@ impl HeldWord {
         };
         let both = format!("{before}{character}");
         let is_apart = width(&both) > width(before);
-        is_apart && is_wide(base)
+        let is_bound = NOT_FIRST.contains(character) || NOT_LAST.contains(base);
+        is_apart && is_wide(base) && (!is_bound || self.is_paused)
     }
 }
 
@@ -136,29 +154,36 @@ mod tests {
 
     #[test]
     fn a_word_ends_between_wide_characters_that_are_not_one_emoji() {
-        for (text, character, ends) in [
-            ("", '日', false),
-            ("a", 'b', false),
-            ("a", '日', false),
-            ("日", 'a', false),
-            ("日", '本', true),
-            ("か\u{3099}", 'か', true),
-            // A closing bracket is wide, and so a break before it is allowed as well.
-            ("日", '」', true),
-            ("👍", '🏽', false),
-            ("日", '🏽', true),
-            ("👩\u{200d}", '👧', false),
-            ("👩", '👧', true),
-            ("🇩🇪", '🇫', false),
+        // The word, what follows it, whether the word ends between them, and whether it does after a pause.
+        for (text, character, ends, ends_after_pause) in [
+            ("", '日', false, false),
+            ("a", 'b', false, false),
+            ("a", '日', false, false),
+            ("日", 'a', false, false),
+            ("日", '本', true, true),
+            ("か\u{3099}", 'か', true, true),
+            // Punctuation.
+            ("日", '。', false, true),
+            ("日", '」', false, true),
+            ("」", '。', false, true),
+            ("。", '日', true, true),
+            ("日", '「', true, true),
+            ("「", '日', false, true),
+            ("（", '「', false, true),
+            ("ラ", 'ー', false, true),
+            ("👍", '🏽', false, false),
+            ("日", '🏽', true, true),
+            ("👩\u{200d}", '👧', false, false),
+            ("👩", '👧', true, true),
+            ("🇩🇪", '🇫', false, false),
         ] {
-            assert_eq!(
-                word(text).ends_before(character),
-                ends,
-                "{text} {character}"
-            );
-            let mut shown = word(text);
-            shown.mark_shown();
-            assert_eq!(shown.ends_before(character), ends, "{text} {character}");
+            let mut word = word(text);
+            let case = format!("{text} {character}");
+            assert_eq!(word.ends_before(character), ends, "{case}");
+            word.mark_shown();
+            assert_eq!(word.ends_before(character), ends, "{case}");
+            word.mark_paused();
+            assert_eq!(word.ends_before(character), ends_after_pause, "{case}");
         }
     }
 
