@@ -52,6 +52,16 @@ enum Expected {
     Rest,
 }
 
+/// What becomes of a character between two values.
+enum SplitStep {
+    /// It is read, and this is expected next.
+    Over(Expected),
+    /// It is the first one of a value, or of the name of a field.
+    IntoValue,
+    /// It cannot be there.
+    Break,
+}
+
 /// How many marks open a code fence.
 const FENCE: usize = 3;
 
@@ -106,47 +116,29 @@ impl ListSplitter {
 
     /// Reads a character between two values.
     fn step(&mut self, next: char, rest: &mut &str) -> Option<ListEvent> {
-        let is_list = self.field.is_none();
-        self.expected = match (self.expected, next) {
-            (Expected::Rest, _) => {
-                *rest = "";
-                return None;
+        if let Expected::Rest = self.expected {
+            *rest = "";
+            return None;
+        }
+        match self.expected.step(next, self.field.is_none()) {
+            SplitStep::Over(expected) => {
+                self.expected = expected;
+                *rest = &rest[next.len_utf8()..];
+                None
             }
-            (Expected::FenceLine, '\n') => Expected::JsonInFence,
-            (Expected::FenceLine, _) => Expected::FenceLine,
-            (Expected::FenceMark(mark, count), _) if next == mark && count + 1 == FENCE => {
-                Expected::FenceLine
+            SplitStep::IntoValue => {
+                self.begin_value(next);
+                None
             }
-            (Expected::FenceMark(mark, count), _) if next == mark => {
-                Expected::FenceMark(mark, count + 1)
-            }
-            (Expected::Json | Expected::JsonInFence, _) if next.is_whitespace() => self.expected,
-            (Expected::Json, '`' | '~') => Expected::FenceMark(next, 1),
-            (Expected::Json | Expected::JsonInFence, '[') if is_list => Expected::Item,
-            (Expected::Json | Expected::JsonInFence, '{') if !is_list => Expected::Name,
-            (same, ' ' | '\t' | '\r' | '\n') if !matches!(same, Expected::FenceMark(..)) => same,
-            (Expected::Name, '}') | (Expected::NextField, '}') => Expected::Rest,
-            (Expected::NextField, ',') => Expected::Name,
-            (Expected::Colon { of_list }, ':') => Expected::Field { of_list },
-            (Expected::Field { of_list: true }, '[') => Expected::Item,
-            (Expected::Item | Expected::NextItem, ']') if is_list => Expected::Rest,
-            (Expected::Item | Expected::NextItem, ']') => Expected::NextField,
-            (Expected::NextItem, ',') => Expected::Item,
-            (Expected::Name, '"') => return self.begin_value(next),
-            (Expected::Field { .. } | Expected::Item, _) if begins_value(next) => {
-                return self.begin_value(next);
-            }
-            _ => {
+            SplitStep::Break => {
                 self.expected = Expected::Rest;
-                return Some(ListEvent::Broken);
+                Some(ListEvent::Broken)
             }
-        };
-        *rest = &rest[next.len_utf8()..];
-        None
+        }
     }
 
     /// Begins a value with this character, which is read together with the rest of it.
-    fn begin_value(&mut self, first: char) -> Option<ListEvent> {
+    fn begin_value(&mut self, first: char) {
         let part = match first {
             '"' | '[' | '{' => ValuePart::Structure,
             _ => ValuePart::Scalar,
@@ -156,7 +148,6 @@ impl ListSplitter {
             part,
             depth: 0,
         });
-        None
     }
 
     /// Ends a value with this JSON.
@@ -184,6 +175,49 @@ impl ListSplitter {
             return Some(ListEvent::Repeated);
         }
         None
+    }
+}
+
+impl Expected {
+    /// Says what becomes of a character. `is_list` says that the list is all of the JSON.
+    fn step(self, next: char, is_list: bool) -> SplitStep {
+        match self {
+            Expected::FenceMark(mark, _) if next != mark => SplitStep::Break,
+            Expected::FenceMark(mark, count) if count + 1 < FENCE => {
+                SplitStep::Over(Expected::FenceMark(mark, count + 1))
+            }
+            Expected::FenceMark(..) => SplitStep::Over(Expected::FenceLine),
+            Expected::FenceLine if next == '\n' => SplitStep::Over(Expected::JsonInFence),
+            Expected::FenceLine => SplitStep::Over(self),
+            Expected::Json | Expected::JsonInFence if next.is_whitespace() => SplitStep::Over(self),
+            _ if matches!(next, ' ' | '\t' | '\r' | '\n') => SplitStep::Over(self),
+            _ => self.step_at_token(next, is_list),
+        }
+    }
+
+    /// Does the same where whitespace is over.
+    fn step_at_token(self, next: char, is_list: bool) -> SplitStep {
+        let after_list = if is_list {
+            Expected::Rest
+        } else {
+            Expected::NextField
+        };
+        SplitStep::Over(match (self, next) {
+            (Expected::Json, '`' | '~') => Expected::FenceMark(next, 1),
+            (Expected::Json | Expected::JsonInFence, '[') if is_list => Expected::Item,
+            (Expected::Json | Expected::JsonInFence, '{') if !is_list => Expected::Name,
+            (Expected::Name, '"') => return SplitStep::IntoValue,
+            (Expected::Colon { of_list }, ':') => Expected::Field { of_list },
+            (Expected::Field { of_list: true }, '[') => Expected::Item,
+            (Expected::Item | Expected::NextItem, ']') => after_list,
+            (Expected::Field { .. } | Expected::Item, _) if begins_value(next) => {
+                return SplitStep::IntoValue;
+            }
+            (Expected::NextItem, ',') => Expected::Item,
+            (Expected::NextField, ',') => Expected::Name,
+            (Expected::Name | Expected::NextField, '}') => Expected::Rest,
+            _ => return SplitStep::Break,
+        })
     }
 }
 
