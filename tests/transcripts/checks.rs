@@ -97,11 +97,12 @@ impl Stage {
         Ok(self.stable(&answer).lines().map(str::to_owned).collect())
     }
 
-    /// What is printed is what is saved, and where nothing is printed, nothing is, unless the case says something else.
+    /// What is printed is what is saved, and where nothing is printed, no file is touched, unless the case says something else.
     pub fn check_saved(
         &mut self,
         case: &Case,
         command: &Command,
+        run: &Run,
         stdout: &[String],
     ) -> Result<(), String> {
         let is_code = command.script.contains(" -x");
@@ -109,16 +110,13 @@ impl Stage {
             return Ok(());
         }
         let printed = stdout.join("\n");
-        if printed.is_empty() && !case.has(Key::Sets(Set::Talked)) {
-            return same("", &self.sandbox.session_files().join("\n"));
+        if printed.is_empty() {
+            return same("", &run.before.changes().join("\n"));
         }
         let saved = self.last_message();
         let content = saved["content"].as_str().unwrap_or_default();
         let text = visible(content.trim_end_matches('\n').as_bytes()).join("\n");
         let text = self.stable(text.trim_end_matches('␄'));
-        if printed.is_empty() {
-            return Ok(());
-        }
         same(&text, printed.trim_end_matches('\n'))
     }
 

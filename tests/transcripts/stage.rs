@@ -228,7 +228,7 @@ impl Stage {
         }
         self.check_always(case, &run)?;
         if is_first && case.has(Key::Sets(Set::Splits)) {
-            self.check_saved(case, command, &came.stdout)?;
+            self.check_saved(case, command, &run, &came.stdout)?;
         }
         if !is_expected {
             command.output = came;
