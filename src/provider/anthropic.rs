@@ -16,6 +16,7 @@ use super::tool_schema::ToolSchemas;
 use super::{calls, schema};
 use crate::message::{Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
 use crate::server_url::Version;
+use crate::text::fence;
 
 pub static DIALECT: Dialect = Dialect {
     name: "anthropic",
@@ -134,14 +135,17 @@ fn cache() -> Value {
 /// writing into the cache costs more than sending.
 fn caches(prompt: &Prompt) -> bool {
     let mut messages = prompt.messages.iter();
-    let has_attachments = messages.any(|message| !message.attachments.is_empty());
+    // Files go with follow-ups, too.
+    let has_files = messages.any(|message| {
+        !message.attachments.is_empty() || !fence::split_files(&message.text).0.is_empty()
+    });
     let has_tools = prompt.web || !prompt.tools.is_empty();
     let is_flattened = prompt
         .messages
         .iter()
         .any(|message| !message.part_ends.is_empty());
     let is_continued = is_flattened || prompt.messages.len() > 1;
-    prompt.sends(OptionalField::Cache) && (has_attachments || has_tools || is_continued)
+    prompt.sends(OptionalField::Cache) && (has_files || has_tools || is_continued)
 }
 
 fn turn(message: &Message) -> Value {
