@@ -60,8 +60,7 @@ impl Shape {
         if !schema.is_object() {
             return Err("it is JSON, but not an object".to_owned());
         }
-        let schema = forms::unwrapped(schema)
-            .ok_or("nothing in it is a word of JSON Schema, such as type or properties")?;
+        let schema = forms::unwrapped(schema)?;
         well_formed::check_keywords(&schema)?;
         Ok(Shape { schema })
     }
@@ -294,7 +293,18 @@ mod tests {
             {                               | not JSON
             [1]                             | not an object
             7                               | not an object
-            {"name":"Ann","age":5}          | nothing in it is a word of JSON Schema
+            {"name":"Ann","age":5}          | it has no keyword that says what an answer is
+            {"type":"objekt"}               | type: there is no type “objekt”; did you mean object?
+            {"type":"list"}                 | type: there is no type “list”; did you mean array?
+            {"type":["strng"]}              | type: there is no type “strng”; did you mean string?
+            {"type":["strng",1]}            | type: there is no type “strng”; did you mean string?
+            {"type":"dog","name":"Rex"}     | type: there is no type “dog”
+            {"type":"json_schema"}          | type: there is no type “json_schema”
+            {"type":5}                      | type: must be the name of a type
+            {"type":[]}                     | type: must be the name of a type
+            {"type":null,"name":"Ann"}      | type: must be the name of a type
+            {"schema":{"type":"objekt"}}    | type: there is no type “objekt”; did you mean object?
+            {"type":"json_schema","json_schema":{"schema":{"type":"Str"}}} | type: there is no type “Str”; did you mean string?
 "#,
         ) {
             let error = Shape::from_json(text).expect_err(text);

@@ -72,20 +72,40 @@ const OTHERS: &[&str] = &[
     "$ref", "oneOf", "allOf", "not", "if", "then", "else", "const",
 ];
 
-/// Returns the schema within what APIs wrap around it. `None` if it asks nothing of a value: then it is an example, or something
-/// else.
-pub fn unwrapped(mut value: Value) -> Option<Value> {
+/// Returns the schema within what APIs wrap around it. Its keywords need not be right.
+///
+/// # Errors
+///
+/// Says that what is innermost asks nothing of a value: it is an example, or something else.
+pub fn unwrapped(mut value: Value) -> Result<Value, String> {
+    let mut place = Vec::new();
     while !is_schema(&value) {
         let mut wrappers = WRAPPERS.iter();
-        let name = wrappers.find(|name| value[**name].is_object())?;
-        value = value[*name].take();
+        if let Some(name) = wrappers.find(|name| value[**name].is_object()) {
+            value = value[*name].take();
+            place.push(*name);
+        } else if value.get("type").is_some() {
+            // It wraps nothing, so the type is wrong.
+            break;
+        } else {
+            return Err(not_a_schema(&place));
+        }
     }
     let mut moved = HashSet::new();
     normalize(&mut value, "", &mut moved);
     if !moved.is_empty() {
         follow(&mut value, &moved);
     }
-    Some(value)
+    Ok(value)
+}
+
+/// Returns why what is at this place, below the fields with these names, is no schema.
+fn not_a_schema(place: &[&str]) -> String {
+    let what = match place {
+        [] => "it".to_owned(),
+        names => names.join("."),
+    };
+    format!("{what} has no keyword that says what an answer is, such as type or properties")
 }
 
 /// Whether an object asks something of a value in words of JSON Schema.
@@ -233,20 +253,24 @@ mod tests {
 
     #[test]
     fn an_object_that_restricts_no_value_is_not_taken_for_a_schema() {
-        for [text] in rows(
+        // And the place in which the keyword is missing.
+        for [text, place] in rows(
             r#"
-            {}
-            {"name":"Ann","age":5}
-            {"type":"dog","name":"Rex"}
-            {"title":"Dune","description":"a book"}
-            {"$schema":"https://json-schema.org/draft/2020-12/schema"}
-            {"openapi":"3.1.0","info":{"title":"t"},"paths":{"/a":{"get":{}}}}
-            {"schema":"x"}
-            {"name":"p","schema":{}}
-            {"type":"json_schema","json_schema":{"name":"p"}}"#,
+            {} | it
+            {"name":"Ann","age":5} | it
+            {"title":"Dune","description":"a book"} | it
+            {"$schema":"https://json-schema.org/draft/2020-12/schema"} | it
+            {"openapi":"3.1.0","info":{"title":"t"},"paths":{"/a":{"get":{}}}} | it
+            {"schema":"x"} | it
+            {"name":"p","schema":{}} | schema
+            {"type":"json_schema","json_schema":{"name":"p"}} | json_schema
+            {"text":{"format":{"type":"json_schema","schema":{"title":"p"}}}} | text.format.schema"#,
         ) {
             let value = serde_json::from_str(text).expect(text);
-            assert_eq!(unwrapped(value), None, "{text}");
+            let reason = format!(
+                "{place} has no keyword that says what an answer is, such as type or properties"
+            );
+            assert_eq!(unwrapped(value), Err(reason), "{text}");
         }
     }
 
