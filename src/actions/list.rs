@@ -269,7 +269,7 @@ impl Listing {
             // It was removed in the meantime.
             Ok(FileMatch::Nothing) => {}
             Err(ReadFailure::Unusable(reason)) => {
-                notes.note(&format!("not listed: {}: {reason}", file.path.display()));
+                notes.note(&format!("not listed: {reason}"));
             }
             Err(ReadFailure::System(error)) => {
                 let message = format!("not everything is listed: {error}");

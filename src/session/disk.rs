@@ -15,7 +15,7 @@ use crate::whole_file::{
     self, MAX_FILE, OrCannot, PRIVATE, ReadFailure, Temporary, is_missing, rename_new,
 };
 
-/// Reads what is at a path. A dangling link is nothing.
+/// Reads what is at a path. A dangling link is nothing. A failure names the path.
 pub fn read(path: &Path) -> ReadOutcome {
     read_again(path, None)
 }
@@ -31,7 +31,7 @@ pub fn read_again(path: &Path, known: Option<&Conversation>) -> ReadOutcome {
     let Some(bytes) = read_bytes(path)? else {
         return Ok(None);
     };
-    let conversation = format::read(bytes).map_err(ReadFailure::Unusable)?;
+    let conversation = format::read(bytes).map_err(|reason| unusable(path, &reason))?;
     Ok(Some(conversation))
 }
 
@@ -41,7 +41,7 @@ pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> ReadOutcome {
     let Some(bytes) = read_bytes(path)? else {
         return Ok(None);
     };
-    format::read_if_it_may_have(bytes, words).map_err(ReadFailure::Unusable)
+    format::read_if_it_may_have(bytes, words).map_err(|reason| unusable(path, &reason))
 }
 
 /// Returns the bytes of a conversation's file, if there is one.
@@ -49,8 +49,14 @@ fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadFailure> {
     match whole_file::read(path, MAX_SIZE as u64) {
         Err(ReadFailure::System(error)) if directory::leads_nowhere(path, &error) => Ok(None),
         Err(ReadFailure::System(error)) => Err(error).or_cannot("read", path)?,
-        read => read.map(Some),
+        Err(ReadFailure::Unusable(reason)) => Err(unusable(path, &reason)),
+        Ok(bytes) => Ok(Some(bytes)),
     }
+}
+
+/// Returns the failure for something in a conversation's place that is none.
+pub fn unusable(path: &Path, reason: &str) -> ReadFailure {
+    ReadFailure::Unusable(format!("{}: {reason}", path.display()))
 }
 
 /// Returns the error for a pipe, a device or a directory in a conversation's place.
@@ -184,7 +190,8 @@ fn back_up_external(
     mut bytes: Vec<u8>,
 ) -> io::Result<PathBuf> {
     directory.prepare()?;
-    let mut conversation = format::read(bytes.clone()).map_err(ReadFailure::Unusable)?;
+    let read = format::read(bytes.clone());
+    let mut conversation = read.map_err(|reason| unusable(path, &reason))?;
     if !conversation.tools.is_empty() {
         conversation.tools.clear();
         bytes = format::to_bytes(&conversation)?;
@@ -263,6 +270,33 @@ mod tests {
         let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
         directory.prepare().expect("a directory");
         (root, directory)
+    }
+
+    #[test]
+    fn whatever_is_wrong_with_a_file_the_failure_names_it() {
+        let (_root, directory) = empty_directory();
+        for (name, bytes, reason) in [
+            ("torn", &b"{"[..], "it cannot be parsed (EOF"),
+            ("latin", b"\xe4", "it cannot be parsed (incomplete utf-8"),
+            ("newer", b"{\"version\":2}", "it has version 2"),
+            ("large", &vec![b' '; MAX_SIZE + 1], "it has more than 10 MB"),
+        ] {
+            let path = directory.path_of(name);
+            fs::write(&path, bytes).expect("a file");
+            let found = [
+                read(&path),
+                read_again(&path, Some(&conversation(&[("one", "1")]))),
+                read_if_it_may_have(&path, &[]),
+            ];
+            let expected = format!("{}: {reason}", path.display());
+            for found in found {
+                let failure = found.expect_err(name).to_string();
+                assert!(failure.starts_with(&expected), "{failure}");
+            }
+        }
+        let failure = read(&directory.sessions).expect_err("a directory");
+        let expected = format!("{}: it is not a regular", directory.sessions.display());
+        assert!(failure.to_string().starts_with(&expected), "{failure}");
     }
 
     #[test]

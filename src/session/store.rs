@@ -137,15 +137,13 @@ impl Handle {
         let asks = self.purpose == Purpose::Ask;
         let failure = match disk::read(&self.path) {
             Ok(None) if asks && self.path.is_symlink() && !self.which.is_current() => {
-                ReadFailure::Unusable("it is a dangling symbolic link".to_owned())
+                disk::unusable(&self.path, "it is a dangling symbolic link")
             }
             Ok(found) => return Ok(found),
             Err(failure) => failure,
         };
-        let (reason, is_unusable) = match failure {
-            ReadFailure::Unusable(reason) => (format!("{}: {reason}", self.path.display()), true),
-            ReadFailure::System(error) => (error.to_string(), false),
-        };
+        let is_unusable = matches!(failure, ReadFailure::Unusable(_));
+        let reason = failure.to_string();
         // To name a file that cannot be used is a usage error.
         let is_usage = match self.which {
             ConversationRef::File(_) => true,
