@@ -350,6 +350,9 @@ fn a_confined_command_does_not_run_where_the_kernel_cannot_confine_it() {
     const LANDLOCK: [i64; 3] = [444, 445, 446];
     for (numbers, error, said) in [
         (&LANDLOCK[..], libc::ENOSYS, "this kernel has no Landlock"),
+        (&LANDLOCK[..], libc::EPERM, "Landlock is forbidden here"),
+        (&LANDLOCK[..], libc::EACCES, "Landlock is forbidden here"),
+        (&LANDLOCK[..], libc::EIO, "Landlock refused: Input/output"),
         (&LANDLOCK[..], libc::EOPNOTSUPP, "Landlock is disabled"),
         (
             &[317, 277],

@@ -178,7 +178,7 @@ fn lacking(error: &dyn Display) -> String {
         return format!("Landlock refused: {error}");
     };
     match status.landlock {
-        LandlockStatus::NotImplemented => "this kernel has no Landlock".to_owned(),
+        LandlockStatus::NotImplemented => not_implemented(),
         LandlockStatus::NotEnabled => {
             "Landlock is disabled; “landlock” belongs in the kernel's parameter lsm=".to_owned()
         }
@@ -186,6 +186,20 @@ fn lacking(error: &dyn Display) -> String {
             "this kernel has revision {} of Landlock, and Linux 6.12 has the revision {} that is needed",
             effective_abi as i32, NEEDED as i32
         ),
+        _ => format!("Landlock refused: {error}"),
+    }
+}
+
+/// Returns why there is no Landlock. The library takes most errors for a kernel without it.
+fn not_implemented() -> String {
+    // It asks the kernel for the revision first, and nothing after that changes the error.
+    let _asked = Ruleset::default();
+    let error = io::Error::last_os_error();
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOSYS) => "this kernel has no Landlock".to_owned(),
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "Landlock is forbidden here, as by the seccomp profile of a container".to_owned()
+        }
         _ => format!("Landlock refused: {error}"),
     }
 }
