@@ -577,6 +577,13 @@ mod tests {
             yt-dlp {x}                           | -
             prove -e {x} t                       | prove
             mlr put {x} a                        | mlr
+            install --strip-program={x} a b      | install
+            install -m 644 {x} b                 | -
+            homectl with me {l}                  | homectl
+            homectl inspect {x}                  | -
+            snap run {x}                         | snap
+            snap info {x}                        | -
+            sqsh -C {x}                          | sqsh
             psql -c \\dt␠{x}                     | psql
             psql --command=\\dt␠{x}              | psql
             psql -c SELECT␠{x}                   | -
@@ -638,9 +645,26 @@ mod tests {
             cat /bin/git {x}             | /bin/git
             git grep go {x}              | go
             wrap go {x}                  | go
-            chronic script -c {x}        | script
+            wrap script -c {x}           | script
+            chronic script -c {x}        | chronic
             go {x}                       | go
-            time rg {x}                  | time",
+            time rg {x}                  | time
+            gh issue list --label task --search {x} | -
+            rg -t ts {x}                 | -
+            wrap es {x}                  | -
+            es -c {x}                    | es
+            rc -c {x}                    | rc
+            wp eval {x}                  | wp
+            ts {l}                       | ts
+            sem {l}                      | sem
+            i386 {l}                     | i386
+            linux32 {l}                  | linux32
+            wrap linux32 {l}             | linux32
+            qemu-aarch64-static {l}      | qemu-aarch64-static
+            qemu-img info {x}            | -
+            run0 {l}                     | run0
+            scheme48 {x}                 | scheme48
+            buck2 {x}                    | buck2",
         ) {
             let file = |path: &str| path.starts_with("/bin/").then(|| path.to_owned());
             let argv = command(line, false);
@@ -680,7 +704,11 @@ mod tests {
                      scp sftp rsync mosh telnet socat ncat ansible terraform \
                      rview gvimdiff sensible-editor vigor mcedit pydoc \
                      sphinx-build php-cgi tcc debconf systemd-cat sotruss msgexec run-mailcap xdotool \
-                     xdg-open gio gnome-open kde-open exo-open gtk-launch vis mg zile jmacs jove vile";
+                     xdg-open gio gnome-open kde-open exo-open gtk-launch vis mg zile jmacs jove vile \
+                     chronic eatmydata bmake envdir nodemon pipenv s6-setuidgid dtach dbx niceload ifne zrun lckdo \
+                     envuidgid pgrphack s6-softlimit execlineb ifelse gnohup genv newgrp uclampset enosys systemd-vmspawn \
+                     sudoedit catatonit tilda nnn vipe abduco tmate run-one nocache torify truss dtrace cgdb delve \
+                     mvnw go-task waf spack salt-call lxc-start sshuttle slogin gptme caffeinate xcrun";
         for name in names.split(' ') {
             for form in [
                 "{}",

@@ -4,64 +4,106 @@ use super::program_names::{ProgramForms, ProgramNames};
 
 /// Shells.
 const SHELLS: ProgramNames = ProgramNames(
-    "ash bash bsd-csh busybox csh dash elvish fish hush ksh lksh loksh mksh murex nu oksh osh pwsh \
-     rbash rksh rzsh sash sh tcsh toybox xonsh yash ysh zsh",
+    "ash bash bsd-csh busybox csh dash elvish fish hush ksh lksh loksh lshell mksh mrsh murex nu oksh osh pdksh pwsh rbash \
+     rksh rzsh sash scsh sh smrsh static-sh tcsh toybox xonsh yash ysh zsh",
 );
 
 /// Interpreters and compilers, which run the program that they are given.
 const INTERPRETERS: ProgramNames = ProgramNames(
-    "asy awk babashka bb bpftrace bun clisp clj clojure cmd coverage cpan crystal cscript csi d8 dart dc deno ecl elixir erl \
-     escript expect file-rename gawk gdb gforth ghc ghci gnuplot goawk gprolog groovy gs gsed guile gunicorn iex ipython \
-     irb java jest jexec jjs jruby jrunscript jshell julia jupyter jython kotlin latex latexmk lldb lua luajit lualatex \
-     luatex m4 matlab mawk maxima micropython mlr mocha mongo mongosh mono mshta mysqlsh nawk nim node nodejs ocaml octave \
-     octave-cli original-awk osascript pdb pdflatex pdftex perl php php-cgi posh powershell prename prove pry psysh py.test \
-     pydoc pypy pytest python qjs R racket raku Rscript ruby rundll32 runghc runhaskell sage sbcl scala scheme scilab sed slsh \
-     sphinx-build stap swift swipl tcc tclsh tex ts-node tsx utop uvicorn vitest wish wscript xelatex xetex zig",
+    "a68g abcl amm asy awk babashka babel bats bb bpftrace bpython bsh bun busted ccl cgdb chez chezscheme chibi-scheme \
+     cling clisp clj clojure cmd codecept coverage cpan crystal cscript csharp csi cypress d8 dart dbx dc delve deno dlv \
+     dmd dotnet-script drgn drush duk ecl edb-debugger elixir erl es escript eslint evcxr execlineb expect expectk fennel \
+     file-rename fricas fsharpi fsi gawk gdb gdbserver gdbtui gforth ghc ghci giac gnuplot goawk gore gosh gprolog graalpy \
+     gretlcli groovy groovysh gs gsed gsi guestfish guile gunicorn hermes hy iex ion ipdb ipy ipython irb janet java jbang \
+     jdb jest jexec jimsh jjs jruby jrunscript jsc jsh jshell julia jupyter jython karma kawa kotlin kotlinc kscript latex \
+     latexmk lldb lldb-server lua luajit lualatex luatex luau lune m4 matlab mawk maxima micropython mit-scheme mlr mocha \
+     mongo mongosh mono mpost mshta mujs mysqlsh nawk newlisp nim njs node nodejs nosetests nyc ocaml octave octave-cli \
+     oorexx original-awk osascript pdb pdflatex pdftex perl phing php php-cgi phpspec phpunit picolisp pil playwright \
+     polymake posh powershell prename prove pry psysh ptipython ptpython pudb py.test pydoc pypy pyspark pytest python qjs \
+     quarto R racket radare2 raku rc rdmd regina rexx rhino rizin Rscript rspec ruby rundll32 runghc runhaskell rust-script \
+     sage sbcl scala scala-cli scheme scilab sed slsh spark-shell spark-submit sparkR sphinx-build stap stklos swift swipl \
+     tarantool tcc tclsh tectonic tex texlua tjs trial ts-node tsx utop uvicorn vite vitest wapptclsh webpack wish \
+     wolframscript workerd wp wscript xelatex xetex yaegi zig zx",
 );
 
 /// Editors and pagers, which have commands that run programs.
 const EDITORS: ProgramNames = ProgramNames(
-    "ed editor elvis emacs emacsclient eview ex gview gvim gvimdiff helix hx jed jmacs joe jove jpico jstar kak less levee \
-     mcedit mcview mg micro more most nano ne neovim nvi nvim pager pico rgview rgvim rjoe rnano rview rvim select-editor \
-     sensible-editor sensible-pager vi view vigor vile vim vimdiff vimx vis xemacs zile",
+    "aee broot dte ed editor ee elvis emacs emacsclient eview ex gview gvim gvimdiff helix hx jed jmacs joe joshuto jove \
+     jpico jstar kak less levee lf lv mc mcedit mcview mg micro mle moe more most nano ne neovim nnn nvi nvim pager pg pico \
+     qe ranger rgview rgvim rjoe rnano rview rvim select-editor sensible-editor sensible-pager sudoedit vi vidir vidoas \
+     view vifm vigor vigr vile vim vimdiff vimpager vimx vipe vipw vis visudo xemacs xplr yazi zile",
 );
 
 /// Programs whose arguments are, or name, another program.
 const WRAPPERS: ProgramNames = ProgramNames(
-    "aa-exec alacritty at batch bsdtar bwrap capsh cgexec choom chpst chroot chrt compose coreutils cpulimit crontab \
-     dbus-run-session debconf direnv doas dumb-init edit entr env exo-open fakechroot fakeroot fakeroot-sysv fakeroot-tcp \
-     faketime fd fdfind find firejail flatpak flock foot fzf gio gnome-open gnome-terminal gosu grc gtar gtester gtk-launch \
-     gxargs hyperfine ionice ip kde-open kitty koi8rxterm konsole ksu logsave ltrace lxterm lxterminal mate-terminal \
-     mpiexec mpirun msgexec msgfilter multitime nice nohup nsenter numactl open openvt parallel perf pexec pkexec print \
-     prlimit proot proxychains qterminal rlwrap rr run-mailcap run-parts runcon runuser rxvt sbatch schroot screen script \
-     see service setarch setlock setpriv setsid setuidgid sg softlimit sotruss srun ssh-agent start-stop-daemon stdbuf \
-     strace su su-exec sudo sudo-rs systemd-cat systemd-inhibit systemd-run tar taskset tcpdump terminator tilix time \
-     timeout tini tmux torify torsocks trickle tsocks uftrace unbuffer unshare urxvt uxterm valgrind viddy watch watchexec \
-     wezterm wine x-terminal-emulator xargs xdg-open xdotool xfce4-terminal xterm xvfb-run zellij",
+    "aa-exec abduco alacritty arch arch-chroot argv0 at authbind autoexpect awesome-client background backtick batch beesu \
+     box64 box86 bsdtar bwrap byobu caffeinate capsh catatonit catchsegv cgexec choom chpst chronic chroot chrt command \
+     compose concurrently condor_run coresched coreutils cow-shell cowbuilder cpulimit crontab cross-env cset daemon \
+     daemonize dbus-launch dbus-run-session debconf deepin-terminal define direnv dislocate distrobox-enter doas doasedit \
+     dotenv dotenvx dtach dtrace dtruss dumb-init dvtm dzdo eatmydata edit elgetopt elgetpositionals elglob emptyenv enosys \
+     entr env env-cmd envchain envconsul envdir envfile envuidgid eterm execline-cd execline-umask exo-open export \
+     fakechroot fakeroot fakeroot-ng fakeroot-sysv fakeroot-tcp faketime fbterm fd fdblock fdclose fdfind fdmove fdreserve \
+     fdswap fex fexbash fghack find firejail flatpak flatpak-spawn flock foot footclient forbacktickx foreground foreman \
+     forever forstdin forx fzf gamemoderun gamescope gchroot genv gfind ghostty gio gksu gksudo gnice gnohup gnome-open \
+     gnome-terminal gosu gotty graftcp grc gstdbuf gtar gtester gtime gtimeout gtk-launch guake gxargs heaptrack \
+     herbstclient heredoc hivemind homeof honcho host-spawn hwloc-bind hyperfine hyprctl i3-msg i386 if ifelse ifne ifte \
+     ifthenelse importas incrontab ionice ip jsrun kde-open kdesu kdesudo keep-one-running kernprof kgx kibitz kitty \
+     koi8rxterm konsole ksu ktrace launchctl lckdo ledit likwid-perfctr likwid-pin linux32 linux64 logsave loopwhilex \
+     ltrace lxqt-sudo lxterm lxterminal mangohud mate-terminal memray memusage minijail0 mlterm mpiexec mpirun mprof mrxvt \
+     msgexec msgfilter multidefine multilog multisubstitute multitime muvm newgrp nice niceload nocache nodemon nohup nq \
+     nsenter nsjail numactl ocount onchange open openvt operf optirun orterun overmind parallel pee perf pexec pexpect \
+     pfexec pgrphack pipeline piperw pipesz pkexec please pm2 posix-cd posix-umask ppss prime-run primusrun print privbind \
+     prlimit process-compose proot proxychains ptyxis pueue py-spy pyinstrument qemu qemu-system qrsh qsub qterminal \
+     redirfd reflex rlfe rlwrap rofi rootlesskit roxterm rr run-mailcap run-one run-parts run-this-one run0 runblock runcon \
+     runsv runsvdir runtool runuser rxvt rxvt-unicode s6-applyuidgid s6-chroot s6-env s6-envdir s6-envuidgid s6-fghack \
+     s6-ioconnect s6-ipcclient s6-ipcserver s6-log s6-maximumtime s6-nice s6-notifyoncheck s6-setlock s6-setsid \
+     s6-setuidgid s6-softlimit s6-sudo s6-supervise s6-svlisten s6-svscan s6-tcpclient s6-tcpserver s6-tlsclient \
+     s6-tlsserver sakura salloc samply sandbox-exec sbatch sbuild scalene schedtool schroot screen script scriptlive see \
+     sem service setarch setlock setpriv setsid setuidgid sg shpool sk socksify softlimit sotruss spawn-fcgi srun ssh-agent \
+     sslclient sslserver st start-stop-daemon stdbuf strace stterm su su-exec sudo sudo-rs supervise supervisord svlogd \
+     svscan swaymsg sysdig systemd-cat systemd-dissect systemd-inhibit systemd-notify systemd-pty-forward systemd-run \
+     systemd-socket-activate systemd-vmspawn tar taskset tcpclient tcpdump tcpserver terminator terminology termite tilda \
+     tilix time timeout tini tmate tmux tmuxinator tmuxp torify torsocks trap trickle truss tryexec ts tsocks tsp ttyd \
+     uclampset uftrace uname26 unbuffer unexport unshare urxvt urxvtc urxvtcd usewithtor uxterm valgrind vglrun viddy \
+     viztracer watch watchexec watchman watchman-make watchmedo weston-terminal wezterm when-changed wine with-contenv \
+     withstdinas x-terminal-emulator x86_64 xargs xcrun xctrace xdg-open xdotool xe xfce4-terminal xinit xjobs xkibitz \
+     xterm xtrace xvfb-run xwfb-run yad yakuake zellij zrun zutty",
 );
 
 /// Builders and package managers, whose files and packages are programs that they run.
 const BUILDERS: ProgramNames = ProgramNames(
-    "ant asdf bazel brew bundle bunx cabal cargo cmake composer conda corepack debuild dotnet dpkg-buildpackage gem gmake go gradle gradlew guix \
-     hatch just lein make mamba maven meson micromamba mise mix msbuild mvn ninja nix nix-build nix-shell nox npm npx pdm \
-     pip pipx pixi pnpm pnpx poetry pyenv rake rbenv rustup rye sbt scons stack tox uv uvx volta yarn yarnpkg",
+    "abuild act ant asdf b2 bazel bjam bmake brew buck bundle bundler bunx cabal cargo catkin_make cmake colcon composer \
+     conda corepack cpanm ctest debuild devbox devenv doit dotnet dpkg-buildpackage dub dune earthly easy_install ebuild \
+     emerge esy fab fastlane flit flox flutter fnm fvm gbp gem ghcup gmake gn go go-task goenv gradle gradlew grunt guix \
+     gulp hatch inv invoke jam jenv just lein lerna mage make makepkg makers mamba maven meson micromamba mill mise mix \
+     mmdebstrap msbuild mvn mvnd mvnw nimble ninja nix nix-build nix-instantiate nix-shell nodenv nox npm npx nx opam pants \
+     paru pbuilder pdebuild pdm pew pex phpenv pip pip-run pipenv pipx pixi plenv plz pmake pnpm pnpx pod poetry pre-commit \
+     premake pyenv rails rake rbenv rebar redo rpmbuild run-p run-s rustup rvm rye sbt scons shake shards shiv spack stack \
+     task thor tox tup turbo uv uvx volta waf xcodebuild xmake yarn yarnpkg yay",
 );
 
 /// Programs that run others in containers, clusters and machines.
 const CONTAINERS: ProgramNames = ProgramNames(
-    "ansible ansible-playbook apptainer buildah chef-client crictl crun ctr distrobox docker docker-compose incus k3s \
-     kubectl lxc lxc-attach lxc-execute machinectl microk8s minikube multipass nerdctl oc podman podman-compose puppet \
-     runc salt singularity systemd-nspawn terraform tofu toolbox vagrant wsl",
+    "ansible ansible-console ansible-playbook ansible-pull apptainer bolt buildah ch-run chef chef-client colima crictl \
+     crosvm crun ctr distrobox docker docker-compose enroot finch firecracker guestmount helmfile incus k3s k9s knife krun \
+     kubectl kustomize limactl lxc lxc-attach lxc-execute lxc-start lxc-unshare lxc-usernsexec machinectl microk8s minikube \
+     mkosi multipass nerdctl nomad oc packer pct podman podman-compose pulumi puppet pyinfra runc runsc salt salt-call \
+     salt-ssh serverless singularity skaffold systemd-nspawn terraform terragrunt tofu toolbox udocker vagrant \
+     virt-customize wsl x11docker youki zlogin",
 );
 
 /// Programs that reach a shell on another machine, or through a connection.
 const REMOTE: ProgramNames = ProgramNames(
-    "adb autossh clush dbclient ftp lftp mosh nc ncat netcat parallel-ssh pdsh pssh rexec rlogin rsh rsync scp sftp socat \
-     ssh sshpass telnet",
+    "adb autossh clush clusterssh cryptcat cssh cu dbclient dsh evil-winrm ftp kermit lftp minicom mosh mosh-client \
+     mosh-server nc ncat netcat parallel-scp parallel-ssh pdsh picocom plink prsync pscp psexec psftp pssh rcp rdist rexec \
+     rlogin rsh rsync scp sftp slogin socat ssh sshpass sshuttle telnet tsh unison websocat winexe zssh",
 );
 
 /// Agents, which let a model run programs.
-const AGENTS: ProgramNames = ProgramNames("aider claude codex cursor-agent gemini opencode");
+const AGENTS: ProgramNames = ProgramNames(
+    "aider amp auggie claude cline codex copilot crush cursor-agent droid gemini goose gptme interpreter kimi kiro-cli \
+     opencode openhands plandex qwen sgpt",
+);
 
 /// Programs that run what somebody gives them, whatever their arguments, by the reason why they do.
 pub const RUNNERS: &[ProgramNames] = &[
@@ -96,8 +138,13 @@ pub const READERS: ProgramNames = ProgramNames(
 /// Those of [`RUNNERS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
 /// first word of a command only. The programs that run it are themselves known.
 pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
-    "aider claude cmd codex compose coverage edit editor foot gemini gunicorn ip jest jupyter kitty konsole mocha most ne open \
-     opencode pager posh powershell print py.test pytest see service terminator uvicorn view vitest",
+    "act aider amp arch b2 babel background bats bolt busted chef claude cline cmd codex command compose copilot coverage \
+     crush cu cypress daemon define doit dotenv droid drush dub dune edit editor ee es eslint export fab fex finch flutter \
+     foot foreground foreman forever gemini gn goose grunt guake gulp gunicorn hermes hy i386 if interpreter inv invoke ion \
+     ip jam janet jest jupyter karma kermit kimi kitty konsole lf lv mage mc mill mocha moe most mujs ne nomad nq nx open \
+     opencode packer pager pants pee pg phpunit pipeline playwright please pod posh powershell print py.test pytest qe qemu \
+     qwen rails ranger rc redo reflex regina rhino rspec see sem service shake shards sk st supervise task terminator thor \
+     trap trial ts tsp turbo unison uvicorn view vite vitest webpack wp x86_64 xe yay",
 );
 
 /// Whether a word is one of all these names as it is, but for a version at its end. Another word may be a variant of a program,
@@ -360,6 +407,7 @@ pub const CODE_WORDS: &[CodeWords] = &[
         "--plugin",
     )
     .with_option_files(),
+    row("ginstall install", "", "--strip-program"),
     row("exiftool", "", "-@ -config -if -p -printFormat").apart(),
     row("logrotate", "", "-m --mail"),
     row(
@@ -380,7 +428,9 @@ pub const CODE_WORDS: &[CodeWords] = &[
         "--config-dir --include --input-commands --input-conf --script --script-opts --script-opts-append --scripts -script",
     ),
     row("nmap", "", "--datadir --script -datadir -script"),
+    row("homectl", "with", ""),
     row("pidstat", "-e", ""),
+    row("snap", "run", ""),
     row("scrot", "", "-e --exec"),
     row("tshark wireshark", "", "-X"),
     // Databases.
@@ -390,7 +440,8 @@ pub const CODE_WORDS: &[CodeWords] = &[
 
 /// Clients of databases that have commands of their own, which run programs, among the SQL that they are given.
 pub const SQL_CLIENTS: ProgramNames = ProgramNames(
-    "beeline db2 duckdb isql litecli mariadb mssql-cli mycli mysql pgcli snowsql sqlcmd sqlite sqlite3 sqlplus usql vsql",
+    "beeline bteq cockroach db2 duckdb gsql hive impala-shell iredis isql isql-fb litecli mariadb mssql-cli mycli mysql \
+     nzsql pgcli snowsql spark-sql sqlcmd sqlite sqlite3 sqlline sqlplus sqsh usql vsql",
 );
 
 /// Those of them that have no such commands with the option -safe, but for those of [`CODE_WORDS`].
