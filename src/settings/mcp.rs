@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 
 use super::origin::Environment;
 use super::paths::{check_directory, check_program};
+use super::pattern;
 use super::program::LocalProgram;
+use super::server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 use super::tools::{RemoteServer, ServerKind, ToolServer};
 use super::value;
 use super::variables::{self, Filled};
@@ -44,6 +46,18 @@ struct SharedFile<'f> {
     context_servers: Option<&'f RawValue>,
 }
 
+/// What other programs call the list of the tools that are offered. `tools` is something else where it is no list of texts.
+const INCLUDE_KEYS: [&str; 4] = ["includeTools", "enabledTools", "enabled_tools", "tools"];
+
+/// What they call the list of those that are not.
+const EXCLUDE_KEYS: [&str; 3] = ["excludeTools", "disabledTools", "disabled_tools"];
+
+/// The servers of the file.
+pub struct SharedServers {
+    pub servers: Vec<ToolServer>,
+    pub disabled: Vec<DisabledServer>,
+}
+
 /// A server as the file has it.
 struct SharedServer {
     /// The keys that lead to it.
@@ -52,33 +66,43 @@ struct SharedServer {
     section: Value,
 }
 
-/// Reads the text of the file. Disabled servers are left out. `is_file` tells whether a path is that of a file.
+/// Reads the text of the file, which has this path. `is_file` tells whether a path is that of a file.
 pub fn read_shared(
     mut text: String,
+    file: &str,
     environment: &Environment,
     is_file: &dyn Fn(&str) -> bool,
-) -> Result<Vec<ToolServer>, String> {
+) -> Result<SharedServers, String> {
     // What it has outside of strings becomes blanks, so that places in it stay the same.
     if json_strip_comments::strip(&mut text).is_err() {
         return Err("a slash is outside of strings and comments".to_owned());
     }
     let mut listed: BTreeMap<String, Vec<SharedServer>> = BTreeMap::new();
+    let mut disabled = Vec::new();
     for server in servers_of(&text)? {
-        if !is_disabled(&server.section) {
-            let name = short_name(&server.original_name);
-            listed.entry(name).or_default().push(server);
+        let name = short_name(&server.original_name);
+        match disabling_switch(&server.section) {
+            None => listed.entry(name).or_default().push(server),
+            Some(switch) => disabled.push(DisabledServer {
+                name,
+                file: file.to_owned(),
+                path: server.path,
+                switch,
+            }),
         }
     }
-    let reader = SectionReader {
-        environment,
-        is_file,
-    };
     let mut servers = Vec::new();
     for (name, mut same) in listed {
         // Two programs may share a file, and each has its list.
         same.dedup_by(|a, b| a.original_name == b.original_name && a.section == b.section);
-        let kind = match &same[..] {
-            [server] if name != NO_TOOLS => reader.kind(&server.section, &server.path),
+        let path = same.first().map_or("", |server| server.path.as_str());
+        let mut reader = SectionReader {
+            environment,
+            is_file,
+            entry: SharedEntry::new(file, path),
+        };
+        let read = match &same[..] {
+            [server] if name != NO_TOOLS => reader.server(&name, &server.section),
             [server] => Err(format!("{}: no server can have this name", server.path)),
             _ => {
                 let paths = Vec::from_iter(same.iter().map(|server| server.path.as_str()));
@@ -86,14 +110,12 @@ pub fn read_shared(
                 Err(format!("{paths} both get the name {name}; rename one"))
             }
         };
-        let kind = kind.unwrap_or_else(|reason| {
-            ServerKind::Wrong(format!("{reason} (in the file of the setting mcp)"))
-        });
-        let mut server = ToolServer::new(&name, kind);
-        server.is_shared = true;
+        let mut server =
+            read.unwrap_or_else(|reason| ToolServer::new(&name, ServerKind::Wrong(reason)));
+        server.origin = ServerOrigin::Shared(reader.entry);
         servers.push(server);
     }
-    Ok(servers)
+    Ok(SharedServers { servers, disabled })
 }
 
 /// Returns the servers of all lists.
@@ -150,8 +172,12 @@ fn entries<'f>(path: &str, object: &'f RawValue) -> Result<BTreeMap<String, &'f 
     serde_json::from_str(object.get()).map_err(|_| format!("{path}: must be an object"))
 }
 
-fn is_disabled(section: &Value) -> bool {
-    section["disabled"] == true || section["enabled"] == false
+/// Returns the key and value that switch a server off.
+fn disabling_switch(section: &Value) -> Option<&'static str> {
+    if section["disabled"] == true {
+        return Some("\"disabled\": true");
+    }
+    (section["enabled"] == false).then_some("\"enabled\": false")
 }
 
 /// Returns the name of a server of the file as `-t` takes it.
@@ -175,10 +201,12 @@ fn shown_key(key: &str) -> String {
     key.to_owned()
 }
 
-/// A reader that makes servers of sections.
+/// A reader that makes a server of its section.
 struct SectionReader<'e> {
     environment: &'e Environment,
     is_file: &'e dyn Fn(&str) -> bool,
+    /// Gets the keys that the section has.
+    entry: SharedEntry,
 }
 
 /// A value of a section, and the keys that lead to it. Errors do not show the value: it may be a key.
@@ -195,9 +223,10 @@ impl<'s> SharedField<'s> {
         (!value.is_null()).then(|| self.inner(key, value))
     }
 
-    /// Returns the first of these that there is.
-    fn first_of(&self, keys: &[&str]) -> Option<SharedField<'s>> {
-        keys.iter().find_map(|key| self.get(key))
+    /// Returns the first of these that there is, with its key.
+    fn first_of(&self, keys: &[&'static str]) -> Option<(&'static str, SharedField<'s>)> {
+        let mut keys = keys.iter();
+        keys.find_map(|key| Some((*key, self.get(key)?)))
     }
 
     fn inner(&self, key: &str, value: &'s Value) -> SharedField<'s> {
@@ -227,6 +256,12 @@ impl<'s> SharedField<'s> {
         Ok(fields.collect())
     }
 
+    /// Whether it is a list of nothing but texts.
+    fn has_texts(&self) -> bool {
+        let list = self.value.as_array();
+        list.is_some_and(|list| list.iter().all(Value::is_string))
+    }
+
     fn entries(&self) -> Result<Vec<(&'s str, SharedField<'s>)>, String> {
         let Value::Object(object) = self.value else {
             return self.wrong("must be an object");
@@ -246,34 +281,96 @@ impl<'s> SharedField<'s> {
 }
 
 impl SectionReader<'_> {
-    fn kind(&self, section: &Value, path: &str) -> Result<ServerKind, String> {
+    fn server(&mut self, name: &str, section: &Value) -> Result<ToolServer, String> {
         let section = SharedField {
-            path: path.to_owned(),
+            path: self.entry.path.clone(),
             value: section,
         };
         section.entries()?;
+        refuse_own_keys(&section)?;
+        let mut server = ToolServer::new(name, self.kind(&section)?);
+        server.only = self.included(&section)?;
+        server.without = self.excluded(&section)?;
+        Ok(server)
+    }
+
+    /// Returns the tools to offer; `None` for all of them. A tool must be in each of the lists.
+    fn included(&mut self, section: &SharedField) -> Result<Option<Vec<String>>, String> {
+        let mut included: Option<Vec<String>> = None;
+        for key in INCLUDE_KEYS {
+            let Some(field) = section.get(key) else {
+                continue;
+            };
+            if key == "tools" && !field.has_texts() {
+                continue;
+            }
+            let tools = names_of_tools(&field)?;
+            let are_all = tools.iter().any(|tool| tool == "*");
+            match &mut included {
+                _ if are_all => (),
+                Some(before) => {
+                    let is_in_both =
+                        |tool: &String| tools.iter().any(|wanted| pattern::matches(wanted, tool));
+                    before.retain(is_in_both);
+                }
+                None => {
+                    self.entry.include_key = key;
+                    included = Some(tools);
+                }
+            }
+        }
+        Ok(included)
+    }
+
+    /// Returns the tools that are not offered.
+    fn excluded(&mut self, section: &SharedField) -> Result<Vec<String>, String> {
+        let mut excluded = Vec::new();
+        for key in EXCLUDE_KEYS {
+            if let Some(field) = section.get(key) {
+                self.entry.exclude_key = key;
+                excluded.extend(names_of_tools(&field)?);
+            }
+        }
+        Ok(excluded)
+    }
+
+    fn kind(&mut self, section: &SharedField) -> Result<ServerKind, String> {
         let command = section.get("command");
         // Gemini CLI's for streamable HTTP, most programs' and Windsurf's.
         let url = section.first_of(&["httpUrl", "url", "serverUrl"]);
+        let url = url.map(|(key, url)| {
+            self.entry.url_key = key;
+            url
+        });
         let kind = section.first_of(&["type", "transport"]);
-        let kind = kind.and_then(|kind| kind.value.as_str());
+        let kind = kind.and_then(|(_, kind)| kind.value.as_str());
         match (command, url) {
-            (Some(command), None) => Ok(ServerKind::Local(self.local(&section, &command)?)),
-            (None, Some(url)) => Ok(ServerKind::Remote(self.remote(&section, &url)?)),
+            (Some(command), None) => Ok(ServerKind::Local(self.local(section, &command)?)),
+            (None, Some(url)) => Ok(ServerKind::Remote(self.remote(section, &url)?)),
             (Some(command), Some(_)) if matches!(kind, Some("stdio" | "local")) => {
-                Ok(ServerKind::Local(self.local(&section, &command)?))
+                Ok(ServerKind::Local(self.local(section, &command)?))
             }
             (Some(_), Some(url)) if kind.is_some() => {
-                Ok(ServerKind::Remote(self.remote(&section, &url)?))
+                Ok(ServerKind::Remote(self.remote(section, &url)?))
             }
             _ => section.wrong("must have either a command or a url"),
         }
     }
 
-    fn local(&self, section: &SharedField, command: &SharedField) -> Result<LocalProgram, String> {
+    fn local(
+        &mut self,
+        section: &SharedField,
+        command: &SharedField,
+    ) -> Result<LocalProgram, String> {
         // Zed had an object in which the program is the path.
         let (command, section) = match command.get("path") {
-            Some(path) => (path, command),
+            Some(path) => {
+                refuse_own_keys(command)?;
+                self.entry.command_key = "command.path";
+                self.entry.cwd_key = "command.cwd";
+                self.entry.env_key = "command.env";
+                (path, command)
+            }
             None => (command.clone(), section),
         };
         let mut argv = self.program(&command)?;
@@ -282,27 +379,27 @@ impl SectionReader<'_> {
                 argv.push(self.fill(&argument)?.text);
             }
         }
+        refuse_dollar(&command, &argv[0])?;
         check_program(&argv[0]).map_err(|reason| command.explain(reason))?;
-        // It must not run unconfined.
-        if let Some(confine) = section.get("confine") {
-            return confine
-                .wrong("only a section [tools.NAME] of q's own file can confine a server");
-        }
         let mut program = LocalProgram::new(argv);
         program.is_shared = true;
         // opencode calls it environment.
-        if let Some(variables) = section.first_of(&["env", "environment"]) {
+        if let Some((key, variables)) = section.first_of(&["env", "environment"]) {
+            if key == "environment" {
+                self.entry.env_key = key;
+            }
             for (name, field) in variables.entries()? {
                 if field.value.is_null() {
                     program.env_without.push(name.to_owned());
                 } else {
-                    let value = Secret::new(self.fill(&field)?.text);
+                    let value = Secret::new(self.fill_value(&field)?.text);
                     program.env.push((name.to_owned(), value));
                 }
             }
         }
         if let Some(cwd) = section.get("cwd") {
             let directory = self.fill(&cwd)?.text;
+            refuse_dollar(&cwd, &directory)?;
             check_directory(&directory).map_err(|reason| cwd.explain(reason))?;
             program.cwd = Some(directory);
         }
@@ -342,8 +439,8 @@ impl SectionReader<'_> {
         Ok(argv)
     }
 
-    fn remote(&self, section: &SharedField, url: &SharedField) -> Result<RemoteServer, String> {
-        let filled = self.fill(url)?;
+    fn remote(&mut self, section: &SharedField, url: &SharedField) -> Result<RemoteServer, String> {
+        let filled = self.fill_value(url)?;
         let endpoint = Endpoint::parse(&filled.text);
         let mut endpoint = endpoint.map_err(|reason| url.explain(reason))?;
         let values = filled.values.into_iter().map(|(_, value)| value);
@@ -354,7 +451,7 @@ impl SectionReader<'_> {
                 if field.value.is_null() {
                     continue;
                 }
-                let value = Secret::new(self.fill(&field)?.text);
+                let value = Secret::new(self.fill_value(&field)?.text);
                 value::check_header(name, &value).map_err(|reason| field.explain(reason))?;
                 server.headers.push((name.to_owned(), value));
             }
@@ -367,6 +464,59 @@ impl SectionReader<'_> {
         let filled = variables::fill(&field.text()?, self.environment);
         filled.map_err(|reason| field.explain(reason))
     }
+
+    /// Does the same for a value that no shell reads, where `$NAME` is hardly meant as it stands.
+    fn fill_value(&mut self, field: &SharedField) -> Result<Filled, String> {
+        let filled = self.fill(field)?;
+        for name in &filled.without_braces {
+            let note = format!("${name} is passed as it stands; write ${{{name}}} for its value");
+            self.entry.unfilled.push(field.explain(note));
+        }
+        Ok(filled)
+    }
+}
+
+/// Refuses the keys of q's own file that limit what a server may do. To ignore them would run more than is meant.
+fn refuse_own_keys(section: &SharedField) -> Result<(), String> {
+    for (key, reason) in [
+        (
+            "confine",
+            "only a section [tools.NAME] of q's own file can confine a server",
+        ),
+        (
+            "only",
+            "only a section [tools.NAME] of q's own file has it; here it is called \"includeTools\"",
+        ),
+        (
+            "allow",
+            "only a section [tools.NAME] of q's own file can say what runs without asking",
+        ),
+    ] {
+        if let Some(field) = section.get(key) {
+            return field.wrong(reason);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a path that begins with a variable as a shell writes it.
+fn refuse_dollar(field: &SharedField, path: &str) -> Result<(), String> {
+    match variables::variable_at_start(path) {
+        Some(name) => field.wrong(&format!("${name} is not filled in; write ${{{name}}}")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the names of a list of tools.
+fn names_of_tools(list: &SharedField) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for tool in list.list()? {
+        match tool.value {
+            Value::String(name) => names.push(name.clone()),
+            _ => return tool.wrong("must be the name of a tool"),
+        }
+    }
+    Ok(names)
 }
 
 #[cfg(test)]
@@ -376,9 +526,24 @@ mod tests {
     use super::*;
     use crate::text::table::rows;
 
+    impl ToolServer {
+        /// The server `s` of a file of other programs, for tests of what is made of it.
+        pub fn parse_shared(section: &str, environment: &Environment) -> ToolServer {
+            let text = format!("{{\"mcpServers\": {{\"s\": {section}}}}}");
+            let read = read_shared(text, "/mcp.json", environment, &|_| false);
+            let mut servers = read.expect("a file").servers;
+            servers.pop().expect("a server")
+        }
+    }
+
     fn servers(text: &str) -> Result<Vec<ToolServer>, String> {
+        Ok(read(text)?.servers)
+    }
+
+    fn read(text: &str) -> Result<SharedServers, String> {
         read_shared(
             text.to_owned(),
+            "/mcp.json",
             &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t"), ("TWO", "a b")]),
             &|path| path == "/opt/My App/server",
         )
@@ -411,10 +576,7 @@ mod tests {
                 }
                 shown
             }
-            ServerKind::Wrong(reason) => {
-                let end = " (in the file of the setting mcp)";
-                reason.strip_suffix(end).expect(reason).to_owned()
-            }
+            ServerKind::Wrong(reason) => reason.clone(),
             ServerKind::Commands(_) => panic!("the file has no commands"),
         }
     }
@@ -455,6 +617,18 @@ mod tests {
             servers.s.command: has a quotation mark ' that is not closed | {"command": "x it's"}
             servers.s.command: has a quotation mark " that is not closed | {"command": "x \"a\\\""}
             servers.s.command: “./x” is a relative path; write an absolute one | {"command": "./x"}
+            servers.s.command: $HOME is not filled in; write ${HOME} | {"command": "$HOME/bin/x"}
+            servers.s.command: $A_2 is not filled in; write ${A_2} | {"command": ["$A_2", "x"]}
+            servers.s.command.path: $HOME is not filled in | {"command": {"path": "$HOME/x"}}
+            servers.s.cwd: $HOME is not filled in; write ${HOME} | {"command": "x", "cwd": "$HOME/x"}
+            servers.s.command: “$home/x” is a relative path | {"command": "$home/x"}
+            servers.s.confine: only a section [tools.NAME] of q's own file can confine | {"command": "x", "confine": {}}
+            servers.s.confine: only a section [tools.NAME] of q's own file can confine | {"url": "https://x", "confine": {}}
+            servers.s.command.confine: only a section [tools.NAME] of q's own file can confine | {"command": {"path": "x", "confine": {}}}
+            servers.s.only: only a section [tools.NAME] of q's own file has it; here it is called "includeTools" | {"command": "x", "only": ["a"]}
+            servers.s.allow: only a section [tools.NAME] of q's own file can say | {"url": "https://x", "allow": ["a"]}
+            servers.s.includeTools: must be a list | {"command": "x", "includeTools": "a"}
+            servers.s.excludeTools[1]: must be the name of a tool | {"command": "x", "excludeTools": ["a", 1]}
             servers.s.args: must be a list | {"command": "x", "args": "y"}
             servers.s.args[1]: must be text | {"command": "x", "args": ["y", {}]}
             servers.s.args[0]: the variable NO is not set | {"command": "x", "args": ["${NO}"]}
@@ -487,6 +661,93 @@ mod tests {
         assert!(
             wrong.starts_with("servers.s.env.A: only the program"),
             "{wrong}"
+        );
+    }
+
+    #[test]
+    fn the_tools_that_the_file_includes_and_does_not_exclude_are_offered() {
+        // Keys of a server, and which of the tools a, b and list_c are offered.
+        let table = r#"
+            "trust": false | a b list_c
+            "includeTools": null, "excludeTools": [] | a b list_c
+            "includeTools": ["a", "list_*"] | a list_c
+            "enabledTools": ["a"] | a
+            "enabled_tools": ["a"] | a
+            "tools": ["*"] | a b list_c
+            "tools": ["a"] | a
+            "tools": [{"name": "a"}] | a b list_c
+            "tools": {"a": true} | a b list_c
+            "tools": [] | -
+            "includeTools": ["a", "b"], "tools": ["*"] | a b
+            "includeTools": ["a", "b"], "tools": ["b", "list_c"] | b
+            "excludeTools": ["a"] | b list_c
+            "disabledTools": ["a", "list_*"] | b
+            "disabled_tools": ["a"], "disabledTools": ["b"] | list_c
+            "includeTools": ["a", "b"], "excludeTools": ["b", "x"] | a
+        "#;
+        for [keys, expected] in rows(table) {
+            for reached in [r#""command": "x""#, r#""url": "https://x""#] {
+                let section = format!("{{{reached}, {keys}}}");
+                let server = ToolServer::parse_shared(&section, &Environment::default());
+                let mut offered = vec!["a", "b", "list_c"];
+                offered.retain(|tool| server.offers(tool));
+                assert_eq!(offered.join(" "), expected, "{section}");
+                assert!(!server.allows("a", true), "{section}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_set_and_written_as_a_shell_has_it_is_noted() {
+        // A server, and where it has such a variable.
+        let table = r#"
+            {"url": "https://x", "headers": {"Authorization": "Bearer $TOKEN"}} | headers.Authorization: $TOKEN
+            {"url": "https://x/$TOKEN/y"} | url: $TOKEN
+            {"command": "x", "env": {"A": "$TOKEN", "B": "$TWO,$TOKEN"}} | env.A: $TOKEN; env.B: $TWO; env.B: $TOKEN
+            {"command": "x", "environment": {"A": "$HOME/x"}} | environment.A: $HOME
+            {"command": "x", "env": {"A": "${TOKEN}$TOKEN"}} | env.A: $TOKEN
+            {"command": "x", "env": {"A": "${NO:-$TOKEN}"}} | -
+            {"command": "x", "env": {"A": "$NO $TOKENS $token $1 $ $"}} | -
+            {"command": "x", "env": {"A": "pa$TOKEN $$TOKEN TOKEN"}} | -
+            {"command": "sh", "args": ["-c", "echo $TOKEN"]} | -
+        "#;
+        let own = Environment::new(&[("HOME", "/h"), ("TOKEN", "open-sesame"), ("TWO", "2")]);
+        for [section, expected] in rows(table) {
+            let server = ToolServer::parse_shared(section, &own);
+            let ServerOrigin::Shared(entry) = server.origin else {
+                panic!("{section} is of a section");
+            };
+            let expected = Vec::from_iter(expected.split("; ").filter(|note| !note.is_empty()));
+            assert_eq!(entry.unfilled.len(), expected.len(), "{section}");
+            for (note, expected) in entry.unfilled.iter().zip(expected) {
+                let (_, name) = expected.split_once('$').expect("a variable");
+                let expected = format!(
+                    "mcpServers.s.{expected} is passed as it stands; write ${{{name}}} for its value"
+                );
+                assert_eq!(*note, expected, "{section}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_disabled_server_is_known_with_what_disables_it() {
+        let text = r#"{"mcpServers": {"a": {"command": "x"}, "B_b": {"disabled": true}}, "servers": {"c": {"enabled": false}}}"#;
+        let disabled = read(text).expect("a file").disabled;
+        let shown = disabled.iter().map(|server| {
+            let DisabledServer {
+                name,
+                file,
+                path,
+                switch,
+            } = server;
+            format!("{name}: {switch} in {path} of {file}")
+        });
+        assert_eq!(
+            Vec::from_iter(shown),
+            [
+                "b-b: \"disabled\": true in mcpServers.B_b of /mcp.json",
+                "c: \"enabled\": false in servers.c of /mcp.json",
+            ]
         );
     }
 

@@ -14,6 +14,7 @@ mod program;
 mod providers;
 mod roles;
 mod sections;
+mod server_origin;
 pub mod table;
 mod text_file;
 mod tools;
@@ -36,6 +37,7 @@ pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
 pub use sections::{NO_PLACE, adds_one, adds_tools};
+pub use server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 pub use table::{Cached, History, SettingRow, Values};
 pub use text_file::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{READS, RemoteServer, ServerKind, ToolServer};
@@ -163,7 +165,14 @@ pub struct Settings {
     /// All settings, in the order of the table.
     rows: Vec<Setting>,
     /// All tool servers, once they have been asked for.
-    all_tool_servers: OnceLock<Result<Vec<ToolServer>, Error>>,
+    all_tool_servers: OnceLock<Result<AllServers, Error>>,
+}
+
+/// The tool servers of all files.
+#[derive(Debug)]
+struct AllServers {
+    enabled: Vec<ToolServer>,
+    disabled: Vec<DisabledServer>,
 }
 
 /// What is wrong with settings: the first fault that was met.
@@ -325,29 +334,45 @@ impl Settings {
     /// Returns all tool servers: those of the configuration file, then others from the file of the setting `mcp`, which is read
     /// once. An error in one of them matters only if it is used.
     pub fn all_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
-        let servers = self
-            .all_tool_servers
-            .get_or_init(|| self.read_all_tool_servers());
-        servers.clone()
+        let servers = self.known_servers().as_ref();
+        servers
+            .map(|servers| servers.enabled.clone())
+            .map_err(Error::clone)
     }
 
-    fn read_all_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
-        let mut servers = self.configured_tool_servers.clone();
+    /// Returns the server with this name that the file of the setting `mcp` switches off.
+    pub fn disabled_server(&self, name: &str) -> Option<&DisabledServer> {
+        let servers = self.known_servers().as_ref().ok()?;
+        let mut disabled = servers.disabled.iter();
+        disabled.find(|server| server.name == name)
+    }
+
+    fn known_servers(&self) -> &Result<AllServers, Error> {
+        self.all_tool_servers
+            .get_or_init(|| self.read_all_tool_servers())
+    }
+
+    fn read_all_tool_servers(&self) -> Result<AllServers, Error> {
+        let mut servers = AllServers {
+            enabled: self.configured_tool_servers.clone(),
+            disabled: Vec::new(),
+        };
         let Some(path) = &self.values.mcp else {
             return Ok(servers);
         };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
         let text = read_text(Path::new(path), text_file::MAX_SHARED).map_err(wrong)?;
         let is_file = |file: &str| Path::new(file).is_file();
-        let shared = mcp::read_shared(text, &self.environment, &is_file)
+        let shared = mcp::read_shared(text, path, &self.environment, &is_file)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
-        for server in shared {
+        servers.disabled = shared.disabled;
+        for server in shared.servers {
             let is_configured = self
                 .configured_tool_servers
                 .iter()
                 .any(|own| own.name == server.name);
             if !is_configured {
-                servers.push(server);
+                servers.enabled.push(server);
             }
         }
         Ok(servers)

@@ -11,6 +11,7 @@ use super::key::Key;
 use super::pattern;
 use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};
+use super::server_origin::{ServerOrigin, SharedEntry};
 use super::value::{self, ConfigError, Table, TableEntry, string, strings};
 use crate::flags::NO_TOOLS;
 use crate::flags::synonyms::WordPlace;
@@ -29,7 +30,9 @@ pub struct ToolServer {
     pub name: String,
     pub kind: ServerKind,
     /// Patterns for the tools to offer; `None` offers all.
-    only: Option<Vec<String>>,
+    pub(super) only: Option<Vec<String>>,
+    /// Patterns for those of them that are left out anyway.
+    pub(super) without: Vec<String>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
     /// How long a call may go without an answer or a report of progress; `None` is no limit.
@@ -38,8 +41,7 @@ pub struct ToolServer {
     pub start: Option<Duration>,
     /// A command whose output tells the model about the commands of this section. It has only an argv without placeholders.
     pub about: Option<LocalProgram>,
-    /// Whether it is from the file of other programs, which has none of q's keys.
-    pub is_shared: bool,
+    pub origin: ServerOrigin,
 }
 
 /// A kind of tool server, with what only this kind has.
@@ -71,11 +73,12 @@ impl ToolServer {
             name: name.to_owned(),
             kind,
             only: None,
+            without: Vec::new(),
             allow: Vec::new(),
             timeout: Some(Duration::from_secs(60)),
             start: Some(Duration::from_secs(30)),
             about: None,
-            is_shared: false,
+            origin: ServerOrigin::Section,
         }
     }
 
@@ -86,10 +89,46 @@ impl ToolServer {
             ServerKind::Remote(_) => "url",
             _ => "command",
         };
-        if self.is_shared {
-            format!("a section [tools.{name}] with its {how}")
-        } else {
-            format!("[tools.{name}]")
+        match self.origin {
+            ServerOrigin::Section => format!("[tools.{name}]"),
+            ServerOrigin::Shared(_) => format!("a section [tools.{name}] with its {how}"),
+        }
+    }
+
+    /// Returns what says which of its tools are offered, for advice.
+    pub fn choice_of_tools(&self) -> String {
+        match &self.origin {
+            ServerOrigin::Section => format!("only = [...] in [tools.{}]", self.name),
+            ServerOrigin::Shared(entry) => {
+                let SharedEntry {
+                    file,
+                    path,
+                    include_key,
+                    ..
+                } = entry;
+                format!("\"{include_key}\": [...] in {path} of {file}")
+            }
+        }
+    }
+
+    /// Returns why it offers none of the tools that it has.
+    pub fn fault_of_choice(&self) -> String {
+        match &self.origin {
+            ServerOrigin::Section => {
+                format!("{} matches none of its tools", self.choice_of_tools())
+            }
+            ServerOrigin::Shared(entry) => {
+                let SharedEntry {
+                    file,
+                    path,
+                    include_key,
+                    exclude_key,
+                    ..
+                } = entry;
+                format!(
+                    "\"{include_key}\" and \"{exclude_key}\" in {path} of {file} leave none of its tools"
+                )
+            }
         }
     }
 
@@ -205,10 +244,12 @@ impl ToolServer {
 
     /// Whether a tool is offered at all.
     pub fn offers(&self, tool: &str) -> bool {
-        match &self.only {
-            Some(only) => only.iter().any(|one| pattern::matches(one, tool)),
-            None => true,
-        }
+        let is_matched = |pattern: &String| pattern::matches(pattern, tool);
+        let is_chosen = self
+            .only
+            .as_ref()
+            .is_none_or(|only| only.iter().any(is_matched));
+        is_chosen && !self.without.iter().any(is_matched)
     }
 
     /// Returns the tools that `only` and `allow` name, without patterns.

@@ -9,6 +9,8 @@ pub struct Filled {
     pub text: String,
     /// The variables with their values.
     pub values: Vec<(String, Secret)>,
+    /// Variables that are set, and that it names in a way that others fill in and q does not: `$NAME`.
+    pub without_braces: Vec<String>,
 }
 
 /// Returns the text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places.
@@ -24,6 +26,7 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
         && let Some((variable, following)) = after.split_once('}')
     {
         filled.text.push_str(before);
+        filled.note_others(before, environment);
         let variable = variable.strip_prefix("env:").unwrap_or(variable);
         // The brace that ends the inner one would end the outer one, and the rest would become part of the value.
         if variable.contains("${") {
@@ -52,7 +55,33 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
         rest = following;
     }
     filled.text.push_str(rest);
+    filled.note_others(rest, environment);
     Ok(filled)
+}
+
+impl Filled {
+    /// Notes the variables that a part of the text names as `$NAME`, each as a whole word. A password may have a dollar, too, so
+    /// only those count that are set.
+    fn note_others(&mut self, part: &str, environment: &Environment) {
+        for (at, _) in part.match_indices('$') {
+            let is_within_word =
+                part[..at].ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c));
+            if !is_within_word
+                && let Some(name) = variable_at_start(&part[at..])
+                && environment.get_os(name).is_some()
+            {
+                self.without_braces.push(name.to_owned());
+            }
+        }
+    }
+}
+
+/// Returns the name of the variable that a text begins with as `$NAME`, in capitals as such names are.
+pub fn variable_at_start(text: &str) -> Option<&str> {
+    let name = beginning_of_name(text.strip_prefix('$')?);
+    let begins_well = name.starts_with(|first: char| first.is_ascii_uppercase() || first == '_');
+    let is_name = begins_well && !name.contains(|c: char| c.is_ascii_lowercase());
+    is_name.then_some(name)
 }
 
 /// Returns what is wrong with a name that no variable has. Only its beginning is shown: what follows may be a default in another

@@ -76,6 +76,7 @@ mod tests {
                 Callee::Remote(std::sync::Arc::new(Site {
                     client: client.expect("a client"),
                     url: remote.url.clone(),
+                    origin: section.origin.clone(),
                     headers: Vec::new(),
                     keys: crate::secret::Secrets::default(),
                     retries: 0,

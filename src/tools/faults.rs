@@ -6,7 +6,8 @@
 use super::startup::{bounds_of, code_runner, missing_key_program, program_file, start_directory};
 use crate::error::Error;
 use crate::settings::{
-    Command, Environment, Key, LocalProgram, READS, ServerKind, ToolServer, expand_home,
+    Command, Environment, Key, LocalProgram, READS, ServerKind, ServerOrigin, SharedEntry,
+    ToolServer, expand_home,
 };
 
 /// Returns the faults of all tools that these sections offer.
@@ -16,8 +17,10 @@ pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Err
         let name = &section.name;
         match &section.kind {
             ServerKind::Wrong(reason) => faults.push(fault_of_section(section, reason)),
-            ServerKind::Local(local) => faults.extend(faults_of_program(name, local, own)),
-            ServerKind::Remote(remote) => faults.extend(fault_of_key(name, &remote.key, own)),
+            ServerKind::Local(local) => {
+                faults.extend(faults_of_program(section, name, local, own));
+            }
+            ServerKind::Remote(remote) => faults.extend(fault_of_key(section, &remote.key, own)),
             ServerKind::Commands(commands) => {
                 faults.extend(faults_of_commands(section, commands, own));
             }
@@ -30,16 +33,14 @@ pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Err
 fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environment) -> Vec<Error> {
     let mut faults = Vec::new();
     if let Some(about) = &section.about {
-        faults.extend(faults_of_program(
-            &dotted_key_of_about(&section.name),
-            about,
-            own,
-        ));
+        let dotted_key = dotted_key_of_about(&section.name);
+        faults.extend(faults_of_program(section, &dotted_key, about, own));
     }
     for command in commands {
         if section.offers(&command.name) {
             let dotted_key = dotted_key_of_command(section, command);
-            faults.extend(faults_of_program(&dotted_key, &command.program, own));
+            let program = &command.program;
+            faults.extend(faults_of_program(section, &dotted_key, program, own));
             faults.extend(fault_of_unasked_code(section, command, own));
             faults.extend(fault_of_paths(section, command));
         }
@@ -57,57 +58,110 @@ pub fn dotted_key_of_command(section: &ToolServer, command: &Command) -> String 
     format!("{}.{}", section.name, command.name)
 }
 
+/// A part of a configured program that can be wrong.
+#[derive(Clone, Copy)]
+pub enum ProgramPart {
+    Command,
+    /// Where it starts.
+    Directory,
+    /// What the kernel lets it do, which only a section of the configuration file can say.
+    Bounds,
+}
+
 /// Returns an error about the tool or server that this key below `tools` configures.
-pub fn fault_at(dotted_key: &str, reason: &str) -> Error {
+fn fault_at(dotted_key: &str, reason: &str) -> Error {
     Error::settings(format!("tools.{dotted_key}: {reason}"))
 }
 
 /// Returns the error for a section that q cannot use.
 pub fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
-    Error::settings(format!("the tool server {}: {reason}", section.name))
+    let name = &section.name;
+    Error::settings(match &section.origin {
+        ServerOrigin::Section => format!("the tool server {name}: {reason}"),
+        ServerOrigin::Shared(SharedEntry { file, .. }) => {
+            format!("the tool server {name}: {reason} (in {file})")
+        }
+    })
+}
+
+/// Returns an error about a program of a section, which has this dotted key below `tools` in the configuration file.
+pub fn fault_of_program(
+    section: &ToolServer,
+    dotted_key: &str,
+    part: ProgramPart,
+    reason: &str,
+) -> Error {
+    let ServerOrigin::Shared(entry) = &section.origin else {
+        return fault_at(dotted_key, reason);
+    };
+    let key = match part {
+        ProgramPart::Command | ProgramPart::Bounds => entry.command_key,
+        ProgramPart::Directory => entry.cwd_key,
+    };
+    // Where a section has it, the reason alone names this key.
+    let reason = reason.strip_prefix("cwd: ").unwrap_or(reason);
+    fault_of_section(section, &format!("{}.{key}: {reason}", entry.path))
 }
 
 /// Returns why a program cannot be started as its section says: its file, and its bounds or its directory.
-fn faults_of_program(dotted_key: &str, local: &LocalProgram, own: &Environment) -> Vec<Error> {
-    let mut faults = Vec::from_iter(fault_of_file(dotted_key, local, own));
-    let surroundings = bounds_of(local, own).and_then(|_| start_directory(local, own));
-    faults.extend(
-        surroundings
-            .err()
-            .map(|reason| fault_at(dotted_key, &reason)),
-    );
+fn faults_of_program(
+    section: &ToolServer,
+    dotted_key: &str,
+    local: &LocalProgram,
+    own: &Environment,
+) -> Vec<Error> {
+    let mut faults = Vec::from_iter(fault_of_file(section, dotted_key, local, own));
+    let wrong = |part, reason: String| Some(fault_of_program(section, dotted_key, part, &reason));
+    faults.extend(match bounds_of(local, own) {
+        Err(reason) => wrong(ProgramPart::Bounds, reason),
+        Ok(_) => match start_directory(local, own) {
+            Err(reason) => wrong(ProgramPart::Directory, reason),
+            Ok(_) => None,
+        },
+    });
     faults
 }
 
 /// Returns the error for a program that is not there.
-fn fault_of_file(dotted_key: &str, local: &LocalProgram, own: &Environment) -> Option<Error> {
+fn fault_of_file(
+    section: &ToolServer,
+    dotted_key: &str,
+    local: &LocalProgram,
+    own: &Environment,
+) -> Option<Error> {
     let program = expand_home(&local.name, own).ok()?;
     match program_file(&program, &local.environment(own)) {
         Some(_) => None,
-        None => Some(fault_of_missing(dotted_key, &program)),
+        None => Some(fault_of_missing(section, dotted_key, &program)),
     }
 }
 
 /// Returns the error for a program with this name or path, which is not there.
-pub fn fault_of_missing(dotted_key: &str, program: &str) -> Error {
-    let missing = fault_at(dotted_key, &format!("there is no program {program}"));
-    missing.advise(advice_for_missing(dotted_key, program))
+pub fn fault_of_missing(section: &ToolServer, dotted_key: &str, program: &str) -> Error {
+    let reason = format!("there is no program {program}");
+    let missing = fault_of_program(section, dotted_key, ProgramPart::Command, &reason);
+    missing.advise(advice_for_missing(section, dotted_key, program))
 }
 
 /// Returns what to do about a program that is not there.
-fn advice_for_missing(dotted_key: &str, program: &str) -> String {
-    if program.contains('/') {
-        format!("correct its path in [tools.{dotted_key}]")
-    } else {
-        "install it\nor write its absolute path".to_owned()
+fn advice_for_missing(section: &ToolServer, dotted_key: &str, program: &str) -> String {
+    if !program.contains('/') {
+        return "install it\nor write its absolute path".to_owned();
+    }
+    match &section.origin {
+        ServerOrigin::Section => format!("correct its path in [tools.{dotted_key}]"),
+        ServerOrigin::Shared(entry) => {
+            format!("correct its path in \"{}\"", entry.command_key)
+        }
     }
 }
 
 /// Returns the error for a key that no program can print.
-fn fault_of_key(section: &str, key: &Key, own: &Environment) -> Option<Error> {
+fn fault_of_key(section: &ToolServer, key: &Key, own: &Environment) -> Option<Error> {
+    let name = &section.name;
     let program = missing_key_program(key, own)?;
-    let missing = fault_at(section, &format!("key_cmd: there is no program {program}"));
-    Some(missing.advise(advice_for_missing(section, program)))
+    let missing = fault_at(name, &format!("key_cmd: there is no program {program}"));
+    Some(missing.advise(advice_for_missing(section, name, program)))
 }
 
 /// Returns the error for a command that can never get a file: its argument would be one in the temporary directory, which is
@@ -175,6 +229,103 @@ pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bo
 mod tests {
     use super::*;
     use crate::text::table::rows;
+
+    #[test]
+    fn each_fault_of_a_shared_files_server_is_told_and_mended_there() {
+        // A server, the fault without its beginning and end, and the advice.
+        let table = r#"
+            {"command": "~/bin/x", "cwd": "/"} | command: there is no program /none/bin/x | correct its path in "command"
+            {"command": {"path": "/no/x"}, "cwd": "/"} | command.path: there is no program /no/x | correct its path in "command.path"
+            {"command": "no-such-program", "cwd": "/"} | command: there is no program no-such-program | install it␊or write its absolute path
+            {"command": "sh", "cwd": "/no/such"} | cwd: /no/such is not a directory, so nothing can start there | -
+            {"command": "sh"} | cwd: ~ is not a directory, so nothing can start there | -
+            {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file can confine a server | -
+            {"command": "sh", "cwd": "/"} | - | -
+            {"url": "https://e.com/mcp"} | - | -
+        "#;
+        let own = Environment::new(&[("HOME", "/none"), ("PATH", "/usr/bin:/bin")]);
+        for [section, fault, advice] in rows(table) {
+            let server = ToolServer::parse_shared(section, &own);
+            let faults = faults_of_sections(&[server], &own);
+            let Some(found) = faults.first() else {
+                assert_eq!(fault, "", "{section}");
+                continue;
+            };
+            let message = found
+                .message
+                .strip_prefix("the tool server s: mcpServers.s.");
+            let message = message.and_then(|message| message.strip_suffix(" (in /mcp.json)"));
+            assert_eq!(message, Some(fault), "{section}: {found:?}");
+            let found = found.advice.as_deref().unwrap_or_default();
+            assert_eq!(found, advice.replace('␊', "\n"), "{section}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_once_where_there_is_no_home() {
+        let own = Environment::new(&[("PATH", "/usr/bin:/bin")]);
+        let server = ToolServer::parse_shared(r#"{"command": "sh"}"#, &own);
+        let faults = faults_of_sections(&[server], &own);
+        let expected = "the tool server s: mcpServers.s.cwd: ~ needs HOME, which is not set";
+        assert!(faults[0].message.starts_with(expected), "{faults:?}");
+    }
+
+    #[test]
+    fn advice_about_a_server_names_the_keys_and_the_place_that_it_has() {
+        let own = Environment::default();
+        // A server, and what advice says: its tools, its address, its key and a bridge.
+        let program = r#"{"command": "x", "environment": {}, "tools": ["a"], "disabledTools": []}"#;
+        let program = ToolServer::parse_shared(program, &own);
+        let remote = ToolServer::parse_shared(r#"{"httpUrl": "https://h/mcp"}"#, &own);
+        let own_program = ToolServer::parse("s", "command = [\"x\"]");
+        let own_remote = ToolServer::parse("s", "url = \"https://h/mcp\"");
+        let forwards = "a program on your machine that forwards this server";
+        for (found, expected) in [
+            (own_program.choice_of_tools(), "only = [...] in [tools.s]".to_owned()),
+            (
+                own_program.fault_of_choice(),
+                "only = [...] in [tools.s] matches none of its tools".to_owned(),
+            ),
+            (own_remote.origin.url(), "the url".to_owned()),
+            (own_remote.origin.url_key(), "url".to_owned()),
+            (
+                own_remote.origin.credentials(),
+                "key_env, key_cmd or headers set it".to_owned(),
+            ),
+            (
+                own_remote.origin.bridge("U"),
+                format!("replace url with command = [\"npx\", \"mcp-remote\", \"U\"], {forwards}"),
+            ),
+            (
+                program.choice_of_tools(),
+                "\"tools\": [...] in mcpServers.s of /mcp.json".to_owned(),
+            ),
+            (
+                program.fault_of_choice(),
+                "\"tools\" and \"disabledTools\" in mcpServers.s of /mcp.json leave none of its tools"
+                    .to_owned(),
+            ),
+            (
+                remote.choice_of_tools(),
+                "\"includeTools\": [...] in mcpServers.s of /mcp.json".to_owned(),
+            ),
+            (remote.origin.url(), "\"httpUrl\" of mcpServers.s in /mcp.json".to_owned()),
+            (remote.origin.url_key(), "\"httpUrl\" of mcpServers.s in /mcp.json".to_owned()),
+            (
+                remote.origin.credentials(),
+                "\"headers\" of mcpServers.s in /mcp.json sets it, such as \"Authorization\": \"Bearer ${TOKEN}\""
+                    .to_owned(),
+            ),
+            (
+                remote.origin.bridge("U"),
+                format!(
+                    "replace \"httpUrl\" with \"command\": \"npx\", \"args\": [\"mcp-remote\", \"U\"], {forwards}"
+                ),
+            ),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn each_fault_of_a_section_is_told_with_its_key() {

@@ -26,6 +26,7 @@ use crate::server::client::{
 };
 use crate::server::sse::SseParser;
 use crate::server_url::Endpoint;
+use crate::settings::ServerOrigin;
 use crate::text::json;
 use crate::text::size::in_units;
 use crate::threads::{self, lock};
@@ -83,6 +84,7 @@ const CLOSED_AFTER: Duration = Duration::from_secs(1);
 pub struct Site {
     pub client: Client,
     pub url: Endpoint,
+    pub origin: ServerOrigin,
     /// The headers of every request, with the key.
     pub headers: Vec<(String, Secret)>,
     /// Values that must not be shown, even if the server repeats them.
@@ -474,23 +476,24 @@ impl Http {
 
     /// Returns what to do about a status.
     fn advice(&self, error: &StatusFailure) -> Option<String> {
-        let bridge = format!(
-            "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",
-            self.sender.site.url
-        );
+        let Site { url, origin, .. } = &*self.sender.site;
+        let bridge = origin.bridge(&url.to_string());
+        let check_url = format!("check {}", origin.url());
         if error.error.is_of_firewall(error.status) {
-            return Some(format!("{INTERCEPTED}\ncheck the url"));
+            return Some(format!("{INTERCEPTED}\n{check_url}"));
         }
         Some(match error.status {
             401 | 403 => format!(
-                "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
+                "check the key: {}\nq cannot sign in by OAuth; for that, {bridge}",
+                origin.credentials()
             ),
             404 | 405 if lock(&self.sender.protocol).revision.is_empty() => {
-                format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
+                format!("{check_url}\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
                 let target = error.location.as_deref()?;
-                format!("q does not follow redirects; set url to {target}")
+                let key = origin.url_key();
+                format!("q does not follow redirects; set {key} to {target}")
             }
             _ => return None,
         })

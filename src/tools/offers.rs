@@ -91,7 +91,7 @@ pub fn offers_of(
             _ => ErrorKind::Tools,
         };
         let name = &section.name;
-        let message = format!("{name}: only = [...] in [tools.{name}] matches none of its tools");
+        let message = format!("{name}: {}", section.fault_of_choice());
         return Err(Error::new(kind, message).advise("correct its patterns"));
     }
     Ok(offers)

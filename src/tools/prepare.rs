@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::commands::Commands;
 use super::confined::{Confined, remove_home_variables};
 use super::connection::Callee;
-use super::faults::{self, fault_at};
+use super::faults::{self, ProgramPart, fault_of_program};
 use super::groups::ProcessGroups;
 use super::http::Site;
 use super::names::{self, SEPARATOR, Selection};
@@ -23,8 +23,8 @@ use crate::server::client::{Client, has_authorization};
 use crate::server::key_command;
 use crate::session::directory::NO_HOME;
 use crate::settings::{
-    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, adds_one, adds_tools,
-    expand_home, keys_in_headers, names_key, short_name,
+    Command, LocalProgram, RemoteServer, ServerKind, ServerOrigin, Settings, SharedEntry,
+    ToolServer, adds_one, adds_tools, expand_home, keys_in_headers, names_key, short_name,
 };
 use crate::text::nearest::did_you_mean;
 
@@ -74,15 +74,21 @@ impl Preparation<'_> {
 
     fn prepare(&mut self, section: ToolServer) -> Result<Server, Error> {
         let name = &section.name;
+        if let ServerOrigin::Shared(SharedEntry { file, unfilled, .. }) = &section.origin {
+            for written in unfilled {
+                self.notes.note(&format!("{name}: {written} (in {file})"));
+            }
+        }
         let callee = match &section.kind {
-            ServerKind::Local(local) => Callee::Local(self.program(name, local)?),
+            ServerKind::Local(local) => Callee::Local(self.program(&section, name, local)?),
             ServerKind::Commands(commands) => {
                 let runnable = self.runnable(&section, commands)?;
                 let mut about = None;
                 // A list of tools says nothing of it, and must not depend on it.
                 let asks = self.settings.arguments.mode == Mode::Ask;
                 if let Some(local) = section.about.as_ref().filter(|_| asks) {
-                    about = Some(self.program(&faults::dotted_key_of_about(name), local)?);
+                    let dotted_key = faults::dotted_key_of_about(name);
+                    about = Some(self.program(&section, &dotted_key, local)?);
                 }
                 Callee::Commands(Commands { runnable, about })
             }
@@ -115,7 +121,8 @@ impl Preparation<'_> {
             let fault = faults::fault_of_unasked_code(section, command, &self.settings.environment);
             let fault = fault.filter(|_| !self.settings.arguments.yes);
             let fault = fault.or_else(|| faults::fault_of_paths(section, command));
-            let found = fault.map_or_else(|| self.program(&dotted_key, &command.program), Err);
+            let found =
+                fault.map_or_else(|| self.program(section, &dotted_key, &command.program), Err);
             match found {
                 Ok(program) => ready.push((command.clone(), Arc::new(program))),
                 Err(_) if !is_selected || !section.offers(name) => (),
@@ -127,20 +134,28 @@ impl Preparation<'_> {
     }
 
     /// Returns the program of the tool or server with this dotted key, as it can be started.
-    fn program(&mut self, dotted_key: &str, local: &LocalProgram) -> Result<Program, Error> {
+    fn program(
+        &mut self,
+        section: &ToolServer,
+        dotted_key: &str,
+        local: &LocalProgram,
+    ) -> Result<Program, Error> {
         let own = &self.settings.environment;
-        let wrong = |reason: String| fault_at(dotted_key, &reason);
+        let wrong = |part: ProgramPart| {
+            move |reason: String| fault_of_program(section, dotted_key, part, &reason)
+        };
         let mut environment = local.environment(own);
-        let name = expand_home(&local.name, own).map_err(wrong)?;
+        let name = expand_home(&local.name, own).map_err(wrong(ProgramPart::Command))?;
         let file = program_file(&name, &environment)
-            .ok_or_else(|| faults::fault_of_missing(dotted_key, &name))?;
-        let bounds = bounds_of(local, own).map_err(wrong)?;
-        let directory = start_directory(local, own).map_err(wrong)?;
+            .ok_or_else(|| faults::fault_of_missing(section, dotted_key, &name))?;
+        let bounds = bounds_of(local, own).map_err(wrong(ProgramPart::Bounds))?;
+        let directory = start_directory(local, own).map_err(wrong(ProgramPart::Directory))?;
         let mut confined = None;
         if let Some(bounds) = bounds {
             remove_home_variables(&mut environment, &local.env);
             let Some(cache) = self.cache else {
-                let error = wrong(format!("{NO_HOME} for its temporary directory"));
+                let reason = format!("{NO_HOME} for its temporary directory");
+                let error = fault_of_program(section, dotted_key, ProgramPart::Bounds, &reason);
                 return Err(error.advise("set HOME or XDG_CACHE_HOME"));
             };
             confined = Some(Confined {
@@ -194,6 +209,7 @@ impl Preparation<'_> {
         Ok(Site {
             client,
             url: server.url.clone(),
+            origin: section.origin.clone(),
             headers,
             keys: Secrets::from_iter(&keys),
             retries: settings.values.retries,
@@ -211,6 +227,10 @@ fn command_names(section: &ToolServer) -> Vec<String> {
 }
 
 fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
+    if let Some(server) = settings.disabled_server(&short_name(name)) {
+        let error = settings.wrong_server(name, &format!("{name} is disabled in {}", server.file));
+        return error.advise(format!("remove {} from {}", server.switch, server.path));
+    }
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     if configured.is_empty() {
         return error.advise(adds_tools(&settings.file));

@@ -278,10 +278,10 @@ impl Toolbox {
     /// Returns what to do about a tool that an API rejects.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
         let offer = self.offers.get(index)?;
-        let section = self.sources.get(offer.source)?.section.section_to_edit();
+        let choice = self.sources.get(offer.source)?.section.choice_of_tools();
         let tool = offer.own_name().unwrap_or(&offer.shown.name);
         Some(format!(
-            "it rejects the tool {}: exclude it with only = [...] in {section}",
+            "it rejects the tool {}: exclude it with {choice}",
             on_one_line(tool)
         ))
     }
@@ -374,9 +374,9 @@ fn fewer_tools(sections: &mut [(usize, &str, &ToolServer)]) -> Option<String> {
     Some(format!(
         "offer fewer than these {sum} tools: {}\n\
          name those of {name} that you need: -t {example}, or a pattern such as -t '{name}__list_*'\n\
-         or set only = [...] in {}; q --list-tools -t {name} lists its tools",
+         or set {}; q --list-tools -t {name} lists its tools",
         counts.join(", "),
-        largest.section_to_edit(),
+        largest.choice_of_tools(),
     ))
 }
 
