@@ -143,6 +143,19 @@ impl LocalProgram {
         variables
     }
 
+    /// Returns the names of the variables that q has and it does not get, although nothing removes them.
+    pub fn withheld(&self, own: &Environment) -> Vec<String> {
+        let given = self.environment(own);
+        let mut withheld = Vec::new();
+        for (name, _) in own.variables() {
+            let is_given = given.iter().any(|(other, _)| other == name);
+            if !is_given && !self.env_without.contains(name) {
+                withheld.push(name.clone());
+            }
+        }
+        withheld
+    }
+
     /// Whether `env_from` names a variable.
     fn is_named(&self, name: &str) -> bool {
         self.env_from

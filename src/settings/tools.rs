@@ -132,6 +132,26 @@ impl ToolServer {
         }
     }
 
+    /// Returns the setting that gives its program a variable of q's environment.
+    pub fn passing_of(&self, variable: &str) -> String {
+        match &self.origin {
+            ServerOrigin::Section => {
+                format!("env_from = [\"{variable}\"] in [tools.{}]", self.name)
+            }
+            ServerOrigin::Shared(entry) => {
+                let SharedEntry {
+                    file,
+                    path,
+                    env_key,
+                    ..
+                } = entry;
+                format!(
+                    "\"{env_key}\": {{\"{variable}\": \"${{{variable}}}\"}} in {path} of {file}"
+                )
+            }
+        }
+    }
+
     /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
     pub(super) fn read(named: &TableEntry) -> Result<ToolServer, ConfigError> {
         check_name(named.key)?;

@@ -65,6 +65,15 @@ impl Callee {
         !matches!(self, Callee::Commands(_))
     }
 
+    /// Returns the program that runs before its tools are known.
+    pub fn program_at_start(&self) -> Option<&Program> {
+        match self {
+            Callee::Local(program) => Some(program),
+            Callee::Remote(_) => None,
+            Callee::Commands(commands) => commands.about.as_ref(),
+        }
+    }
+
     /// Returns what the kernel lets a tool do; `None` if it is not confined.
     pub fn bounds(&self, tool: &str) -> Option<&Bounds> {
         let program = match self {

@@ -72,6 +72,19 @@ impl Failure {
         )
     }
 
+    /// Returns the last lines of its program, as far as they are known.
+    pub fn last_lines(&self) -> String {
+        let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = &self.cause;
+        format!("{what}\n{}\n{}", self.more, self.quote)
+    }
+
+    /// Adds advice before that which there is.
+    pub fn advise_first(&mut self, advice: &str) {
+        let after = self.advice.take();
+        let after = after.map(|after| format!("\n{after}")).unwrap_or_default();
+        self.advice = Some(format!("{advice}{after}"));
+    }
+
     /// Returns the error for the user.
     pub fn into_error(self, server: &str) -> Error {
         let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = self.cause;

@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn advice_about_a_server_names_the_keys_and_the_place_that_it_has() {
         let own = Environment::default();
-        // A server, and what advice says: its tools, its address, its key and a bridge.
+        // A server, and what advice says: its tools, a variable, its address, its key and a bridge.
         let program = r#"{"command": "x", "environment": {}, "tools": ["a"], "disabledTools": []}"#;
         let program = ToolServer::parse_shared(program, &own);
         let remote = ToolServer::parse_shared(r#"{"httpUrl": "https://h/mcp"}"#, &own);
@@ -282,6 +282,7 @@ mod tests {
         let forwards = "a program on your machine that forwards this server";
         for (found, expected) in [
             (own_program.choice_of_tools(), "only = [...] in [tools.s]".to_owned()),
+            (own_program.passing_of("X"), "env_from = [\"X\"] in [tools.s]".to_owned()),
             (
                 own_program.fault_of_choice(),
                 "only = [...] in [tools.s] matches none of its tools".to_owned(),
@@ -299,6 +300,10 @@ mod tests {
             (
                 program.choice_of_tools(),
                 "\"tools\": [...] in mcpServers.s of /mcp.json".to_owned(),
+            ),
+            (
+                program.passing_of("X"),
+                "\"environment\": {\"X\": \"${X}\"} in mcpServers.s of /mcp.json".to_owned(),
             ),
             (
                 program.fault_of_choice(),

@@ -70,6 +70,7 @@ mod server;
 mod source;
 pub mod startup;
 mod toolbox;
+mod withheld;
 
 pub use calls::{MAX_ARGUMENTS, MAX_CALLS, Observer};
 pub use groups::ProcessGroups;

@@ -172,6 +172,7 @@ impl Preparation<'_> {
             name,
             arguments: local.arguments.clone(),
             environment,
+            withheld: local.withheld(own),
             directory,
             confined,
         })

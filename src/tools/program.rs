@@ -15,6 +15,8 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// Its environment; it gets no other variables.
     pub environment: Vec<(String, OsString)>,
+    /// The names of q's own variables that it does not get, for advice.
+    pub withheld: Vec<String>,
     /// Where it starts; `None` for the temporary directory of a confined program.
     pub directory: Option<PathBuf>,
     /// `None` if it may do all that the user may do.
@@ -33,6 +35,7 @@ mod tests {
                 name: "/bin/sh".to_owned(),
                 arguments: ["-c", script].map(str::to_owned).to_vec(),
                 environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+                withheld: Vec::new(),
                 directory: Some("/".into()),
                 confined: None,
             }

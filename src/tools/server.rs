@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::groups::ProcessGroups;
 use super::lines::ReportLine;
 use super::outcome::Outcome;
+use super::withheld::variable_asked_for;
 use crate::error::Error;
 use crate::settings::ToolServer;
 use crate::threads::lock;
@@ -73,8 +74,14 @@ impl Server {
             _ => Connection::open(section, callee, groups, report)
                 .map(|(connection, about)| (Some(connection), about)),
         };
-        let (connection, about) = opened.map_err(|failure| {
+        let (connection, about) = opened.map_err(|mut failure| {
             groups.park_if_terminating();
+            if let Some(program) = callee.program_at_start()
+                && let Some(name) = variable_asked_for(&failure.last_lines(), &program.withheld)
+            {
+                let setting = section.passing_of(name);
+                failure.advise_first(&format!("{name} is set, but not given to it: {setting}"));
+            }
             failure.into_error(&section.name)
         })?;
         self.connection = Mutex::new(connection);
