@@ -36,6 +36,13 @@ pub struct Scratch {
 impl Scratch {
     /// Makes a directory in this directory, which is made, too.
     pub fn create(directory: &Path) -> io::Result<Scratch> {
+        Scratch::create_with(directory, |path| File::open(path))
+    }
+
+    fn create_with(
+        directory: &Path,
+        open: impl Fn(&Path) -> io::Result<File>,
+    ) -> io::Result<Scratch> {
         make_directory(directory, PRIVATE)?;
         for _ in 0..ATTEMPTS {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -45,8 +52,13 @@ impl Scratch {
                 made => made.or_cannot("make the directory", &path)?,
             }
             // Until it is locked, another q may sweep it.
-            let Ok(opened) = File::open(&path) else {
-                continue;
+            let opened = match open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    let _ = fs::remove_dir(&path);
+                    return Err(error).or_cannot("open the directory", &path);
+                }
+                Ok(opened) => opened,
             };
             match opened.try_lock() {
                 Err(fs::TryLockError::WouldBlock) => continue,
@@ -60,7 +72,8 @@ impl Scratch {
                 });
             }
         }
-        Err(io::ErrorKind::AlreadyExists.into())
+        let none_left = Err(io::ErrorKind::AlreadyExists.into());
+        none_left.or_cannot("make a directory in", directory)
     }
 
     /// Removes it as far as this time allows.
@@ -196,6 +209,8 @@ fn is_dots(name: &CStr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{OnceCell, RefCell};
+
     use super::*;
 
     #[test]
@@ -207,6 +222,62 @@ mod tests {
             error.starts_with("cannot make the directory /proc/self"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_directory_that_is_swept_meanwhile_is_made_again_and_one_that_cannot_be_opened_is_removed()
+    {
+        // What becomes of the first directory, the error if there is one, and how many directories there are in the end.
+        for (first, error, left) in [
+            ("opened", "", 1),
+            ("swept", "", 1),
+            ("swept later", "", 1),
+            // Who has locked it removes it.
+            ("locked", "", 2),
+            ("too many files", "cannot open the directory ROOT/NAME: ", 0),
+        ] {
+            let root = tempfile::tempdir().expect("a directory");
+            let root = root.path();
+            let opened = RefCell::new(Vec::new());
+            let lock = OnceCell::new();
+            let created = Scratch::create_with(root, |path| {
+                opened.borrow_mut().push(path.to_owned());
+                let file = File::open(path);
+                if opened.borrow().len() > 1 {
+                    return file;
+                }
+                match first {
+                    "swept" => {
+                        fs::remove_dir(path).expect("a directory");
+                        return File::open(path);
+                    }
+                    "swept later" => fs::remove_dir(path).expect("a directory"),
+                    "locked" => {
+                        let other = lock.get_or_init(|| File::open(path).expect("a directory"));
+                        other.try_lock().expect("nobody has it");
+                    }
+                    "too many files" => return Err(Errno::MFILE.into()),
+                    _ => (),
+                }
+                file
+            });
+            let opened = opened.into_inner();
+            match &created {
+                Ok(scratch) => assert_eq!(opened.last(), Some(&scratch.path), "{first}"),
+                Err(found) => {
+                    let name = opened[0].file_name().expect("a name").to_string_lossy();
+                    let found = found.to_string().replace(&*name, "NAME");
+                    let found = found.replace(&*root.to_string_lossy(), "ROOT");
+                    assert!(!error.is_empty() && found.starts_with(error), "{found}");
+                }
+            }
+            assert_eq!(created.is_ok(), error.is_empty(), "{first}");
+            assert_eq!(
+                fs::read_dir(root).expect("entries").count(),
+                left,
+                "{first}"
+            );
+        }
     }
 
     #[test]
