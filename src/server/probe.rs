@@ -1,6 +1,8 @@
 //! Looks at which of its addresses a server is, and what is there.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 use super::api_client::ApiClient;
 use super::client::Client;
@@ -12,6 +14,7 @@ use crate::output::Notes;
 use crate::provider::failure::ErrorClass;
 use crate::server_url::ServerUrl;
 use crate::settings::{Environment, Provider, names_key};
+use crate::threads;
 
 /// How long a server has to answer when q looks whether it is there.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -42,36 +45,103 @@ pub struct Located {
     pub probe: Probe,
 }
 
-/// Finds the server of a provider: looks at its usual address and, unless it is there, at its other built-in one. Nothing that
-/// tells who asks is sent, neither a key nor a login, because another program may listen there.
+/// Finds the server of a provider, however long its addresses take for their answers.
 ///
 /// # Errors
 /// The address cannot be used, or the headers.
-pub fn locate(provider: &Provider, environment: &Environment) -> Result<Located, Error> {
-    let look = |address: &ServerUrl| {
-        let credentials = Credentials::without_keys(provider, environment)?;
-        let keyless = address.keyless(names_key);
-        Ok::<_, Error>(Located {
-            address: address.clone(),
-            probe: look_at(&keyless, credentials, environment)?,
+pub fn locate(provider: &Arc<Provider>, environment: &Environment) -> Result<Located, Error> {
+    Ok(Search::begin(provider, environment)?.finish(None))
+}
+
+/// A search for the server of a provider, with a look at its usual address and at its other built-in one at the same time, because
+/// what has taken an address may be silent. Nothing that tells who asks is sent, neither a key nor a login, because another program
+/// may listen there.
+pub struct Search {
+    usual: Look,
+    other: Option<Look>,
+}
+
+/// A look at an address that is under way.
+struct Look {
+    address: ServerUrl,
+    found: Receiver<Probe>,
+}
+
+impl Search {
+    /// # Errors
+    /// The address cannot be used, or the headers.
+    pub fn begin(provider: &Arc<Provider>, environment: &Environment) -> Result<Search, Error> {
+        let other = provider.other_address();
+        let begin = |address| Look::begin(address, provider, environment);
+        Ok(Search {
+            usual: begin(provider.address()?.clone())?,
+            other: other.map(begin).transpose()?,
         })
-    };
-    let usual = look(provider.address()?)?;
-    if matches!(usual.probe, Probe::Ready(_) | Probe::Loading) {
-        return Ok(usual);
     }
-    let Some(other) = provider.other_address() else {
-        return Ok(usual);
-    };
-    let other = look(&other)?;
-    let is_at_other = match other.probe {
-        Probe::Ready(_) | Probe::Loading => true,
-        // It may be another program's, as may one that wants a key at the usual address.
-        Probe::KeyRequired(_) => usual.probe == Probe::Absent,
-        Probe::Absent => false,
-    };
-    let found = if is_at_other { other } else { usual };
-    Ok(found)
+
+    /// Returns where the server is: at its other address only if it is not at its usual one. Nothing is where no answer has come by
+    /// the deadline.
+    pub fn finish(self, deadline: Option<Instant>) -> Located {
+        let usual = self.usual.finish(deadline);
+        if matches!(usual.probe, Probe::Ready(_) | Probe::Loading) {
+            return usual;
+        }
+        let Some(other) = self.other else {
+            return usual;
+        };
+        let other = other.finish(deadline);
+        let is_at_other = match other.probe {
+            Probe::Ready(_) | Probe::Loading => true,
+            // It may be another program's, as may one that wants a key at the usual address.
+            Probe::KeyRequired(_) => usual.probe == Probe::Absent,
+            Probe::Absent => false,
+        };
+        if is_at_other { other } else { usual }
+    }
+}
+
+impl Look {
+    fn begin(
+        address: ServerUrl,
+        provider: &Arc<Provider>,
+        environment: &Environment,
+    ) -> Result<Look, Error> {
+        let keyless = address.keyless(names_key);
+        let client = Arc::new(Client::new(&keyless, Some(PROBE_TIMEOUT), environment)?);
+        // Makes sure of the headers.
+        Credentials::without_keys(provider, environment)?;
+        let look = {
+            let (provider, environment) = (Arc::clone(provider), environment.clone());
+            move || match Credentials::without_keys(&provider, &environment) {
+                Ok(credentials) => ask_for_models(&client, credentials),
+                Err(_) => Probe::Absent,
+            }
+        };
+        let (send, found) = mpsc::channel();
+        let (sender, on_thread) = (send.clone(), look.clone());
+        // Nobody waits for this thread to end, because a server that hangs must not delay the others.
+        let started = threads::start(move || {
+            let _ = sender.send(on_thread());
+        });
+        if started.is_err() {
+            let _ = send.send(look());
+        }
+        Ok(Look { address, found })
+    }
+
+    fn finish(self, deadline: Option<Instant>) -> Located {
+        let found = match deadline {
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.found.recv_timeout(left).ok()
+            }
+            None => self.found.recv().ok(),
+        };
+        Located {
+            address: self.address,
+            probe: found.unwrap_or(Probe::Absent),
+        }
+    }
 }
 
 impl Located {
@@ -122,7 +192,7 @@ fn ask_for_models(client: &Client, credentials: Credentials) -> Probe {
 pub(super) mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
     use crate::secret::Secret;
@@ -134,12 +204,12 @@ pub(super) mod tests {
     pub type Requests = Arc<Mutex<Vec<String>>>;
 
     /// A local server of the table, that q looks for at no other address unless it is given here.
-    fn local(name: &str, environment: &Environment, other: Option<&'static str>) -> Provider {
+    fn local(name: &str, environment: &Environment, other: Option<&'static str>) -> Arc<Provider> {
         let settings = Settings::defaults(environment);
         let provider = settings.provider_named(name).expect(name);
         let mut provider = Provider::clone(provider);
         provider.other_address = other;
-        provider
+        Arc::new(provider)
     }
 
     /// The address of a server that answers everything with this status and body.
@@ -209,6 +279,13 @@ pub(super) mod tests {
         assert_eq!(located.probe, Probe::Absent);
     }
 
+    /// The address of a server that takes connections and says nothing, as long as its socket is open.
+    pub fn silent() -> (&'static str, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        (format!("http://{address}").leak(), listener)
+    }
+
     #[test]
     fn a_server_is_asked_at_its_other_url_where_only_that_lists_models() {
         const CLOSED: &str = "http://127.0.0.1:1";
@@ -219,11 +296,14 @@ pub(super) mod tests {
             serve("200", "<html>"),
         );
         let no_model = serve("200", r#"{"data":[]}"#);
+        let (silent, _open) = silent();
         for (usual, other, asked) in [
             (models, Some(second), models),
             (CLOSED, Some(second), second),
             (page, Some(second), second),
             (no_model, Some(second), second),
+            (silent, Some(second), second),
+            (silent, Some(CLOSED), silent),
             (CLOSED, Some(CLOSED), CLOSED),
             (CLOSED, Some(page), CLOSED),
             (CLOSED, None, CLOSED),

@@ -100,7 +100,7 @@ impl Target {
         let provider = self.provider();
         let mut address = provider.address()?.clone();
         if provider.other_address.is_some() {
-            let located = probe::locate(provider, &self.environment)?;
+            let located = probe::locate(&self.choice.provider, &self.environment)?;
             address = located.address;
             if let Probe::Ready(first) = located.probe {
                 self.first_listed.get_or_init(|| first);
