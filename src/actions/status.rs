@@ -13,7 +13,9 @@ use crate::server::whom::Claim;
 use crate::session::Conversation;
 use crate::session::directory::NO_HOME;
 use crate::session::store::{Handle, Purpose};
-use crate::settings::{Environment, Key, NO_PLACE, Settings, misspelt_variables, not_set};
+use crate::settings::{
+    Environment, Key, NO_PLACE, Provider, Settings, misspelt_variables, not_set,
+};
 use crate::text::one_line::without_breaks;
 use crate::tools::{faults, startup};
 
@@ -65,7 +67,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
 }
 
 /// The provider and the model that a question would go to.
-#[derive(Default, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct AskedModel {
     /// `None`: there is no provider to ask.
     provider: Option<String>,
@@ -73,12 +75,17 @@ struct AskedModel {
     model: Option<String>,
     /// Why this provider, or why none.
     why: String,
+    /// Where its server has been found, if it was looked for. It may be at either of two addresses.
+    #[serde(skip)]
+    address: Option<String>,
 }
 
 impl AskedModel {
     /// Says who would be asked, or why nobody can be. A conversation that was chosen by its name has a claim.
     fn new(settings: &Settings, claim: Claim) -> Result<AskedModel, Error> {
-        let choice = discover::find_server(settings, claim)?.choice;
+        let target = discover::find_server(settings, claim)?;
+        let address = target.known_address().ok().map(ToString::to_string);
+        let choice = target.choice;
         let name = &choice.provider.name;
         let key = key_summary(&choice.provider.key, &settings.environment);
         let why = match (claim, &settings.provider) {
@@ -92,7 +99,18 @@ impl AskedModel {
             provider: Some(name.clone()),
             model: choice.model.name().map(str::to_owned),
             why,
+            address,
         })
+    }
+
+    /// Returns the address at which a provider is asked, or why it has none.
+    fn address_of(&self, provider: &Provider) -> String {
+        let known = match provider.address() {
+            Ok(address) => address.to_string(),
+            Err(error) => error.message,
+        };
+        let is_asked = self.provider.as_ref() == Some(&provider.name);
+        self.address.clone().filter(|_| is_asked).unwrap_or(known)
     }
 }
 
@@ -209,10 +227,7 @@ impl Report {
         for provider in &settings.providers {
             let name = &provider.name;
             let api = provider.api.name;
-            let address = match provider.address() {
-                Ok(address) => address.to_string(),
-                Err(error) => error.message,
-            };
+            let address = asked.address_of(provider);
             let key = key_summary(&provider.key, &settings.environment);
             let model = provider.model.as_ref().map(|model| &model.text);
             let is_chosen = asked.provider.as_ref() == Some(name);
@@ -352,6 +367,29 @@ fn key_summary(key: &Key, environment: &Environment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn the_asked_provider_has_the_address_where_it_was_found() {
+        let variables = [("LLAMACPP_BASE_URL", "http://h:1/v1")];
+        let settings = Settings::defaults(&Environment::new(&variables));
+        // The provider that is asked, where it was found, a provider, and its address.
+        let table = r##"
+            llamacpp | http://h:2/v1 | llamacpp | http://h:2/v1
+            llamacpp | - | llamacpp | http://h:1/v1
+            ollama | http://h:2/v1 | llamacpp | http://h:1/v1
+            - | - | llamacpp | http://h:1/v1
+        "##;
+        for [asked, found, name, address] in rows(table) {
+            let asked = AskedModel {
+                provider: Some(asked.to_owned()),
+                address: (!found.is_empty()).then(|| found.to_owned()),
+                ..AskedModel::default()
+            };
+            let provider = settings.provider_named(name).expect(name);
+            assert_eq!(asked.address_of(provider), address, "{asked:?}");
+        }
+    }
 
     #[test]
     fn a_key_is_described_without_being_shown() {
