@@ -36,7 +36,7 @@ impl<'a> AnswerFile<'a> {
             return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
         let provider = run.target.provider();
-        let base_url = provider.address()?.without_keys();
+        let base_url = provider.address()?.keyless(|_| false).join("");
         let body = run.request(dialogue)?.body.unwrap_or_default();
         let model = &dialogue.model;
         let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
