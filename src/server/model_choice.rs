@@ -87,5 +87,6 @@ pub fn replace_retired(
     {
         return Ok(newest);
     }
-    Err(model_list::advise_some(error, &listed))
+    let provider = &target.provider().name;
+    Err(model_list::advise_some(error, provider, &listed))
 }

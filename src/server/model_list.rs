@@ -38,12 +38,17 @@ pub fn advise_similar(error: Error, model: &str, models: &[ListedModel]) -> Erro
     error.advise(advice)
 }
 
-/// Adds the first of the models to an error.
-pub fn advise_some(error: Error, models: &[ListedModel]) -> Error {
+/// Adds the first of a provider's models to an error, and how to list the others.
+pub fn advise_some(error: Error, provider: &str, models: &[ListedModel]) -> Error {
     let names = models.iter().take(NAMED_MODELS);
     let names = Vec::from_iter(names.map(|listed| listed.id.as_str()));
     let names = on_one_line(&names.join(", "));
-    error.advise(format!("-m or Q_MODEL chooses a model: {names}"))
+    let mut advice = format!("-m or Q_MODEL chooses a model: {names}");
+    let others = models.len().saturating_sub(NAMED_MODELS);
+    if others > 0 {
+        advice += &format!(", and {others} more (q --models -p {provider})");
+    }
+    error.advise(advice)
 }
 
 #[cfg(test)]
