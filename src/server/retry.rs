@@ -139,6 +139,12 @@ pub(super) fn retry_after_ms(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.min(LONGEST)).ok()
 }
 
+/// Returns the first of these waits that is one. A gateway may write zero where it does not know what the server behind it says.
+pub(super) fn first_wait(waits: [Option<Duration>; 3]) -> Option<Duration> {
+    let mut known = waits.into_iter().flatten();
+    known.find(|wait| !wait.is_zero())
+}
+
 /// Reads a number in digits. Rust also reads words for infinity, which is no time to wait.
 fn number(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
@@ -233,6 +239,28 @@ mod tests {
         ] {
             let found = retry_after_ms(text).map(|wait| wait.as_millis());
             assert_eq!(found, milliseconds, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_wait_that_is_not_zero_counts() {
+        // The waits of the two headers and of the body in milliseconds, and the one that counts.
+        let table = r##"
+            - | - | - | -
+            1 | 2 | 3 | 1
+            - | 2 | 3 | 2
+            - | - | 3 | 3
+            - | 0 | 3 | 3
+            0 | 2 | 3 | 2
+            0 | 0 | 3 | 3
+            0 | 0 | - | -
+            - | - | 0 | -
+        "##;
+        for [exact, header, body, expected] in rows(table) {
+            let waits = [exact, header, body];
+            let found = first_wait(waits.map(|wait| wait.parse().ok().map(Duration::from_millis)));
+            let found = found.map(|wait| wait.as_millis().to_string());
+            assert_eq!(found.unwrap_or_default(), expected, "{waits:?}");
         }
     }
 

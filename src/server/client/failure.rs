@@ -109,7 +109,7 @@ impl StatusFailure {
         let mut error = failure::read_redacted(&said, secrets);
         let exact = retry::retry_after_ms(response.header("retry-after-ms"));
         let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
-        error.retry_after = exact.or(wait).or(error.retry_after);
+        error.retry_after = retry::first_wait([exact, wait, error.retry_after]);
         error.should_retry = response.header("x-should-retry").parse().ok();
         let mut location = None;
         let target = response.header("location");
