@@ -102,6 +102,8 @@ fn is_exempt(address: &ServerUrl, list: &str) -> bool {
 /// or `10.0.0.0/8`.
 fn names(entry: &str, address: &ServerUrl) -> bool {
     let host = address.host().to_ascii_lowercase();
+    // With a final dot it is the same host.
+    let host = host.strip_suffix('.').unwrap_or(&host);
     let host_ip: Option<IpAddr> = host.parse().ok();
     if let Some((network, length)) = entry.split_once('/') {
         let network = network.trim_matches(['[', ']']).parse();
@@ -174,6 +176,15 @@ mod tests {
             ("fe80::/10", "http://[2001:db8::7]", false),
             ("::/0", "http://10.0.0.1", false),
             ("x, 172.16.0.0/12", "http://172.20.1.1", true),
+            ("example.com", "https://example.com.", true),
+            ("example.com", "https://api.Example.com.", true),
+            ("example.com.", "https://example.com", true),
+            ("example.com.", "https://api.example.com.", true),
+            ("example.com.:8080", "http://example.com:8080", true),
+            ("example.com:8080", "http://example.com.:8080", true),
+            ("example.com", "https://notexample.com.", false),
+            ("10.0.0.0/8", "http://10.1.2.3.", true),
+            ("10.0.0.1", "http://10.0.0.1.", true),
             ("example.com:8080", "http://example.com:8080", true),
             ("example.com:8080", "http://example.com", false),
             ("example.com:443", "https://api.example.com", true),
