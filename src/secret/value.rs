@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Formatter};
 
-use base64::Engine;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
+use base64::{Engine, alphabet};
 use percent_encoding::percent_decode_str;
 
 /// What is shown in place of a secret.
@@ -12,6 +13,17 @@ pub const REDACTED: &str = "[redacted]";
 /// How many URLs a text may have, and at how many places the user info of one may end.
 const MAX_URLS: usize = 100;
 const MAX_ENDS: usize = 8;
+
+/// Base64 with its padding or without.
+const PADDED_OR_NOT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+
+/// The two alphabets of base64, because servers take user info in either, as people have encoded it.
+const ALPHABETS: [GeneralPurpose; 2] = [
+    GeneralPurpose::new(&alphabet::STANDARD, PADDED_OR_NOT),
+    GeneralPurpose::new(&alphabet::URL_SAFE, PADDED_OR_NOT),
+];
 
 /// A key, a password or a header's value: it can be sent, but not printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,10 +45,12 @@ impl Secret {
                 secrets.push(Secret::new(value.trim_matches('"')));
             }
         }
-        let decoded = BASE64_STANDARD.decode(last).unwrap_or_default();
-        let user_info = str::from_utf8(&decoded).unwrap_or_default();
-        if user_info.contains(':') {
-            secrets.extend(of_user_info(user_info));
+        for base64 in ALPHABETS {
+            let decoded = base64.decode(last).unwrap_or_default();
+            let user_info = str::from_utf8(&decoded).unwrap_or_default();
+            if user_info.contains(':') {
+                secrets.extend(of_user_info(user_info));
+            }
         }
         secrets
     }
@@ -154,9 +168,10 @@ pub fn of_proxy(address: &str) -> Vec<Secret> {
     of_urls(&format!("://{address}"), |_| true)
 }
 
+/// Whether text is the scheme of a URL (RFC 3986, 3.1).
 fn is_scheme(text: &str) -> bool {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "+.-".contains(char);
-    text.chars().all(is_allowed)
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.chars().all(is_allowed)
 }
 
 #[cfg(test)]
@@ -183,6 +198,8 @@ mod tests {
             ("sk-12345678", &["sk-12345678"][..]),
             ("", &[]),
             ("x y://z", &["x y://z"]),
+            ("://token@h", &["://token@h"]),
+            ("1a://token@h", &["1a://token@h"]),
             ("https://api.example.com/v1", &[]),
             ("postgres://me:pass@h:1/db", &["bWU6cGFzcw==", "pass"]),
             ("redis://token@h", &["dG9rZW4=", "token"]),
@@ -209,6 +226,24 @@ mod tests {
             ("Bearer k \n", &["Bearer k \n", "k"]),
             ("Bearer\tk", &["Bearer\tk", "k"]),
             ("a=b;\tc=k ", &["a=b;\tc=k ", "b", "c=k", "k"]),
+            (
+                "Basic bWU6cEBzcw",
+                &["Basic bWU6cEBzcw", "bWU6cEBzcw", "bWU6cEBzcw==", "p@ss"],
+            ),
+            // me:p?~s and me:p>~??, in which the alphabets differ.
+            (
+                "Basic bWU6cD9-cw",
+                &["Basic bWU6cD9-cw", "bWU6cD9-cw", "bWU6cD9+cw==", "p?~s"],
+            ),
+            (
+                "Basic bWU6cD5-Pz8=",
+                &[
+                    "Basic bWU6cD5-Pz8=",
+                    "bWU6cD5-Pz8=",
+                    "bWU6cD5+Pz8=",
+                    "p>~??",
+                ],
+            ),
             // A user without a password is a token.
             ("Basic azo= ", &["Basic azo= ", "azo=", "k"]),
         ] {
