@@ -180,9 +180,46 @@ pub fn signal_group(leader: u32, signal: Signal) {
     }
 }
 
-/// Whether a process group has a process left that this user may signal.
+/// Whether a process group has a process left that this user may signal, be it one that has ended and has not been reaped.
 pub fn is_group_left(leader: u32) -> bool {
     group_of(leader).is_some_and(|group| process::test_kill_process_group(group).is_ok())
+}
+
+/// Whether a process group has a process that has not ended. Where `/proc` does not tell, one that has not been reaped counts, too:
+/// process 1 of a container may reap no orphans.
+pub fn is_group_running(leader: u32) -> bool {
+    if !is_group_left(leader) {
+        return false;
+    }
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return true;
+    };
+    let mut has_ended_ones = false;
+    for process in processes.flatten() {
+        let name = process.file_name();
+        if !name.as_bytes().iter().all(u8::is_ascii_digit) {
+            continue;
+        }
+        let stat = std::fs::read(process.path().join("stat")).unwrap_or_default();
+        match has_ended_in_group(&stat, leader) {
+            Some(true) => has_ended_ones = true,
+            Some(false) => return true,
+            None => (),
+        }
+    }
+    !has_ended_ones
+}
+
+/// Returns whether a process has ended by its `/proc/ID/stat`; `None` if it is in another group.
+fn has_ended_in_group(stat: &[u8], leader: u32) -> Option<bool> {
+    // The fields after the name, which may have blanks and parentheses (proc_pid_stat(5)).
+    let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = str::from_utf8(&stat[end_of_name + 1..]).ok()?;
+    let fields = Vec::from_iter(fields.split_ascii_whitespace());
+    let (state, group, threads) = (fields.first()?, fields.get(2)?, fields.get(17)?);
+    let is_of_group = group.parse() == Ok(leader);
+    // Other threads may run on after the first.
+    is_of_group.then_some(matches!(*state, "Z" | "X") && matches!(*threads, "0" | "1"))
 }
 
 /// Whether a child has ended. It is not reaped, so no other process gets its id.
@@ -424,6 +461,41 @@ mod tests {
         let status = in_own_session(&mut command).status().expect("sh");
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         assert_eq!(signal, Some(libc::SIGINT));
+    }
+
+    #[test]
+    fn a_process_has_ended_with_the_last_of_its_threads() {
+        let after_group = "12 0 -1 0 0 0 0 0 0 0 0 0 20 0";
+        for (beginning, threads, ended) in [
+            ("12 (sh) S 1 12", "1", Some(false)),
+            ("13 (sh) Z 12 12", "1", Some(true)),
+            ("13 (a b) S) Z 12 12", "1", Some(true)),
+            ("13 (a) Z 1) S 12 12", "1", Some(false)),
+            ("13 (sh) X 12 12", "0", Some(true)),
+            ("13 (sh) Z 12 12", "2", Some(false)),
+            ("13 (sh) Z 12 13", "1", None),
+            ("13 (sh", "1", None),
+        ] {
+            let stat = format!("{beginning} {after_group} {threads} 0 5");
+            let found = has_ended_in_group(stat.as_bytes(), 12);
+            assert_eq!(found, ended, "{stat}");
+        }
+        assert_eq!(has_ended_in_group(b"", 12), None);
+        assert_eq!(has_ended_in_group(b"12 (sh) S 1 12", 12), None);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_and_has_not_been_reaped_does_not_run() {
+        let mut child = sleeper();
+        let id = child.id();
+        assert!(is_group_running(id));
+        signal_group(id, Signal::KILL);
+        assert!(becomes(|| has_ended(id)));
+        assert!(is_group_left(id), "it is not reaped");
+        // Elsewhere, the system does not count it.
+        assert!(!is_group_running(id) || !cfg!(target_os = "linux"));
+        child.wait().expect("it has not been waited for");
+        assert!(!is_group_left(id) && !is_group_running(id));
     }
 
     #[test]

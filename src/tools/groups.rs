@@ -101,7 +101,7 @@ impl ProcessGroups {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut running = lock(&self.0);
         let has_ended = !matches!(leader.try_wait(), Ok(None));
-        if running.has(id) && has_ended && !unix::is_group_left(id) {
+        if running.has(id) && has_ended && !unix::is_group_running(id) {
             let scratch = running.forget(id);
             drop(running);
             self.remove(scratch);
@@ -140,7 +140,7 @@ impl ProcessGroups {
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
         let is_left = |group: &Group| {
             unix::reap_group(group.id);
-            unix::is_group_left(group.id)
+            unix::is_group_running(group.id)
         };
         wait_until(GRACE_PERIOD.saturating_sub(waited), || {
             !lock(&self.0).groups.iter().any(is_left)

@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use super::end_steps::{EndStep, EndSteps, LEFTOVERS, SERVER, SERVER_AFTER_CHANGES, first_signal};
+use super::end_steps::{
+    Awaited, EndStep, EndSteps, LEFTOVERS, SERVER, SERVER_AFTER_CHANGES, first_signal,
+};
 use super::groups::ProcessGroups;
 use super::input::Input;
 use super::lines::{KeptLines, ReportLine, WrittenLine, read_line};
@@ -152,16 +154,22 @@ impl Process {
 
     /// Takes these steps, one after the other, until nothing of the group is left.
     fn run_steps(&mut self, steps: EndSteps) {
-        for (step, timeout) in steps {
+        for (step, timeout) in steps.steps {
             if self.groups.forget_if_gone(&mut self.leader) {
                 return;
+            }
+            if steps.awaited == Awaited::Leader && self.has_ended() {
+                return self.run_steps(LEFTOVERS);
             }
             match (step, &self.input) {
                 (EndStep::Send(signal), _) => unix::signal_group(self.id, *signal),
                 (EndStep::CloseInput, Some(input)) => input.close(),
                 (EndStep::CloseInput, None) => (),
             }
-            wait_until(*timeout, || self.groups.forget_if_gone(&mut self.leader));
+            wait_until(*timeout, || {
+                let is_gone = self.groups.forget_if_gone(&mut self.leader);
+                is_gone || steps.awaited == Awaited::Leader && self.has_ended()
+            });
         }
         // All of the group were killed, but some may still be listed: not every system reaps orphans.
         self.groups.forget(self.id);
@@ -245,11 +253,14 @@ mod tests {
     }
 
     /// The steps of a server, with time enough for a busy machine to end after the first.
-    const PATIENT: EndSteps = &[
-        (EndStep::CloseInput, SOON),
-        (EndStep::Send(Signal::TERM), GRACE_PERIOD),
-        (EndStep::Send(Signal::KILL), GRACE_PERIOD),
-    ];
+    const PATIENT: EndSteps = EndSteps {
+        steps: &[
+            (EndStep::CloseInput, SOON),
+            (EndStep::Send(Signal::TERM), GRACE_PERIOD),
+            (EndStep::Send(Signal::KILL), GRACE_PERIOD),
+        ],
+        ..SERVER
+    };
 
     #[test]
     fn a_process_that_ends_with_its_input_is_not_signalled() {
@@ -302,6 +313,31 @@ mod tests {
             Some(Signal::KILL.as_raw())
         );
         assert!(took >= GRACE_PERIOD * 2);
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_that_ends_at_its_first_signal_is_killed_at_once() {
+        let root = tempfile::tempdir().expect("a directory");
+        let terminated = root.path().join("terminated");
+        // What is left ignores the first signal, and would tell of the second one.
+        let left = format!(
+            "trap '' INT; trap 'echo >{}' TERM; echo ready; while :; do sleep 0.01; done",
+            terminated.display()
+        );
+        let script = format!("trap 'exit 3' INT; ({left}) & wait");
+        let (mut process, lines) = shell(&script, &ProcessGroups::default());
+        assert_eq!(lines.recv().expect("a line"), "ready");
+        process.steps = EndSteps {
+            // Long enough for the command to end on a busy machine.
+            steps: &[
+                (EndStep::Send(Signal::INT), SOON),
+                (EndStep::Send(Signal::TERM), GRACE_PERIOD),
+                (EndStep::Send(Signal::KILL), GRACE_PERIOD),
+            ],
+            ..COMMAND
+        };
+        assert_eq!(end(process).0.expect("a status").code(), Some(3));
+        assert!(!terminated.exists());
     }
 
     #[test]
