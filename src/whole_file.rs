@@ -206,11 +206,25 @@ fn obstacle(directory: &Path) -> Option<io::Error> {
     let path = ancestors.find(|path| path.symlink_metadata().is_ok())?;
     let what = match fs::metadata(path) {
         Ok(found) if !found.is_dir() => "not a directory",
-        Err(error) if is_missing(&error) => "a dangling symbolic link",
-        _ => return None,
+        Ok(_) => return None,
+        Err(_) => broken_link(path)?,
     };
     let reason = format!("{} is {what}", path.display());
     Some(io::Error::new(ErrorKind::NotADirectory, reason))
+}
+
+/// Says what a link is that leads to nothing; `None` for everything else.
+pub fn broken_link(path: &Path) -> Option<&'static str> {
+    if !path.is_symlink() {
+        return None;
+    }
+    match fs::metadata(path) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Some("a circular symbolic link"),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Some("a dangling symbolic link")
+        }
+        _ => None,
+    }
 }
 
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
@@ -512,15 +526,17 @@ mod tests {
     #[test]
     fn an_error_names_the_file_or_link_in_the_place_of_a_directory() {
         let root = tempfile::tempdir().expect("a directory");
-        let [file, dangling, circle] =
-            ["file", "dangling", "circle"].map(|name| root.path().join(name));
+        let [file, dangling, below, circle] =
+            ["file", "dangling", "below", "circle"].map(|name| root.path().join(name));
         fs::write(&file, "").expect("a file");
         symlink("nowhere", &dangling).expect("a link");
+        symlink("file/a", &below).expect("a link");
         symlink("circle", &circle).expect("a link");
         for (path, what) in [
             (&file, "not a directory"),
             (&dangling, "a dangling symbolic link"),
-            (&circle, "a dangling symbolic link"),
+            (&below, "a dangling symbolic link"),
+            (&circle, "a circular symbolic link"),
         ] {
             for directory in [path.clone(), path.join("a"), path.join("a/b")] {
                 let error = make_directory(&directory, PRIVATE).expect_err("something is there");

@@ -11,7 +11,9 @@ use super::name::{self, CURRENT, SLOT};
 use super::rules::{FileKind, Owner, of_file};
 use super::timestamp::ID_PREFIX;
 use crate::unix;
-use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, is_missing, make_directory, names_in};
+use crate::whole_file::{
+    OrCannot, PRIVATE, TEMPORARY, broken_link, is_missing, make_directory, names_in,
+};
 
 pub(super) const ENDING: &str = ".json";
 
@@ -267,8 +269,10 @@ impl StateDirectory {
         for directory in directories.into_iter().rev() {
             let metadata = metadata(directory)?;
             let place = directory.display();
-            if metadata.is_none() && directory.is_symlink() {
-                let reason = format!("{place} is a dangling symbolic link");
+            if metadata.is_none()
+                && let Some(link) = broken_link(directory)
+            {
+                let reason = format!("{place} is {link}");
                 return Err(io::Error::other(reason));
             }
             let is_own = |found: Metadata| found.uid() == unix::effective_user();

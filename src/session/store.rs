@@ -14,7 +14,7 @@ use super::{disk, name};
 use crate::error::{Error, ErrorKind};
 use crate::text::nearest::nearest;
 use crate::unix;
-use crate::whole_file::{ReadFailure, directory_of};
+use crate::whole_file::{ReadFailure, broken_link, directory_of};
 
 /// Advice for a conversation that does not exist.
 const LISTED: &str = "q --list lists the conversations";
@@ -132,13 +132,14 @@ fn with_number(directory: &StateDirectory, number: usize) -> Result<PathBuf, Err
 }
 
 impl Handle {
-    /// Opens the conversation; `None` if there is none. A dangling link is none, but nothing can be written there.
+    /// Opens the conversation; `None` if there is none. A link that leads to nothing is none, but nothing can be written there.
     pub fn open(&self) -> Result<Option<Conversation>, Error> {
         let asks = self.purpose == Purpose::Ask;
         let failure = match disk::read(&self.path) {
-            Ok(None) if asks && self.path.is_symlink() && !self.which.is_current() => {
-                disk::unusable(&self.path, "it is a dangling symbolic link")
-            }
+            Ok(None) if asks && !self.which.is_current() => match broken_link(&self.path) {
+                Some(link) => disk::unusable(&self.path, &format!("it is {link}")),
+                None => return Ok(None),
+            },
             Ok(found) => return Ok(found),
             Err(failure) => failure,
         };
