@@ -1,4 +1,4 @@
-//! Runs a program for the first line that it prints, within a number of bytes and a time.
+//! Runs a program for what it prints, or for its first line, within a number of bytes and a time.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -13,26 +13,37 @@ use crate::wait::GrowingPauses;
 /// How much is read at once.
 const READ_SIZE: usize = 4 << 10;
 
+/// What a program may print, and how long it may take.
+pub struct OutputLimits {
+    pub needed: NeededOutput,
+    pub bytes: usize,
+    /// `None` is no limit: it may ask for a password.
+    pub time: Option<Duration>,
+}
+
+/// The part of what a program prints that is needed of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeededOutput {
+    /// The first line. Something that the program has left running may print more without end.
+    FirstLine,
+    All,
+}
+
 /// What came of a program that was run for what it prints.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ChildOutput {
-    /// It has ended by itself. After the first line, something that it has left running may have printed more.
+    /// It has ended by itself. After what is needed, something that it has left running may have printed more.
     Ended(Vec<u8>, ExitStatus),
     /// It went beyond a limit, so it was killed.
     OverLimit,
 }
 
 impl ChildOutput {
-    /// Runs a program, which may print this many bytes; a `timeout` of `None` is no limit. Something that it has left running may
-    /// hold its output open, and is not waited for.
-    pub fn of(
-        mut command: Command,
-        max_bytes: usize,
-        timeout: Option<Duration>,
-    ) -> io::Result<ChildOutput> {
+    /// Runs a program. Something that it has left running may hold its output open, and is not waited for.
+    pub fn of(mut command: Command, limits: &OutputLimits) -> io::Result<ChildOutput> {
         command.stdout(Stdio::piped());
         let mut running = command.spawn()?;
-        let output = read_until_end(&mut running, max_bytes, timeout);
+        let output = read_until_end(&mut running, limits);
         if !matches!(output, Ok(ChildOutput::Ended(..))) {
             let _ = running.kill();
             let _ = running.wait();
@@ -41,12 +52,8 @@ impl ChildOutput {
     }
 }
 
-fn read_until_end(
-    running: &mut Child,
-    max_bytes: usize,
-    timeout: Option<Duration>,
-) -> io::Result<ChildOutput> {
-    let pauses = GrowingPauses::begin(timeout);
+fn read_until_end(running: &mut Child, limits: &OutputLimits) -> io::Result<ChildOutput> {
+    let pauses = GrowingPauses::begin(limits.time);
     let stdout = running.stdout.take();
     let mut stdout = stdout.map(|stdout| File::from(OwnedFd::from(stdout)));
     let mut printed = Vec::new();
@@ -54,7 +61,7 @@ fn read_until_end(
     loop {
         // Asked first: all that it has printed can be read once it has ended.
         let status = running.try_wait()?;
-        let has_line = printed.contains(&b'\n');
+        let has_enough = limits.needed == NeededOutput::FirstLine && printed.contains(&b'\n');
         let mut wait = pauses.next();
         if status.is_some() {
             wait = Duration::ZERO;
@@ -65,7 +72,7 @@ fn read_until_end(
             None => thread::sleep(wait),
         }
         if let Some(status) = status
-            && (has_line || !has_more)
+            && (has_enough || !has_more)
         {
             return Ok(ChildOutput::Ended(printed, status));
         }
@@ -82,7 +89,7 @@ fn read_until_end(
                 Err(error) => return Err(error),
             }
         }
-        if printed.len() > max_bytes {
+        if printed.len() > limits.bytes {
             return Ok(ChildOutput::OverLimit);
         }
     }
@@ -92,6 +99,7 @@ fn read_until_end(
 mod tests {
     use super::*;
     use crate::text::table::rows;
+    use crate::wait::wait_until;
 
     #[test]
     fn a_program_is_read_until_it_ends_or_goes_beyond_a_limit() {
@@ -113,11 +121,16 @@ mod tests {
             command.args(["-c", script]).stderr(Stdio::null());
             // It stays open until the program is no longer waited for, and so does what reads it.
             command.stdin(Stdio::piped());
-            let mut timeout = Duration::from_secs(120);
+            let mut time = Some(Duration::from_secs(120));
             if script.ends_with("exec sleep 600") && script.starts_with("exec") {
-                timeout = Duration::from_millis(50);
+                time = Some(Duration::from_millis(50));
             }
-            let found = match ChildOutput::of(command, 1000, Some(timeout)).expect(script) {
+            let limits = OutputLimits {
+                needed: NeededOutput::FirstLine,
+                bytes: 1000,
+                time,
+            };
+            let found = match ChildOutput::of(command, &limits).expect(script) {
                 ChildOutput::Ended(bytes, status) => {
                     let text = String::from_utf8_lossy(&bytes).replace('\n', "␊");
                     (text, status.code().map(|code| code.to_string()))
@@ -126,6 +139,39 @@ mod tests {
             };
             let code = (!code.is_empty()).then(|| code.to_owned());
             assert_eq!(found, (printed.to_owned(), code), "{script}");
+        }
+    }
+    #[test]
+    fn what_a_program_has_printed_is_read_to_its_end_or_to_the_end_of_its_first_line() {
+        let long = 3 * READ_SIZE;
+        for (needed, before, after, read) in [
+            (NeededOutput::All, 0, 0, 1),
+            (NeededOutput::All, 1, long, 2 + long),
+            (NeededOutput::All, long, long, 2 * long + 1),
+            (NeededOutput::FirstLine, 1, 1, 3),
+            (NeededOutput::FirstLine, 1, long, READ_SIZE),
+            (NeededOutput::FirstLine, long, 1, long + 2),
+        ] {
+            let [before, after] = [before, after].map(|count| "x".repeat(count));
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", "printf '%s\n%s' \"$0\" \"$1\"", &before, &after]);
+            command.stdin(Stdio::null()).stdout(Stdio::piped());
+            let mut running = command.spawn().expect("a shell");
+            // All of it is in the pipe then.
+            assert!(wait_until(Duration::from_secs(120), || unix::has_ended(
+                running.id()
+            )));
+            let limits = OutputLimits {
+                needed,
+                bytes: 10 * READ_SIZE,
+                time: None,
+            };
+            match read_until_end(&mut running, &limits).expect("an end") {
+                ChildOutput::Ended(printed, _) => {
+                    assert_eq!(printed.len(), read, "{needed:?}, {}", before.len());
+                }
+                ChildOutput::OverLimit => panic!("{needed:?}"),
+            }
         }
     }
 
@@ -141,8 +187,12 @@ mod tests {
                 .arg(&script)
                 .arg(&file)
                 .stdin(Stdio::null());
-            let timeout = Some(Duration::from_secs(120));
-            let found = ChildOutput::of(command, 1000, timeout).expect(&script);
+            let limits = OutputLimits {
+                needed: NeededOutput::All,
+                bytes: 1000,
+                time: Some(Duration::from_secs(120)),
+            };
+            let found = ChildOutput::of(command, &limits).expect(&script);
             assert_eq!(found, ChildOutput::OverLimit, "{script}");
             let id = std::fs::read_to_string(&file).expect("its id");
             let id = id.trim().parse().expect("a number");

@@ -5,15 +5,16 @@ use std::io::{self, ErrorKind, IsTerminal};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::child_output::ChildOutput;
+use crate::child_output::{ChildOutput, NeededOutput, OutputLimits};
 use crate::programs::find_program;
 use crate::text::locale::Charmap;
 
-/// The most bytes of a name.
-const MAX_NAME: usize = 1_000;
-
 /// `locale` takes milliseconds, but on a busy machine seconds.
-const LOCALE_TIMEOUT: Duration = Duration::from_secs(10);
+const LIMITS: OutputLimits = OutputLimits {
+    needed: NeededOutput::FirstLine,
+    bytes: 1_000,
+    time: Some(Duration::from_secs(10)),
+};
 
 /// Asks the system. For a locale that it does not have, it names ASCII. It is not asked if neither standard output nor standard
 /// error is a terminal.
@@ -27,7 +28,7 @@ pub fn charmap() -> Charmap {
     let mut command = Command::new(program);
     command.arg("charmap");
     command.stdin(Stdio::null()).stderr(Stdio::null());
-    let (printed, status) = match ChildOutput::of(command, MAX_NAME, Some(LOCALE_TIMEOUT)) {
+    let (printed, status) = match ChildOutput::of(command, &LIMITS) {
         Ok(ChildOutput::Ended(printed, status)) => (printed, status),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Charmap::Unknown,
         Ok(ChildOutput::OverLimit) | Err(_) => return Charmap::Unanswered,

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::child_output::ChildOutput;
+use crate::child_output::{ChildOutput, NeededOutput, OutputLimits};
 use crate::error::Error;
 use crate::output::{LateNote, Notes};
 use crate::programs::find_program;
@@ -21,6 +21,13 @@ const CTRL_C_GRACE: Duration = Duration::from_millis(500);
 
 /// The most bytes that a command may print: the key, and what else a password manager has of the account.
 const MAX_PRINTED: usize = 1_000_000;
+
+/// A person may have to find a password.
+const LIMITS: OutputLimits = OutputLimits {
+    needed: NeededOutput::FirstLine,
+    bytes: MAX_PRINTED,
+    time: None,
+};
 
 /// Fetches the key of a provider; `None` if its server needs none, or must not get it.
 pub fn fetch_for(
@@ -61,8 +68,7 @@ pub fn fetch(
     started.stdin(Stdio::null());
     let waiting = format!("waiting for {program}, which prints the key for {whose}");
     let late = LateNote::start(notes, waiting);
-    // A person may have to find a password.
-    let output = ChildOutput::of(started, MAX_PRINTED, None);
+    let output = ChildOutput::of(started, &LIMITS);
     drop(late);
     let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
     // Ctrl-C ends q as well, a moment later.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::git_config::GitConfig;
 use super::ignore_file::{read_if_any, unusable};
-use crate::child_output::ChildOutput;
+use crate::child_output::{ChildOutput, NeededOutput, OutputLimits};
 use crate::error::Error;
 use crate::programs::find_program;
 use crate::settings::Environment;
@@ -30,9 +30,12 @@ const MAX_LINK: u64 = 10_000;
 /// The settings that decide which files git ignores, as an expression for the names that git gives them.
 const DECIDING: &str = r"^core\.(excludesfile|ignorecase)$";
 
-/// The most bytes that git may print of its configuration, and how long it may take.
-const MAX_OUTPUT: usize = 10_000;
-const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// What git may print of its configuration, and how long it may take.
+const LIMITS: OutputLimits = OutputLimits {
+    needed: NeededOutput::All,
+    bytes: 10_000,
+    time: Some(Duration::from_secs(10)),
+};
 
 /// The most bytes that are read of what git says of a failure.
 const MAX_COMPLAINT: usize = 10_000;
@@ -272,7 +275,7 @@ fn ask_git(
     };
     let (complaint, stderr) = io::pipe().map_err(|error| failed(&error.to_string()))?;
     git.stdin(Stdio::null()).stderr(stderr);
-    let reason = match ChildOutput::of(git, MAX_OUTPUT, Some(GIT_TIMEOUT)) {
+    let reason = match ChildOutput::of(git, &LIMITS) {
         Ok(ChildOutput::Ended(mut printed, status)) => match status.code() {
             Some(0) if printed.pop() == Some(0) => {
                 return Ok(Some(OsString::from_vec(printed)));
