@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::body::{Body, ForeignBody, ReadError, read_text, too_long};
 use super::client::Response;
-use super::sse::{self, MAX_EVENT, SseParser, TooLong};
+use super::sse::{MAX_EVENT, SseParser, TooLong};
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
+use crate::text::byte_order_mark::after_mark;
 
 /// How long nothing more of the answer may come once the model has said that it is done: after that the stream has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -91,7 +92,7 @@ impl<'a> ReplyReader<'a> {
         // Servers that are busy send blank lines to keep the connection alive.
         let mut first = None;
         while first.is_none() && self.body.fill(None).map_err(ReadError::Connection)? > 0 {
-            let bytes = sse::without_mark(self.body.bytes());
+            let bytes = after_mark(self.body.bytes());
             first = bytes.trim_ascii_start().first().copied();
         }
         // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
@@ -104,7 +105,7 @@ impl<'a> ReplyReader<'a> {
 
     /// Reads a reply that is not streamed.
     fn read_whole(&mut self, reply: &mut Reply) -> Result<Piece, ReadError> {
-        let bytes = sse::without_mark(self.body.bytes()).to_vec();
+        let bytes = after_mark(self.body.bytes()).to_vec();
         let text = read_text(bytes, &mut self.body.response, MAX_EVENT)?;
         let mut read = self.events.api.read_whole(&text, reply);
         if reply.is_empty() || read.is_err() {

@@ -1,4 +1,8 @@
 //! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, the data of events comes out (pure).
+//!
+//! Servers also send what these rules have not, and mean something by it. So the last event needs no empty line after it, nor do
+//! events whose lines are JSON by themselves, a field `error` is an event, lines that are not fields are kept, and a byte order mark
+//! before any line counts for nothing. An event whose data has nothing but line ends is left out, because it says nothing.
 
 use std::borrow::Cow;
 use std::mem;
@@ -7,14 +11,13 @@ use memchr::memchr2;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
+use crate::text::byte_order_mark::after_mark;
+
 /// The most bytes that a line, or the data of one event, may have.
 pub const MAX_EVENT: usize = 16_000_000;
 
 /// The most bytes kept of text that is not an event.
 const MAX_STRAY: usize = 64 << 10;
-
-/// The byte order mark of UTF-8, which may precede a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than the parser's limit.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,8 +30,8 @@ pub struct SseParser {
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
     data: Vec<u8>,
-    /// Whether these lines are more than one.
-    has_several_lines: bool,
+    /// How many lines these are. They may be empty.
+    data_lines: usize,
     /// Whether the event is named `error`.
     is_error: bool,
     /// Lines that are not fields: some servers report errors like this, or send a page.
@@ -51,7 +54,7 @@ impl SseParser {
         SseParser {
             line: Vec::new(),
             data: Vec::new(),
-            has_several_lines: false,
+            data_lines: 0,
             is_error: false,
             stray: String::new(),
             after_carriage_return: false,
@@ -113,13 +116,14 @@ impl SseParser {
     fn end_line(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         let mut line = mem::take(&mut self.line);
         // A long line becomes the data without a copy.
-        if self.data.is_empty()
+        if self.data_lines == 0
             && line.len() > MAX_STRAY
             && let Some(value) = line.strip_prefix(b"data:")
         {
             let value = value.strip_prefix(b" ").unwrap_or(value).len();
             line.drain(..line.len() - value);
             self.data = line;
+            self.data_lines = 1;
             return Ok(());
         }
         self.read_line(&line, event)?;
@@ -128,14 +132,13 @@ impl SseParser {
     }
 
     fn read_line(&mut self, line: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
-        // The mark may precede the first line. It means nothing elsewhere.
-        let line = without_mark(line);
+        let line = after_mark(line);
         if line.is_empty() {
             self.end_event(event)?;
-        } else if let Some(name) = line.strip_prefix(b"event:") {
+        } else if let Some(name) = value_of(line, b"event") {
             self.is_error = name.trim_ascii() == b"error";
-        } else if let Some(value) = line.strip_prefix(b"data:") {
-            self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
+        } else if let Some(value) = value_of(line, b"data") {
+            self.add_data(value)?;
         } else if let Some(value) = line.strip_prefix(b"error:") {
             // llama.cpp before October 2025 reports an error like this.
             event(&as_error(&lossy(value, self.limit)?));
@@ -148,14 +151,16 @@ impl SseParser {
         Ok(())
     }
 
-    /// Dispatches the event, if it has any data.
+    /// Dispatches the event, if its data says anything.
     fn end_event(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         let is_error = mem::take(&mut self.is_error);
-        if self.data.is_empty() {
+        let lines = mem::take(&mut self.data_lines);
+        if self.data.iter().all(|byte| *byte == b'\n') {
+            self.data.clear();
             return Ok(());
         }
         let data = lossy(&self.data, self.limit)?;
-        let (first, glued) = if mem::take(&mut self.has_several_lines) {
+        let (first, glued) = if lines > 1 {
             split_glued(&data)
         } else {
             (&*data, "")
@@ -179,24 +184,28 @@ impl SseParser {
         if self.data.len() + value.len() > self.limit {
             return Err(TooLong);
         }
-        if !self.data.is_empty() {
+        if self.data_lines > 0 {
             self.data.push(b'\n');
-            self.has_several_lines = true;
         }
+        self.data_lines += 1;
         self.data.extend_from_slice(value);
         Ok(())
     }
 }
 
-/// Bytes without the byte order mark before them.
-pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+/// Returns the value of a line if it is the field of this name. Without a colon, the whole line is the name.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    match line.strip_prefix(name)? {
+        [] => Some(&[]),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
 }
 
 /// The data of one event, and the lines of others: some servers leave out the empty lines between events. Where the first line
-/// is JSON by itself, the next one cannot belong to it.
+/// that is not empty is JSON by itself, the next one cannot belong to it.
 fn split_glued(data: &str) -> (&str, &str) {
-    match data.split_once('\n') {
+    match data.trim_start_matches('\n').split_once('\n') {
         Some((first, rest)) if serde_json::from_str::<IgnoredAny>(first).is_ok() => (first, rest),
         _ => (data, ""),
     }
@@ -280,6 +289,18 @@ mod tests {
             ("data: whole but not finished", &["whole but not finished"]),
             ("data: a\n", &["a"]),
             ("\n\n\n", &[]),
+            ("data:\ndata: a\n\n", &["\na"]),
+            ("data\ndata:\ndata: a\n\n", &["\n\na"]),
+            ("data: a\ndata\ndata: b\n\n", &["a\n\nb"]),
+            ("data\n\ndata:\ndata\n\ndata: a\n\n", &["a"]),
+            ("data:\ndata: {}\ndata: [1]\n\n", &["{}", "[1]"]),
+            ("event: error\nevent\ndata: a\n\n", &["a"]),
+            ("event: error\nevent:\ndata: a\n\n", &["a"]),
+            (
+                "event: error\n: comment\ndata: a\n\n",
+                &["{\"error\":\"a\"}"],
+            ),
+            ("event: error\nevents\ndata: a\n\n", &["{\"error\":\"a\"}"]),
             ("errors: {}\nmy error: {}\n\n", &[]),
             (
                 "data: a\nerror: {\"code\":500}\n\nerror:busy\n",
@@ -376,7 +397,7 @@ mod tests {
     proptest! {
         #[test]
         fn events_are_the_same_wherever_the_stream_is_split(
-            lines in proptest::collection::vec("(data: ?[aü€]{0,3}|data|:c|id: 1|)(\n|\r\n|\r)", 0..12), at in 0usize..100, next in 0usize..100,
+            lines in proptest::collection::vec("(data: ?[aü€]{0,3}|data|event|event: ?error|:c|id: 1|)(\n|\r\n|\r)", 0..12), at in 0usize..100, next in 0usize..100,
         ) {
             let stream = lines.concat().into_bytes();
             let at = at.min(stream.len());
