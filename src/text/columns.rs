@@ -37,6 +37,7 @@ pub fn cut(line: &str, columns: usize, charset: Charset) -> String {
         return line.to_owned();
     }
     let mark = match charset {
+        Charset::Unicode if columns == 0 => "",
         Charset::Unicode => "…",
         Charset::Ascii => &"..."[..columns.min(3)],
     };
@@ -136,11 +137,18 @@ mod tests {
             ("لالالا", 4, "لال…"),
             ("لَالَا", 3, "لَا…"),
             ("", 3, ""),
+            ("", 0, ""),
+            ("abc", 0, ""),
+            ("abc", 1, "…"),
+            ("日本", 1, "…"),
+            ("\u{301}", 0, "\u{301}"),
         ] {
             let found = cut(line, columns, Charset::Unicode);
             assert_eq!(found, expected, "{line} {columns}");
         }
-        assert_eq!(cut("abcdef", 5, Charset::Ascii), "ab...");
+        for (columns, expected) in [(0, ""), (1, "."), (3, "..."), (5, "ab...")] {
+            assert_eq!(cut("abcdef", columns, Charset::Ascii), expected);
+        }
         let hearts = cut(&"❤️".repeat(60), 40, Charset::Unicode);
         assert_eq!((hearts.width(), hearts.chars().count()), (39, 39));
     }
