@@ -18,7 +18,7 @@ use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use percent_encoding::percent_decode_str;
 
 use super::value::{REDACTED, Secret};
-use crate::text::unescape::unescaped;
+use crate::text::unescape::{LONGEST_ESCAPE, unescaped};
 
 /// Values of fewer characters may be ordinary words, so they are not removed from a server's text.
 const MIN_REDACTED: usize = 8;
@@ -27,9 +27,8 @@ const MIN_REDACTED: usize = 8;
 const BEGINNING: usize = 4;
 const HASHES: usize = 1 << 16;
 
-/// How much of a text is searched for escapes at once, and how many bytes of it one byte of a secret may take there.
+/// How much of a text is searched for escapes at once.
 const WINDOW: usize = 1 << 16;
-const LONGEST_ESCAPE: usize = 36;
 
 /// The most bytes of a secret with escapes.
 const MAX_ESCAPED: usize = 1 << 18;
@@ -606,6 +605,23 @@ mod tests {
             );
             let found = without(&["sk-12345678"], &text);
             assert!(found.contains("é[redacted] and so on%21x"), "{before}");
+        }
+    }
+
+    #[test]
+    fn a_secret_with_the_longest_escapes_is_found_in_text_in_pieces() {
+        let secret = "sk-1234567890abcdefghijklmnopqr";
+        let references = escaped(secret, |byte| format!("&#x{byte:06x};"));
+        let text = escaped(&references, |byte| format!("%25{byte:02X}"));
+        assert_eq!(text.len(), secret.len() * LONGEST_ESCAPE);
+        let secrets = Secrets::from_iter(&[Secret::new(secret)]);
+        for size in [1, 7] {
+            let mut redaction = Redaction::new(&secrets);
+            let mut shown = String::new();
+            for piece in text.as_bytes().chunks(size) {
+                shown += &redaction.feed(str::from_utf8(piece).expect("text"));
+            }
+            assert_eq!(shown + &redaction.finish(), "[redacted]", "{size}");
         }
     }
 

@@ -6,6 +6,10 @@ const MAX_ROUNDS: usize = 3;
 /// The most bytes of an escape of HTML, such as `&#x1F600;`.
 const MAX_REFERENCE: usize = 10;
 
+/// The most bytes that a byte of a text takes after programs have escaped it [`MAX_ROUNDS`] times: as a reference of HTML, of which
+/// URLs escape each byte, and then their own percent signs. Nobody knows of a program that makes more of it.
+pub const LONGEST_ESCAPE: usize = MAX_REFERENCE * "%2526".len();
+
 /// The characters that HTML names, of those that every program escapes.
 const NAMED: [(&[u8], char); 5] = [
     (b"amp", '&'),
