@@ -12,8 +12,8 @@ use super::terminal::Terminal;
 use crate::error::Error;
 use crate::programs::find_program;
 
-/// The exit status of a shell that does not find a command.
-const NOT_FOUND: i32 = 127;
+/// The exit statuses of a shell that finds a command but cannot execute it, such as a directory, and that finds none.
+const NOT_STARTED: [i32; 2] = [126, 127];
 
 /// Prints a text: on a terminal that can move its cursor with the user's pager, else with less, else as it is. `variable`
 /// returns the value of a variable that is set and not empty.
@@ -53,6 +53,9 @@ fn run_pager<'a>(text: &str, variable: impl Fn(&str) -> Option<&'a str>) -> bool
         // It may end before it has read everything.
         let _ = input.write_all(text.as_bytes());
     }
-    let status = process.wait();
-    status.is_ok_and(|status| status.code() != Some(NOT_FOUND))
+    let Ok(status) = process.wait() else {
+        return false;
+    };
+    let is_not_started = |code| NOT_STARTED.contains(&code);
+    !status.code().is_some_and(is_not_started)
 }

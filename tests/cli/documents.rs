@@ -41,6 +41,8 @@ fn the_manual_goes_through_a_pager_only_on_a_terminal() {
         ("xterm", pager, true, &paged),
         ("xterm", "", true, &paged),
         ("xterm", "no-such-pager 2>/dev/null", true, &manual),
+        ("xterm", "/etc/passwd 2>/dev/null", true, &manual),
+        ("xterm", "/ 2>/dev/null", true, &manual),
         ("xterm", "", false, &manual),
         ("dumb", pager, true, &manual),
         ("", pager, true, &manual),
