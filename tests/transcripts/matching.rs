@@ -134,11 +134,14 @@ fn recent_time(text: &str) -> Option<&str> {
     }
     let is_time = |byte: &u8| byte.is_ascii_digit() || b":.TZ".contains(byte);
     let rest = &text[10..];
-    let mut length = rest.bytes().take_while(|byte| is_time(byte)).count();
     // A list has a blank between the two.
-    if length == 0 && rest.len() >= 6 && rest.as_bytes()[3] == b':' {
-        length = 6;
+    let in_list = rest.split_at_checked(" 10:11".len());
+    if let Some((time, after)) = in_list
+        && let [b' ', _, _, b':', _, _] = time.as_bytes()
+    {
+        return Some(after);
     }
+    let length = rest.bytes().take_while(is_time).count();
     Some(&rest[length..])
 }
 
@@ -329,6 +332,8 @@ pub fn check_matching() {
             "<time>, x",
         ),
         (format!("x{year}-{month:02}-{day:02} 10:11 y"), "x<time> y"),
+        (format!("{year}-{month:02}-{day:02} 12:3é"), "<time> 12:3é"),
+        (format!("{year}-{month:02}-{day:02}é1:30"), "<time>é1:30"),
         ("2001-02-03T10:11:12Z".to_owned(), "2001-02-03T10:11:12Z"),
         (
             format!("session_{year}{month:02}{day:02}101112123"),
