@@ -9,6 +9,7 @@ use http::uri::{Authority, PathAndQuery};
 use percent_encoding::percent_decode_str;
 
 use crate::secret::{self, Secret};
+use crate::text::digits::is_digits;
 
 /// What is wrong with an address like `localhost:8080`.
 const NO_SCHEME: &str = "is not a URL: it must begin with http:// or https://";
@@ -72,7 +73,8 @@ impl ServerUrl {
             .map_err(not_a_url)?;
         // The parser ignores a port that is empty or too long. An IPv6 address in brackets may have colons, too.
         let has_port = !host.ends_with(']') && host.contains(':');
-        if has_port && uri.port_u16().is_none() {
+        let has_number = uri.port().is_some_and(|port| is_digits(port.as_str()));
+        if has_port && !has_number {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
         let address = ServerUrl {

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use super::name::{self, CURRENT, SLOT};
 use super::rules::{FileKind, Owner, of_file};
 use super::timestamp::ID_PREFIX;
+use crate::text::digits::whole_number;
 use crate::unix;
 use crate::whole_file::{
     OrCannot, PRIVATE, TEMPORARY, broken_link, is_missing, make_directory, names_in,
@@ -124,7 +125,7 @@ impl StateDirectory {
     pub(super) fn number_of(&self, path: &Path, prefix: &str) -> u64 {
         let name = self.name_of(path).unwrap_or_default();
         let number = name.strip_prefix(prefix);
-        match number.and_then(|number| number.parse().ok()) {
+        match number.and_then(whole_number) {
             Some(number) if number < TOO_HIGH => number,
             _ => 0,
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::text::digits::whole_number;
+
 /// The longest duration, of about 3,000 years. The clock of a system can overflow with a longer one.
 const MAX_SECONDS: u64 = 100_000_000_000;
 
@@ -15,7 +17,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     }
     for (unit, seconds) in UNITS {
         if let Some(number) = text.strip_suffix(unit)
-            && let Ok(number) = number.parse::<u64>()
+            && let Some(number) = whole_number::<u64>(number)
             && let Some(total) = number.checked_mul(seconds)
         {
             if total > MAX_SECONDS {
@@ -61,7 +63,7 @@ pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
     if ["never", "none", "off", "no", "infinite", "forever"].contains(&&*text) {
         return Some("never".to_owned());
     }
-    if text.parse::<u64>().is_ok() {
+    if whole_number::<u64>(&text).is_some() {
         return Some(format!("{text}{usual_unit}"));
     }
     let mut seconds = 0.0;
@@ -120,11 +122,12 @@ mod tests {
             assert_eq!(found, Ok(Some(Duration::from_secs(seconds))), "{text}");
         }
         assert_eq!(parse("never"), Ok(None));
-        let wrong = " | s | 5 | 5 m | -5m | 1.5h | 5M | 5ms | ever | 5é | 99999999999999999999d | 9999999999999999d | 18446744073709551615s | 100000000001s";
+        let wrong = " | s | 5 | 5 m | -5m | +5m | 1.5h | 5M | 5ms | ever | 5é | 99999999999999999999d | 9999999999999999d | 18446744073709551615s | 100000000001s";
         for text in wrong.split(" | ") {
             assert!(parse(text).is_err(), "{text}");
         }
     }
+
     #[test]
     fn an_invalid_duration_is_answered_with_a_guess_where_that_is_clear() {
         for (text, guessed) in [
@@ -153,12 +156,14 @@ mod tests {
             assert!(is_duration, "{guessed}");
         }
         assert_eq!(guess("7", "d").as_deref(), Some("7d"));
-        for text in " | s | soon | -5m | 5x | 1e9 | 1.2.3s | 5é | 99999999999999999999d | 0.0h | h1"
-            .split(" | ")
+        for text in
+            " | s | soon | +30 | -5m | 5x | 1e9 | 1.2.3s | 5é | 99999999999999999999d | 0.0h | h1"
+                .split(" | ")
         {
             assert_eq!(guess(text, "s"), None, "{text}");
         }
     }
+
     #[test]
     fn a_timeout_is_a_duration_but_not_zero() {
         for (text, found) in [

@@ -9,6 +9,7 @@ use super::duration;
 use super::origin::{Environment, Origin};
 use super::table::{SETTINGS, SettingKind, SettingRow, Values};
 use super::value::{self, STRING, SWITCH, WHOLE};
+use crate::text::digits::is_digits;
 use crate::text::nearest::{misspelt, nearest};
 use crate::text::one_line::quoted;
 
@@ -57,7 +58,7 @@ impl SettingRow {
         let key = self.key;
         let is_bare = match self.kind {
             SettingKind::Whole(..) | SettingKind::Switch(_) => true,
-            SettingKind::Limit(_) => value.parse::<usize>().is_ok(),
+            SettingKind::Limit(_) => is_digits(value),
             _ => false,
         };
         if is_bare {

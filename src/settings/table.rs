@@ -8,6 +8,7 @@ use super::origin::Environment;
 use super::paths::{check_path, expand_home};
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
+use crate::text::digits::whole_number;
 
 use SettingKind::{Choice, KnownName, Limit, Path, Span, Switch, Text, Timeout, Verbatim, Whole};
 
@@ -349,8 +350,8 @@ impl SettingRow {
 
 /// Reads a number in a range.
 fn whole(text: &str, range: &RangeInclusive<usize>) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number) if range.contains(&number) => Ok(number),
+    match whole_number(text) {
+        Some(number) if range.contains(&number) => Ok(number),
         _ => {
             let (first, last) = (range.start(), range.end());
             Err(format!(

@@ -1,5 +1,7 @@
 //! Replaces the escapes of URLs, JSON and HTML in a text, and remembers where each byte comes from (pure).
 
+use super::digits::whole_number;
+
 /// How often a text may have been escaped.
 const MAX_ROUNDS: usize = 3;
 
@@ -171,8 +173,9 @@ fn reference(text: &[u8]) -> Escape {
     let number = str::from_utf8(name).ok().and_then(|name| {
         let number = name.strip_prefix('#')?;
         match number.strip_prefix(['x', 'X']) {
+            Some(digits) if digits.starts_with('+') => None,
             Some(digits) => u32::from_str_radix(digits, 16).ok(),
-            None => number.parse().ok(),
+            None => whole_number(number),
         }
     });
     let mut named = NAMED.iter().filter(|(known, _)| *known == name);
@@ -200,7 +203,7 @@ mod tests {
             \ud83d \ud83dx \q | -
             &amp;&lt;&gt;&quot;&apos; | &<>"'
             &#38;&#x26;&#X26; | &&&
-            &nbsp; & x; &#xzz; &#1114112; | -
+            &nbsp; & x; &#xzz; &#1114112; &#+38; &#x+26; | -
             a%2 | a
             ab%25\u00 | ab%
             x&qu | x
