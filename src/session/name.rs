@@ -21,6 +21,10 @@ const DIGITS_OF_FILE: usize = 10;
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
 
+/// What a name cannot begin with: that of a conversation, where q has ids, and that of a slot.
+const NOT_FIRST_OF_NAME: &str = "a dot, a hyphen, “current” or “session_”";
+const NOT_FIRST_OF_SLOT: &str = "a dot, a hyphen or “current”";
+
 /// The name of the link to the current conversation.
 pub const CURRENT: &str = "current";
 
@@ -53,7 +57,8 @@ impl ConversationRef {
         let Some(slot) = slot else {
             return Ok(ConversationRef::Current(CURRENT.to_owned()));
         };
-        check(slot).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
+        check(slot, NOT_FIRST_OF_SLOT)
+            .map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
         Ok(ConversationRef::Current(format!("{SLOT}{slot}")))
     }
 
@@ -69,7 +74,7 @@ impl ConversationRef {
                 _ => Err(format!("“{name}” is not a number of the list, such as %1")),
             };
         }
-        check(base(name))?;
+        check(base(name), NOT_FIRST_OF_NAME)?;
         Ok(ConversationRef::Named(name.to_owned()))
     }
 
@@ -161,12 +166,13 @@ pub(super) fn is_id(name: &str) -> bool {
     digits.is_some_and(|digits| digits.len() >= DIGITS_OF_ID && is_digits(digits))
 }
 
-fn check(name: &str) -> Result<(), String> {
+/// Checks a name. `not_first` says in an error what it cannot begin with.
+fn check(name: &str, not_first: &str) -> Result<(), String> {
     if is_allowed(name) {
         return Ok(());
     }
     Err(format!(
-        "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -, and not begin with a dot, a hyphen or “current”"
+        "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -, and not begin with {not_first}"
     ))
 }
 
