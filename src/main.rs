@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use crate::actions::{change, show};
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::{Arguments, Document, Mode};
+use crate::flags::{Arguments, Generated, Mode};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner, Terminal, Verbosity};
 use crate::session::directory::StateDirectory;
@@ -60,37 +60,44 @@ fn main() -> ExitCode {
         Err(error) => {
             // --json may come after the option that is wrong.
             let json = flags::asks_for_json(&args);
-            let spinner = Spinner::default();
-            let notes = Notes::new(Verbosity::Notes, spinner, terminal);
+            let notes = Notes::new(Verbosity::Notes, Spinner::default(), terminal);
             report(&error, json, &notes);
             return ExitCode::from(error.exit_status());
         }
     };
-    let mut spinner = Spinner::default();
-    if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {
-        spinner = Spinner::new(arguments.quiet, &terminal);
-    }
-    let verbosity = Verbosity::of(arguments.quiet, arguments.verbose);
-    let notes = Notes::new(verbosity, spinner, terminal);
+    let notes = notes_of(&arguments, terminal);
     let servers = ProcessGroups::default();
-    let status = match run(&arguments, environment, notes.clone(), &servers) {
-        Ok(()) => {
-            notes.explain_encoding();
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            report(&error, arguments.json, &notes);
-            let status = if arguments.is {
-                error.exit_status_of_condition()
-            } else {
-                error.exit_status()
-            };
-            ExitCode::from(status)
-        }
-    };
+    let result = run(&arguments, environment, notes.clone(), &servers);
+    let status = conclude(result, &arguments, &notes);
     // The failure is reported first, because the servers may take a while to end.
     servers.kill();
     status
+}
+
+/// Returns the notes as the arguments want them, with a spinner where q waits for servers.
+fn notes_of(arguments: &Arguments, terminal: Terminal) -> Notes {
+    let spinner = if arguments.mode.waits_for_servers() {
+        Spinner::new(arguments.quiet, &terminal)
+    } else {
+        Spinner::default()
+    };
+    let verbosity = Verbosity::of(arguments.quiet, arguments.verbose);
+    Notes::new(verbosity, spinner, terminal)
+}
+
+/// Reports how the run ended, and returns its exit status.
+fn conclude(result: Result<(), Error>, arguments: &Arguments, notes: &Notes) -> ExitCode {
+    let Err(error) = result else {
+        notes.explain_encoding();
+        return ExitCode::SUCCESS;
+    };
+    report(&error, arguments.json, notes);
+    let status = if arguments.is {
+        error.exit_status_of_condition()
+    } else {
+        error.exit_status()
+    };
+    ExitCode::from(status)
 }
 
 /// Sets what the process has inherited to what q needs.
@@ -122,31 +129,38 @@ fn run(
     notes: Notes,
     servers: &ProcessGroups,
 ) -> Result<(), Error> {
-    if let Some(text) = document(arguments) {
-        let terminal = notes.terminal().without_system();
-        if arguments.mode == Mode::LongHelp {
-            return output::page(&text, &terminal, |variable| environment.get(variable));
+    let terminal = notes.terminal().without_system();
+    // Documents need no context, because help must work where nothing else does.
+    let action: &dyn Fn(&Arguments, &Context) -> Result<(), Error> = match arguments.mode {
+        Mode::ShortHelp => return output::print(&manual::short_help(), &terminal),
+        Mode::LongHelp => {
+            let variable = |name: &str| environment.get(name);
+            return output::page(&manual::long_help(), &terminal, variable);
         }
-        return output::print(&text, &terminal);
-    }
+        Mode::Version => return output::print(&version(), &terminal),
+        Mode::Generate => match arguments.generate {
+            Generated::Document(document) => {
+                let text = manual::generate(document, &own_name());
+                return output::print(&text, &terminal);
+            }
+            Generated::Names(list) => {
+                &move |arguments, context| actions::names::print(list, arguments, context)
+            }
+        },
+        Mode::Ask => &|arguments, context| ask::ask(arguments, context, servers),
+        Mode::ListTools => &|arguments, context| actions::tools::list(arguments, context, servers),
+        Mode::History => &show::history,
+        Mode::Last => &show::last,
+        Mode::Result => &show::result,
+        Mode::Undo => &change::undo,
+        Mode::Copy => &change::copy,
+        Mode::Clear => &change::clear,
+        Mode::List => &actions::list::list,
+        Mode::Status => &actions::status::print_status,
+        Mode::Models => &actions::models::list,
+    };
     let context = find_context(arguments, environment, notes)?;
     actions::refuse_words(arguments, &context)?;
-    let action = match arguments.mode {
-        Mode::Ask => return ask::ask(arguments, &context, servers),
-        Mode::ListTools => return actions::tools::list(arguments, &context, servers),
-        Mode::History => show::history,
-        Mode::Last => show::last,
-        Mode::Result => show::result,
-        Mode::Undo => change::undo,
-        Mode::Copy => change::copy,
-        Mode::Clear => change::clear,
-        Mode::List => actions::list::list,
-        Mode::Status => actions::status::print_status,
-        Mode::Models => actions::models::list,
-        // The documents are printed above.
-        Mode::Generate => actions::names::print,
-        Mode::ShortHelp | Mode::LongHelp | Mode::Version => return Ok(()),
-    };
     action(arguments, &context)
 }
 
@@ -165,28 +179,13 @@ fn find_context(
     };
     Ok(Context {
         which,
+        configuration: configuration(&environment),
+        cache: own_directory("XDG_CACHE_HOME", ".cache", &environment),
+        directory: StateDirectory::find(directory_of("XDG_STATE_HOME", &environment)),
         environment,
-        configuration: configuration(),
-        cache: own_directory("XDG_CACHE_HOME", ".cache"),
-        directory: StateDirectory::find(directory_of("XDG_STATE_HOME")),
         interrupts: Interrupts::new(notes.spinner()),
         notes,
     })
-}
-
-/// Returns the document that was asked for. It needs no context, because help must work where nothing else does.
-fn document(arguments: &Arguments) -> Option<String> {
-    match arguments.mode {
-        Mode::Generate => {
-            let kind = arguments.generate.as_deref().unwrap_or_default();
-            let document = Document::find(kind)?;
-            Some(manual::generate(document, &own_name()))
-        }
-        Mode::ShortHelp => Some(manual::short_help()),
-        Mode::LongHelp => Some(manual::long_help()),
-        Mode::Version => Some(version()),
-        _ => None,
-    }
 }
 
 /// Returns the name that q was started by, if every shell takes it for a name.
@@ -210,8 +209,8 @@ fn version() -> String {
 }
 
 /// Returns the configuration file. Without a home it has an empty path, because a relative one would be in the current directory.
-fn configuration() -> PathBuf {
-    let directory = own_directory("XDG_CONFIG_HOME", ".config");
+fn configuration(environment: &Environment) -> PathBuf {
+    let directory = own_directory("XDG_CONFIG_HOME", ".config", environment);
     directory
         .map(|directory| directory.join("config.toml"))
         .unwrap_or_default()
@@ -219,8 +218,8 @@ fn configuration() -> PathBuf {
 
 /// Returns the directory `q` below the one that a variable names, else below one of the home, on every platform. `None` without a
 /// home.
-fn own_directory(variable: &str, name: &str) -> Option<PathBuf> {
-    let directory = directory_of(variable).or_else(|| {
+fn own_directory(variable: &str, name: &str, environment: &Environment) -> Option<PathBuf> {
+    let directory = directory_of(variable, environment).or_else(|| {
         let directories = directories::BaseDirs::new()?;
         absolute(directories.home_dir().join(name))
     });
@@ -228,8 +227,8 @@ fn own_directory(variable: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the directory that a variable names. The XDG base directory specification demands that a relative one is ignored.
-fn directory_of(variable: &str) -> Option<PathBuf> {
-    absolute(std::env::var_os(variable)?.into())
+fn directory_of(variable: &str, environment: &Environment) -> Option<PathBuf> {
+    absolute(environment.get_os(variable)?.into())
 }
 
 fn absolute(path: PathBuf) -> Option<PathBuf> {

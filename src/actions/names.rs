@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::{Arguments, NO_TOOLS};
+use crate::flags::{Arguments, NO_TOOLS, NameList};
 use crate::output::print_exactly;
 use crate::session;
 use crate::session::rules::FileKind;
@@ -10,25 +10,25 @@ use crate::session::title::title_of;
 use crate::settings::{ServerKind, Settings};
 use crate::text::escape::escape;
 
-/// Prints the names of a kind. Those that a shell would have to quote are left out: q gives no such name.
-pub fn print(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let kind = arguments.generate.as_deref().unwrap_or_default();
-    let lines = match kind {
-        "conversations" => conversations(context, &[FileKind::Named])?,
-        "every-conversation" => conversations(
+/// Prints the names of a list.
+pub fn print(list: NameList, arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    // What is wrong is perhaps being corrected with these names.
+    let settings = || context.settings_that_are_right(arguments).0;
+    let lines = match list {
+        NameList::Conversations => conversations(context, &[FileKind::Named])?,
+        NameList::EveryConversation => conversations(
             context,
             &[FileKind::Named, FileKind::AutoNamed, FileKind::Backup],
         )?,
-        _ => {
-            // What is wrong is perhaps being corrected with these names.
-            let (settings, _) = context.settings_that_are_right(arguments);
-            names(kind, &settings)
-        }
+        NameList::Providers => plain_lines(provider_names(&settings())),
+        NameList::Roles => plain_lines(settings().role_names()),
+        NameList::Tools => plain_lines(tool_names(&settings())),
     };
     print_exactly(&lines, context.notes.terminal())
 }
 
-/// Returns the conversations of these kinds, newest first. The first question follows a name, after a tab.
+/// Returns the conversations of these kinds, newest first. The first question follows a name, after a tab. No shell would have to
+/// quote their names.
 fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error> {
     let directory = context.directory()?;
     let terminal = context.notes.terminal();
@@ -51,17 +51,19 @@ fn conversations(context: &Context, kinds: &[FileKind]) -> Result<String, Error>
     Ok(lines)
 }
 
-fn names(kind: &str, settings: &Settings) -> String {
-    let mut names = match kind {
-        "providers" => {
-            let providers = settings.providers.iter();
-            providers.map(|provider| provider.name.clone()).collect()
-        }
-        "roles" => settings.role_names(),
-        _ => tool_names(settings),
-    };
-    names.retain(|name| is_plain(name));
-    names.iter().map(|name| format!("{name}\n")).collect()
+/// Returns the names of the configuration, one a line, without those that a shell would have to quote.
+fn plain_lines(names: Vec<String>) -> String {
+    let mut lines = String::new();
+    for name in names.iter().filter(|name| is_plain(name)) {
+        lines += name;
+        lines.push('\n');
+    }
+    lines
+}
+
+fn provider_names(settings: &Settings) -> Vec<String> {
+    let providers = settings.providers.iter();
+    providers.map(|provider| provider.name.clone()).collect()
 }
 
 /// Returns the tool servers, and the tools that the configuration names.

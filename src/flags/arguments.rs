@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::document::Generated;
 use super::tool_names::ToolNames;
 
 /// The task of this run. All but `Ask` are actions, which ask no model, and read no input but a confirmation.
@@ -29,6 +30,11 @@ impl Mode {
     /// Whether words can follow.
     pub fn takes_words(self) -> bool {
         matches!(self, Mode::Ask | Mode::List)
+    }
+
+    /// Whether it waits for servers, meanwhile showing the spinner.
+    pub fn waits_for_servers(self) -> bool {
+        matches!(self, Mode::Ask | Mode::Models | Mode::ListTools)
     }
 
     /// Whether it is about one conversation, which `-s` may name.
@@ -90,6 +96,6 @@ pub struct Arguments {
     pub quiet: bool,
     pub verbose: bool,
     pub dry_run: bool,
-    /// Which document.
-    pub generate: Option<String>,
+    /// The kind of `--generate`.
+    pub generate: Generated,
 }

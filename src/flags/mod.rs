@@ -9,7 +9,7 @@ mod table;
 mod tool_names;
 
 pub use arguments::{Arguments, Mode};
-pub use document::Document;
+pub use document::{Document, Generated, NameList};
 pub use parse::{asks_for_json, parse, stray_word};
 pub use table::{Completion, FLAGS, Flag, OptionGroup};
 pub use tool_names::{NO_TOOLS, ToolNames};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
-use super::document::Document;
+use super::document::{Document, Generated, NameList};
 use super::tool_names::ToolNames;
 
 use Completion::{Conversations, Files, NamesOf, Nothing, Words};
@@ -12,16 +12,7 @@ use Mode::{
     Ask, Clear, Copy, Generate, History, Last, List, ListTools, LongHelp, Models, ShortHelp,
     Status, Undo, Version,
 };
-use Setter::{Choice, Names, Raw, Raws, Text, Texts};
-
-/// The names that `--generate` prints for the completions. No document mentions them, because they are for these scripts.
-const KINDS_OF_NAMES: &[&str] = &[
-    "conversations",
-    "every-conversation",
-    "providers",
-    "roles",
-    "tools",
-];
+use Setter::{Kind, Names, Raw, Raws, Text, Texts};
 
 /// One option.
 #[derive(Debug)]
@@ -85,12 +76,8 @@ pub enum Setter {
     Texts(fn(&mut Arguments) -> &mut Vec<String>),
     /// Names of tools with commas between them.
     Names(fn(&mut Arguments) -> &mut ToolNames),
-    /// One of these words, or of those that no document names.
-    Choice {
-        words: &'static [&'static str],
-        hidden: &'static [&'static str],
-        field: fn(&mut Arguments) -> &mut Option<String>,
-    },
+    /// The name of what `--generate` prints.
+    Kind(fn(&mut Arguments) -> &mut Generated),
     /// Text that need not be UTF-8, or a path.
     Raw(fn(&mut Arguments) -> &mut Option<OsString>),
     Raws(fn(&mut Arguments) -> &mut Vec<OsString>),
@@ -100,8 +87,8 @@ pub enum Setter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     Nothing,
-    /// The names that `--generate` prints for this kind.
-    NamesOf(&'static str),
+    /// The names of this list.
+    NamesOf(NameList),
     /// Names of conversations, and files.
     Conversations,
     Files,
@@ -165,16 +152,13 @@ impl Setter {
                     field(arguments).add(name)?;
                 }
             }
-            Choice {
-                words,
-                hidden,
-                field,
-            } => {
+            Kind(field) => {
                 let value = text(value)?;
-                if !words.contains(&&*value) && !hidden.contains(&&*value) {
-                    return Err(format!("“{value}” is not one of {}", words.join(", ")));
-                }
-                *field(arguments) = Some(value);
+                let Some(kind) = Generated::find(&value) else {
+                    let documents = Document::NAMES.join(", ");
+                    return Err(format!("“{value}” is not one of {documents}"));
+                };
+                *field(arguments) = kind;
             }
             Raw(field) => *field(arguments) = Some(value),
             Raws(field) => field(arguments).push(value),
@@ -236,7 +220,11 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Model,
         effect: Takes(
             &[Ask, Status, Models],
-            value("NAME", NamesOf("providers"), Text(|a| &mut a.provider)),
+            value(
+                "NAME",
+                NamesOf(NameList::Providers),
+                Text(|a| &mut a.provider),
+            ),
         ),
         help: "use this provider",
         doc: "Ask this provider: see Providers under CONFIGURATION.",
@@ -253,7 +241,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Model,
         effect: Takes(
             &[Ask],
-            value("NAME", NamesOf("roles"), Text(|a| &mut a.role)),
+            value("NAME", NamesOf(NameList::Roles), Text(|a| &mut a.role)),
         ),
         help: "apply a role: a named set of options",
         doc: "Apply the options of the role `NAME`, as if they were given before the others: see Roles under CONFIGURATION.",
@@ -330,7 +318,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Tools,
         effect: Takes(
             &[Ask, ListTools],
-            value("NAME", NamesOf("tools"), Names(|a| &mut a.tools)),
+            value("NAME", NamesOf(NameList::Tools), Names(|a| &mut a.tools)),
         ),
         help: "let the model call these tools",
         doc: "Let the model call these tools: see TOOLS.",
@@ -520,15 +508,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: ActionWith(
             Generate,
-            value(
-                "KIND",
-                Words(&Document::NAMES),
-                Choice {
-                    words: &Document::NAMES,
-                    hidden: KINDS_OF_NAMES,
-                    field: |a| &mut a.generate,
-                },
-            ),
+            value("KIND", Words(&Document::NAMES), Kind(|a| &mut a.generate)),
         ),
         help: "print the man page, completions, keys or a skill",
         doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), a key for one (keys-bash, keys-zsh \

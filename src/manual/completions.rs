@@ -59,7 +59,7 @@ fn bash_action(completion: Completion) -> String {
         Completion::Files => ":".to_owned(),
         Completion::Conversations => "_@NAME@_conversations".to_owned(),
         Completion::Nothing => NO_FILES.to_owned(),
-        Completion::NamesOf(kind) => format!("_@NAME@_names {kind}; {NO_FILES}"),
+        Completion::NamesOf(list) => format!("_@NAME@_names {}; {NO_FILES}", list.name()),
         Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
     }
 }
@@ -107,7 +107,7 @@ fn zsh_help(text: &str) -> String {
 fn zsh_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => String::new(),
-        Completion::NamesOf(kind) => format!("_@NAME@_names {kind}"),
+        Completion::NamesOf(list) => format!("_@NAME@_names {}", list.name()),
         Completion::Conversations => "_@NAME@_conversations".to_owned(),
         Completion::Files => "_files".to_owned(),
         Completion::Words(words) => format!("({})", words.join(" ")),
@@ -140,7 +140,7 @@ pub fn fish() -> String {
 fn fish_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => " -x".to_owned(),
-        Completion::NamesOf(kind) => format!(" -x -a '(__@NAME@_names {kind})'"),
+        Completion::NamesOf(list) => format!(" -x -a '(__@NAME@_names {})'", list.name()),
         Completion::Files => " -r -F".to_owned(),
         Completion::Conversations => " -r -F -a '(__@NAME@_conversations)'".to_owned(),
         Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),
@@ -150,6 +150,7 @@ fn fish_action(completion: Completion) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::NameList;
 
     #[test]
     fn each_kind_of_value_is_completed_in_each_shell() {
@@ -164,7 +165,7 @@ mod tests {
                 " -r -F -a '(__@NAME@_conversations)'",
             ),
             (
-                Completion::NamesOf("roles"),
+                Completion::NamesOf(NameList::Roles),
                 format!("_@NAME@_names roles; {NO_FILES}"),
                 "_@NAME@_names roles",
                 " -x -a '(__@NAME@_names roles)'",
