@@ -11,10 +11,9 @@ use crate::output::print_report;
 use crate::session::StoredEntry;
 use crate::session::directory::StateDirectory;
 use crate::session::edit::{self, Cleared};
-use crate::session::name::ConversationRef;
+use crate::session::name::{ConversationRef, option_of};
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Purpose};
-use crate::text::one_line::quoted;
 use crate::text::yes_or_no::is_yes;
 
 /// Drops the last exchange and prints its question. Unless `keep` is 0, a backup keeps it.
@@ -31,7 +30,8 @@ pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let report = json!({"id": undone.id, "question": question});
     let mut done = "the last exchange was removed".to_owned();
     if let Some(backup) = undone.backup {
-        done += &format!(" (q -s {backup} still has it)");
+        let option = option_of(&backup);
+        done += &format!(" (q{option} still has it)");
     }
     print_done(&done, &report, &question, arguments, context)
 }
@@ -116,9 +116,9 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         Cleared::Nothing => context.notes.note("there was no conversation"),
         Cleared::Conversation => {}
         Cleared::Link(path) => {
-            let id = quoted(&handle.directory.id(&path));
+            let option = option_of(&handle.directory.id(&path));
             context.notes.note(&format!(
-                "only the link to the conversation was removed: q -s {id} continues it"
+                "only the link to the conversation was removed: q{option} continues it"
             ));
         }
     }

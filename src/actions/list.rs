@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Notes, Terminal, print};
 use crate::session::directory::{ConversationFile, StateDirectory};
+use crate::session::name::option_of;
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
@@ -155,7 +156,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         if words.is_empty() && files.is_empty() {
             context.notes.note("there are no conversations");
         } else if !words.is_empty() && rows.is_empty() {
-            let names = said_of_names(&arguments.words, &current.directory);
+            let names = said_of_names(&words, &files, &current.directory);
             let note = format!("no message has all of these words{names}");
             context.notes.note(&note);
         }
@@ -186,16 +187,16 @@ fn search_words(arguments: &[OsString]) -> Vec<Word> {
     words
 }
 
-/// Says which conversations have all of these words in their names, the newest first: a name is no part of a message.
-fn said_of_names(words: &[OsString], directory: &StateDirectory) -> String {
-    let lower = |text: &str| text.trim().to_lowercase();
-    let words = Vec::from_iter(words.iter().map(|word| lower(&word.to_string_lossy())));
+/// Says which of these conversations have all of the words in their names, in the order of the files: a name is no part of a
+/// message.
+fn said_of_names(words: &[Word], files: &[ConversationFile], directory: &StateDirectory) -> String {
     let mut commands = Vec::new();
-    for file in directory.files(false).unwrap_or_default() {
+    for file in files {
         let is_named = directory.kind(&file.path) == FileKind::Named;
         let name = directory.id(&file.path);
-        if is_named && words.iter().all(|word| lower(&name).contains(word)) {
-            commands.push(format!("q -s {name}"));
+        let lower = name.to_lowercase();
+        if is_named && words.iter().all(|word| lower.contains(word.lower())) {
+            commands.push(format!("q{}", option_of(&name)));
         }
     }
     said_of_commands(&commands)

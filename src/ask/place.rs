@@ -14,6 +14,7 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::target::Target;
 use crate::session::asked_schema::schema_of_answer;
+use crate::session::name::option_of;
 use crate::session::rules::{self, AnsweredBy, FileKind, Intent, ReadOutcome};
 use crate::session::store::{Handle, Purpose};
 use crate::session::timestamp::Timestamp;
@@ -182,8 +183,8 @@ impl OpenedConversation {
                 // Its own provider cannot be asked any more.
                 whom += &format!(" -p {}", quoted(&target.provider().name));
             }
-            let id = quoted(&handle.id());
-            note += &format!("; this continues the old one: q -s {id}{whom}");
+            let option = option_of(&handle.id());
+            note += &format!("; this continues the old one: q{option}{whom}");
         }
         notes.note(&note);
         let given = &plan.settings.arguments;

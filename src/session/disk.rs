@@ -165,7 +165,8 @@ pub fn rewrite(
     }
     let mut reason = format!("it is not certain whether the conversation has changed: {error}");
     if let Some(backup) = backup {
-        reason += &format!("; q -s {} has the state before", directory.id(&backup));
+        let option = name::option_of(&directory.id(&backup));
+        reason += &format!("; q{option} has the state before");
     }
     Err(io::Error::other(reason))
 }

@@ -82,9 +82,9 @@ impl ConversationRef {
     pub fn option(&self) -> String {
         match self {
             ConversationRef::Current(_) => String::new(),
-            ConversationRef::Named(name) => format!(" -s {name}"),
-            ConversationRef::Number(number) => format!(" -s %{number}"),
-            ConversationRef::File(path) => format!(" -s {}", quoted(&path.to_string_lossy())),
+            ConversationRef::Named(name) => option_of(name),
+            ConversationRef::Number(number) => option_of(&format!("%{number}")),
+            ConversationRef::File(path) => option_of(&path.to_string_lossy()),
         }
     }
 
@@ -124,6 +124,12 @@ impl ConversationRef {
             _ => false,
         }
     }
+}
+
+/// Returns the option that names the conversation with this id, which may be the path of a file, for a shell and with a blank
+/// before it.
+pub fn option_of(id: &str) -> String {
+    format!(" -s {}", quoted(id))
 }
 
 /// Returns the name of the conversation whose backup this is; any other name as it is.
@@ -252,6 +258,11 @@ mod tests {
             );
         }
         assert!(ConversationRef::for_copy(OsStr::new("%1")).is_err());
+        let options = ["work", "work~1", "%12", "/a b/c.json"].map(option_of);
+        assert_eq!(
+            options,
+            [" -s work", " -s work~1", " -s %12", " -s '/a b/c.json'"]
+        );
         assert_eq!((base("work~1"), base("~1")), ("work", "~1"));
     }
 

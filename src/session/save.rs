@@ -8,10 +8,10 @@ use super::conversation::{Conversation, Exchange};
 use super::disk::{self, Draft};
 use super::format::{self, MAX_SIZE};
 use super::lock::{GiveUp, Lock};
+use super::name::option_of;
 use super::rules::{self, AnsweredBy, Intent, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
-use crate::text::one_line::quoted;
 use crate::text::size::in_units;
 
 /// A saver of an exchange, which knows where and how.
@@ -54,11 +54,6 @@ impl SaveOutcome {
             ..SaveOutcome::default()
         }
     }
-}
-
-/// Returns the option that names the conversation with this id, which may be the path of a file.
-fn option_of(id: &str) -> String {
-    format!(" -s {}", quoted(id))
 }
 
 impl Saver {

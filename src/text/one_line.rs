@@ -2,8 +2,8 @@
 
 use super::escape::is_line_break;
 
-/// The characters that need no quotes in a shell, besides letters and digits.
-const PLAIN: &str = "%+,-./:=@_";
+/// The characters that need no quotes in a shell, besides letters and digits. A tilde does at the beginning, where it is a home.
+const PLAIN: &str = "%+,-./:=@_~";
 
 /// Returns the words of a text, separated by single spaces.
 pub fn on_one_line(text: &str) -> String {
@@ -28,7 +28,7 @@ pub fn beginning(text: &str, limit: usize) -> String {
 /// Returns a word of a shell's command, in quotes if it has characters that may mean something to a shell.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if !word.is_empty() && !word.starts_with('~') && word.chars().all(is_plain) {
         return word.to_owned();
     }
     let escaped = word.replace('\'', "'\\''");
@@ -55,6 +55,8 @@ mod tests {
             ("my file", "'my file'"),
             ("what's", "'what'\\''s'"),
             ("~", "'~'"),
+            ("~/work", "'~/work'"),
+            ("work~1", "work~1"),
         ] {
             assert_eq!(quoted(word), expected);
         }
