@@ -144,11 +144,11 @@ fn run(
                 return output::print(&text, &terminal);
             }
             Generated::Names(list) => {
-                &move |arguments, context| actions::names::print(list, arguments, context)
+                &move |_, context| actions::names::print(list, arguments, context)
             }
         },
-        Mode::Ask => &|arguments, context| ask::ask(arguments, context, servers),
-        Mode::ListTools => &|arguments, context| actions::tools::list(arguments, context, servers),
+        Mode::Ask => &|_, context| ask::ask(arguments, context, servers),
+        Mode::ListTools => &|_, context| actions::tools::list(arguments, context, servers),
         Mode::History => &show::history,
         Mode::Last => &show::last,
         Mode::Result => &show::result,
