@@ -345,7 +345,7 @@ fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>)
     Ok((handle, conversation))
 }
 
-/// Whether the key is set; never the key itself.
+/// Says whether the key is set, and never shows the key itself.
 fn key_summary(key: &Key, environment: &Environment) -> String {
     match key {
         Key::None => "none needed".to_owned(),

@@ -110,9 +110,13 @@ impl<'a> AnswerFile<'a> {
         Ok(cached)
     }
 
-    /// Prints a cached answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
-    /// the directory must not choose the next one.
-    pub fn print(&self, cached: CachedAnswer, dialogue: &mut Dialogue) -> Result<(), Error> {
+    /// Records, prints and saves a cached answer, as if it had just come. The conversation stays with the model that is asked:
+    /// whoever writes in the directory must not choose the next one.
+    pub fn conclude_with(
+        &self,
+        cached: CachedAnswer,
+        dialogue: &mut Dialogue,
+    ) -> Result<(), Error> {
         let reply = Reply::of_cached(cached.answer.len(), &cached.finish);
         let last = LastReply {
             cached_from: Some(cached.model),

@@ -40,7 +40,7 @@ pub fn answer(run: &Run, dialogue: &mut Dialogue, context: &Context) -> Result<(
     if let Some(file) = &file
         && let Some(cached) = file.look_up()?
     {
-        return file.print(cached, dialogue);
+        return file.conclude_with(cached, dialogue);
     }
     if let Some(to) = &run.handed_to {
         dialogue.window.report_hand_over(to, run.notes);

@@ -70,7 +70,7 @@ impl Verdict {
         Some(format!("{word}: {}", self.reason))
     }
 
-    /// Success for a yes only.
+    /// Returns success for a yes only.
     pub fn to_result(&self) -> Result<(), Error> {
         let reason = &self.reason;
         let (kind, message) = match self.is_true {

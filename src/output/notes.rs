@@ -83,12 +83,12 @@ impl Notes {
         ));
     }
 
-    /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
+    /// Returns bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
     pub fn text_of(&self, bytes: Vec<u8>, source: &str) -> String {
         self.text_from(bytes, source, "UTF-8")
     }
 
-    /// Does the same with text in UTF-8 that was in this encoding before.
+    /// Returns text that was in this encoding before, and is in UTF-8 now, like `text_of`.
     pub fn text_from(&self, bytes: Vec<u8>, source: &str, encoding: &str) -> String {
         match String::from_utf8(bytes) {
             Ok(text) => text,
