@@ -36,11 +36,20 @@ const READ_SIZE: usize = 1 << 16;
 
 /// A command with the arguments of a call in their places. It has its program, so what was checked is what runs.
 pub struct FilledCommand {
+    /// Its name in the section.
+    pub tool: String,
     program: Arc<Program>,
     /// The arguments of the program.
     arguments: Vec<String>,
     stdin: Option<String>,
     timeout: Option<Duration>,
+}
+
+/// Two are equal if they run the same: of one section, so the program follows from the name.
+impl PartialEq for FilledCommand {
+    fn eq(&self, other: &FilledCommand) -> bool {
+        self.tool == other.tool && self.arguments == other.arguments && self.stdin == other.stdin
+    }
 }
 
 impl FilledCommand {
@@ -118,6 +127,7 @@ impl Commands {
         };
         let Invocation { argv, stdin } = command.argv.fill(arguments, resolve)?;
         Ok(FilledCommand {
+            tool: tool.to_owned(),
             program: Arc::clone(program),
             // The first is the program.
             arguments: argv.into_iter().skip(1).collect(),

@@ -23,7 +23,12 @@ pub struct CheckedCall {
     target: CallTarget,
 }
 
+/// What the model is told of a command whose paths lead elsewhere since they were checked.
+const MOVED: &str =
+    "A path of the call leads elsewhere than when it was checked, so the command did not run.";
+
 /// The tool or command that a call is for.
+#[derive(PartialEq)]
 enum CallTarget {
     /// A tool of the server, by the server's own name.
     Tool(String),
@@ -134,12 +139,18 @@ impl Server {
         Ok(CheckedCall { arguments, target })
     }
 
-    /// Runs a call that it has checked, and returns what the model gets. `reads`: it changes nothing.
+    /// Runs a call that it has checked, and returns what the model gets. `reads`: it changes nothing. A command does not run if
+    /// its paths lead elsewhere than when they were checked: a person may have thought for a while.
     pub fn call(&self, call: &CheckedCall, reads: bool) -> Outcome {
         let tool = match &call.target {
             CallTarget::Command(command) => {
-                let ran = command.run(&self.groups);
-                return ran.unwrap_or_else(Outcome::without_result);
+                return match self.check(&command.tool, call.arguments.clone()) {
+                    Ok(now) if now.target == call.target => command
+                        .run(&self.groups)
+                        .unwrap_or_else(Outcome::without_result),
+                    Ok(_) => Outcome::without_result(MOVED.to_owned()),
+                    Err(reason) => Outcome::without_result(reason),
+                };
             }
             CallTarget::Tool(tool) => tool,
         };
@@ -251,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_runs_as_it_was_checked_whatever_its_paths_lead_to_later() {
+    fn a_command_runs_as_it_was_checked_or_not_at_all() {
         let directory = tempfile::tempdir().expect("a directory");
         let home = directory.path().canonicalize().expect("a path");
         let [file, other, link] = ["file", "other", "link"].map(|name| home.join(name));
@@ -276,11 +287,17 @@ mod tests {
         let server = Server::new(section, callee, &ProcessGroups::default());
         let arguments = || serde_json::from_str(r#"{"path": "link"}"#).expect("an object");
         let checked = server.check("show", arguments()).expect("a call");
-        for target in [other.as_path(), Path::new("/etc/passwd")] {
+        let expected = outcome(&format!("{}\n", file.display()), false);
+        assert_eq!(server.call(&checked, true), expected);
+        let outside = format!("The argument path names nothing below {}.", home.display());
+        for (target, said) in [
+            (other.as_path(), MOVED),
+            (Path::new("/etc/passwd"), &outside),
+        ] {
             fs_err::remove_file(&link).expect("a link");
             fs_err::os::unix::fs::symlink(target, &link).expect("a link");
-            let expected = outcome(&format!("{}\n", file.display()), false);
-            assert_eq!(server.call(&checked, true), expected);
+            let found = server.call(&checked, true);
+            assert_eq!((found.text.as_str(), found.is_error), (said, true));
         }
         let refused = server.check("show", arguments()).map(|_| ());
         assert!(refused.is_err_and(|reason| reason.contains("names nothing below")));
