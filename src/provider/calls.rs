@@ -17,6 +17,17 @@ use crate::text::json;
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
 
+/// Where a fragment of a call says that it belongs, if it has no id that a call has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FragmentPlace {
+    /// To the call with this index of the provider's.
+    Index(u64),
+    /// It has no index, and is at this place among several of one event, each of which belongs to another call.
+    AmongSeveral(u64),
+    /// It has no index, and is alone in its event, so it belongs to the latest call.
+    Alone,
+}
+
 /// The calls of a reply while it is read.
 #[derive(Debug, Default)]
 pub struct Calls {
@@ -27,6 +38,8 @@ pub struct Calls {
     open: HashMap<u64, usize>,
     /// The positions of the calls with an index and an id.
     by_id: HashMap<(u64, String), usize>,
+    /// The position of the latest call with each id.
+    latest_by_id: HashMap<String, usize>,
     /// The calls that came in one piece.
     whole: KnownCalls,
     /// The ids of the question's calls in earlier replies.
@@ -66,9 +79,14 @@ impl Calls {
         places
     }
 
-    /// Adds a fragment of the call with this index, or all of it. It may begin another call. Returns the position of the call.
-    pub fn add(&mut self, index: u64, mut fragment: ToolCall) -> usize {
-        if let Some(&position) = self.open_call(index, &fragment.id) {
+    /// Adds a fragment of the call at this place, or all of it. It may begin another call. Returns the position of the call.
+    pub fn add(&mut self, place: FragmentPlace, mut fragment: ToolCall) -> usize {
+        let index = match place {
+            FragmentPlace::Index(index) | FragmentPlace::AmongSeveral(index) => index,
+            // Servers count from 0.
+            FragmentPlace::Alone => self.calls.len() as u64,
+        };
+        if let Some(position) = self.open_call(place, &fragment.id) {
             let call = &mut self.calls[position];
             let progress = &mut self.progress[position];
             if is_same_with_id(call, &fragment) {
@@ -76,9 +94,12 @@ impl Calls {
                 fragment.arguments.clear();
             }
             if !begins_another(call, &fragment, &mut progress.scan) {
-                self.open.insert(index, position);
+                if place != FragmentPlace::Alone {
+                    self.open.insert(index, position);
+                }
                 if call.id.is_empty() && !fragment.id.is_empty() {
                     self.by_id.insert((index, fragment.id.clone()), position);
+                    self.latest_by_id.insert(fragment.id.clone(), position);
                     call.id = fragment.id;
                 }
                 progress.add_name(&call.name, &fragment.name);
@@ -93,6 +114,7 @@ impl Calls {
         self.open.insert(index, position);
         if !fragment.id.is_empty() {
             self.by_id.insert((index, fragment.id.clone()), position);
+            self.latest_by_id.insert(fragment.id.clone(), position);
         }
         self.calls.push(fragment);
         self.progress.push(Assembly::default());
@@ -120,11 +142,21 @@ impl Calls {
         }
     }
 
-    /// Returns the call that a fragment may belong to: an earlier one with this index if it has the fragment's id, because some
-    /// servers give several calls one index, else the latest.
-    fn open_call(&self, index: u64, id: &str) -> Option<&usize> {
-        let by_id = self.by_id.get(&(index, id.to_owned()));
-        by_id.or_else(|| self.open.get(&index))
+    /// Returns the position of the call that a fragment may belong to. With an index, that is an earlier one with this index if
+    /// it has the fragment's id, because some servers give several calls one index, else the latest with the index. Without one,
+    /// the id decides first.
+    fn open_call(&self, place: FragmentPlace, id: &str) -> Option<usize> {
+        let by_id = match place {
+            FragmentPlace::Index(index) => self.by_id.get(&(index, id.to_owned())),
+            FragmentPlace::AmongSeveral(_) | FragmentPlace::Alone => self.latest_by_id.get(id),
+        };
+        let by_place = match place {
+            FragmentPlace::Index(index) | FragmentPlace::AmongSeveral(index) => {
+                self.open.get(&index).copied()
+            }
+            FragmentPlace::Alone => self.calls.len().checked_sub(1),
+        };
+        by_id.copied().or(by_place)
     }
 
     /// Completes the calls after the last fragment: drops those without a name or sent again, and fills in missing ids and
@@ -276,6 +308,15 @@ mod tests {
         }
     }
 
+    /// Reads an index, `*` for none, or `*0` for none of several in one event.
+    fn place(text: &str) -> FragmentPlace {
+        match text.strip_prefix('*') {
+            None => FragmentPlace::Index(text.parse().expect(text)),
+            Some("") => FragmentPlace::Alone,
+            Some(among) => FragmentPlace::AmongSeveral(among.parse().expect(text)),
+        }
+    }
+
     #[test]
     fn fragments_of_calls_are_joined_in_each_way_that_servers_split_them() {
         // The fragments with index, id, name and arguments, and the calls with id, name and arguments.
@@ -309,6 +350,16 @@ mod tests {
             one index, ids by turns | 0 x a {"n" ; 0 y b { ; 0 x - :1} ; 0 y - } | x a {"n":1} ; y b {}
             one index, names with each id | 0 x a {"n" ; 0 y b { ; 0 x a :1} ; 0 y b } | x a {"n":1} ; y b {}
             one index, the id comes late | 0 - a {"n" ; 0 x - - ; 0 y b {} ; 0 x - :1} | x a {"n":1} ; y b {}
+            no index | * x a {"n" ; * - - :1} ; * y b - ; * - - {} | x a {"n":1} ; y b {}
+            no index, ids by turns | * x a {"n" ; * y b { ; * x - :1} ; * y - } | x a {"n":1} ; y b {}
+            no index and no id | * - a {"n" ; * - - :1} ; * - b {} | - a {"n":1} ; - b {}
+            no index, several in one event | *0 x a {"n" ; *1 y b { ; *0 - - :1} ; *1 - - } | x a {"n":1} ; y b {}
+            no index and no id, several in one event | *0 - a - ; *1 - b - ; *0 - - {} ; *1 - - { } | - a {} ; - b { }
+            an index at first, then ids in another order | 0 x a - ; 1 y b - ; *0 y - {"n":2} ; *1 x - {"n":1} | x a {"n":1} ; y b {"n":2}
+            an index at first, then one id | 0 x a - ; 1 y b - ; * y - {"n":2} ; * x - {"n":1} | x a {"n":1} ; y b {"n":2}
+            an index other than the place, then the id | 1 x a { ; * x - } | x a {}
+            an index at first, then none for the latest | 0 x a {} ; 1 y b { ; * - - } | x a {} ; y b {}
+            ids at first, then indexes | * x a - ; * y b - ; 0 - - {"n":1} ; 1 - - {"n":2} | x a {"n":1} ; y b {"n":2}
             no name | 0 x a {} ; 1 y - - | x a {}
             a call twice in one event | 0 x a {"n":1} ; 1 x a {"n":1} | x a {"n":1}
             all calls again at the end | 0 x a {"n" ; 0 - - :1} ; 0 y b {} ; 0 x a {"n":1} ; 1 y b {} | x a {"n":1} ; y b {}
@@ -355,8 +406,7 @@ mod tests {
                 let [index, id, name, arguments] = columns[..] else {
                     panic!("{fragment}");
                 };
-                let index = index.parse().expect(fragment);
-                calls.add(index, call(id, name, arguments));
+                calls.add(place(index), call(id, name, arguments));
             }
             calls.finish();
             let mut found = Vec::new();
@@ -426,11 +476,11 @@ mod tests {
             ("{}", " {}", "", 100_001),
         ] {
             let mut calls = Calls::default();
-            calls.add(0, call("", "a", begin));
+            calls.add(FragmentPlace::Index(0), call("", "a", begin));
             for _ in 0..100_000 {
-                calls.add(0, call("", "a", piece));
+                calls.add(FragmentPlace::Index(0), call("", "a", piece));
             }
-            calls.add(0, call("", "", end));
+            calls.add(FragmentPlace::Index(0), call("", "", end));
             assert_eq!(calls.list().len(), count, "{begin}");
         }
     }
@@ -443,7 +493,7 @@ mod tests {
             if is_whole {
                 calls.add_whole(long);
             } else {
-                calls.add(0, long);
+                calls.add(FragmentPlace::Index(0), long);
             }
             calls.finish();
             let name = &calls.list()[0].name;
@@ -475,7 +525,7 @@ mod tests {
                     if is_whole {
                         calls.add_whole(call(id, "a", &arguments));
                     } else {
-                        calls.add(place, call(id, "a", &arguments));
+                        calls.add(FragmentPlace::Index(place), call(id, "a", &arguments));
                     }
                 }
                 for _ in 0..2 {
@@ -490,8 +540,8 @@ mod tests {
     #[test]
     fn a_call_without_a_name_leaves_its_number_unused() {
         let mut calls = Calls::after(&["x".to_owned()], &[]);
-        calls.add(0, call("", "", "{}"));
-        calls.add(1, call("", "a", "{}"));
+        calls.add(FragmentPlace::Index(0), call("", "", "{}"));
+        calls.add(FragmentPlace::Index(1), call("", "a", "{}"));
         calls.finish();
         assert_eq!(calls.list()[0].id, "call00002");
     }
@@ -510,7 +560,7 @@ mod tests {
             ("\"no\"", "\"no\""),
         ] {
             let mut calls = Calls::default();
-            calls.add(0, call("", "a", arguments));
+            calls.add(FragmentPlace::Index(0), call("", "a", arguments));
             calls.finish();
             calls.add_whole(call("", "b", arguments));
             for found in calls.list() {
@@ -539,7 +589,7 @@ mod tests {
         fn fragments_become_a_call_exactly_if_one_of_them_has_a_name(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
             let mut calls = Calls::default();
             for (index, id, name, arguments) in &fragments {
-                calls.add(*index, call(id, name, arguments));
+                calls.add(FragmentPlace::Index(*index), call(id, name, arguments));
             }
             calls.finish();
             let is_named = fragments.iter().any(|(_, _, name, _)| !name.is_empty());

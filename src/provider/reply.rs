@@ -32,6 +32,7 @@ use self::texts_by_place::MissingText;
 pub(super) use self::texts_by_place::TextPlace;
 use self::turn::ModelTurn;
 pub(super) use super::calls::Added;
+use super::calls::FragmentPlace;
 use super::failure::ReplyError;
 use super::kept::ITEM;
 use super::request::Request;
@@ -98,8 +99,8 @@ impl Reply {
     }
 
     /// Adds a call, or a fragment of one, see [`ModelTurn::add_call`].
-    pub(super) fn add_call(&mut self, index: u64, call: ToolCall) -> Option<usize> {
-        let place = self.turn.add_call(index, call)?;
+    pub(super) fn add_call(&mut self, at: FragmentPlace, call: ToolCall) -> Option<usize> {
+        let place = self.turn.add_call(at, call)?;
         self.end.go_on();
         self.activity.end();
         Some(place)
@@ -428,7 +429,7 @@ mod tests {
             name: "a".to_owned(),
             ..ToolCall::default()
         };
-        reply.add_call(0, call);
+        reply.add_call(FragmentPlace::Index(0), call);
     }
 
     #[test]
@@ -574,7 +575,7 @@ mod tests {
         }
         // A fragment without a name is no call.
         let mut reply = Reply::new(true);
-        reply.add_call(0, ToolCall::default());
+        reply.add_call(FragmentPlace::Index(0), ToolCall::default());
         reply.end.read("stop");
         reply.close();
         assert_eq!(

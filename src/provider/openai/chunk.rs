@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::message::{ToolCall, Usage};
+use crate::provider::calls::FragmentPlace;
 use crate::provider::counts::Counts;
 use crate::provider::failure::{self, ReplyResult};
 use crate::provider::kept;
@@ -267,10 +268,15 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
         return Ok(());
     }
     let fragments: Vec<Object<CallFragment>> = calls.list()?;
+    let is_alone = fragments.len() == 1;
     for (fragment, position) in fragments.into_iter().zip(0..) {
         let fragment = fragment.0.unwrap_or_default();
         let function = fragment.function.0.unwrap_or_default();
-        let index = fragment.index.0.unwrap_or(position);
+        let at = match fragment.index.0 {
+            Some(index) => FragmentPlace::Index(index),
+            None if is_alone => FragmentPlace::Alone,
+            None => FragmentPlace::AmongSeveral(position),
+        };
         reply.reading.has_streamed_calls |= is_increment && !function.name.is_empty();
         let call = ToolCall {
             id: fragment.id.to_string(),
@@ -278,7 +284,7 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
             arguments: function.arguments.as_text(),
             api_data: Value::Null,
         };
-        let place = reply.add_call(index, call);
+        let place = reply.add_call(at, call);
         if let Some(place) = place {
             reply.turn.add_api_data(place, fragment.extra_content);
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message::ToolCall;
 use crate::message::echo::{Echo, EchoFields};
-use crate::provider::calls::{self, Added, Calls};
+use crate::provider::calls::{self, Added, Calls, FragmentPlace};
 use crate::provider::kept::{self, ByteBudget, ITEM};
 use crate::provider::lenient::Json;
 use crate::provider::request::Request;
@@ -44,15 +44,15 @@ impl ModelTurn {
         self.budget = request.budget;
     }
 
-    /// Adds a call, or a fragment of the one with this index of the provider's. Each of the texts may be empty. Returns the
+    /// Adds a call, or a fragment of the one at this place. Each of the texts may be empty. Returns the
     /// call's position; `None` if no tools were offered, the turn is over, or there is no room.
-    pub fn add_call(&mut self, index: u64, call: ToolCall) -> Option<usize> {
+    pub fn add_call(&mut self, at: FragmentPlace, call: ToolCall) -> Option<usize> {
         let bytes = call.id.len() + call.name.len() + call.arguments.len();
         if !self.takes_call(&call, bytes) {
             return None;
         }
         let count = self.calls().len();
-        let place = self.calls.add(index, call);
+        let place = self.calls.add(at, call);
         if place == count {
             self.budget.spend(ITEM);
         }
