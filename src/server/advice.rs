@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::provider::failure::ErrorClass;
+use crate::provider::failure::{ErrorClass, TRANSIENT_STATUSES};
 use crate::provider::request::{LimitOrigin, OptionalField, Request};
 use crate::provider::table;
 
@@ -116,9 +116,18 @@ impl Rejection<'_> {
                 let check = check_base_url(provider);
                 format!("{check}\ncheck the model: {list} lists the models")
             }
-            _ => return try_again_in(self.retry_after).or_else(|| self.advice_on_failure()),
+            _ => {
+                let wait = try_again_in(self.retry_after).filter(|_| self.may_pass());
+                return wait.or_else(|| self.advice_on_failure());
+            }
         };
         Some(advice)
+    }
+
+    /// Whether the same request may succeed later, so that it helps to wait. What a server says of a wait may be about others.
+    fn may_pass(&self) -> bool {
+        let has_status = |status| TRANSIENT_STATUSES.contains(&status);
+        self.meaning == ErrorClass::Transient || self.status.is_some_and(has_status)
     }
 
     /// Says to lower what has set the limit of tokens.
@@ -267,6 +276,33 @@ mod tests {
                     assert_eq!(advice.as_deref(), Some(LOCAL_SERVER_FAILS), "{message}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_wait_is_advised_only_where_it_can_help() {
+        for (meaning, status, is_advised) in [
+            (ErrorClass::Transient, None, true),
+            (ErrorClass::Transient, Some(429), true),
+            // The server asks for no other try.
+            (ErrorClass::Other, Some(429), true),
+            (ErrorClass::Other, Some(503), true),
+            (ErrorClass::Other, Some(400), false),
+            (ErrorClass::Other, Some(422), false),
+            (ErrorClass::Other, None, false),
+        ] {
+            let request = Request::default();
+            let rejection = Rejection {
+                meaning,
+                status,
+                request: &request,
+                is_about_client: true,
+                retry_after: Some(Duration::from_secs(12)),
+                is_local: false,
+            };
+            let advice = rejection.advice("p", None);
+            let expected = is_advised.then_some("the server asks to try again in 12 s");
+            assert_eq!(advice.as_deref(), expected, "{meaning:?} {status:?}");
         }
     }
 

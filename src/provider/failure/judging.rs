@@ -176,11 +176,9 @@ pub fn judge(error: &ServerError, status: Option<u16>, request: &Request) -> Err
 /// Whether it is the client that has to wait, and not the server that fails: it asks too often, or at the wrong moment.
 /// `status` is that of the response.
 pub fn is_about_client(error: &ServerError, status: Option<u16>) -> bool {
-    let code = error.code.to_lowercase();
-    let mut codes = code.split(' ');
     let status = status.or(error.status);
     status.is_some_and(|status| CLIENT_STATUSES.contains(&status))
-        || codes.any(|code| words::CLIENT_CODES.contains(&code))
+        || error.has_code(words::CLIENT_CODES)
 }
 
 /// What is before the place of a tool in a group.
@@ -300,12 +298,14 @@ impl Case<'_> {
     }
 
     fn is_too_long(&self) -> bool {
+        if self.says(words::TOO_LONG) {
+            return true;
+        }
         // What is not there may be found in a model with a larger context.
         if matches!(self.status, Some(404 | 410)) {
             return false;
         }
-        let exceeds_context = self.says(&[words::CONTEXT]) && self.says(words::EXCEEDS_CONTEXT);
-        if exceeds_context || self.says(words::TOO_LONG) {
+        if self.says(&[words::CONTEXT]) && self.says(words::EXCEEDS_CONTEXT) {
             return true;
         }
         // Plans, keys and rates have limits of tokens, too.
@@ -364,21 +364,22 @@ impl Case<'_> {
             || (self.is_bad_request() && may_be)
     }
 
-    /// Whether the address or the model is not there, and the words say that it is the model. The path of the request may have
-    /// the same word.
+    /// Whether the address or the model is not there, and the words say that it is the model. They may also name the model that
+    /// lacks something, or the path of the request.
     fn lacks_model(&self) -> bool {
-        let says_model = |words: &str| {
-            let mut places = words.match_indices("model");
-            places.any(|(place, _)| !words[..place].ends_with('/'))
-        };
-        match self.status {
-            Some(404 | 410) => says_model(&self.words),
-            Some(400) | None => words::MISSING.iter().any(|phrase| {
-                let before = self.words.split(phrase).next().unwrap_or_default();
-                before.len() < self.words.len() && says_model(before)
-            }),
+        let is_missing = match self.status {
+            Some(404 | 410) => true,
+            Some(400) | None => self.says(words::MISSING),
             Some(_) => false,
-        }
+        };
+        let mut methods = ["route", "post"].iter();
+        let names_path = methods.any(|word| has_name(&self.words, word));
+        let mut places = self.words.match_indices("model");
+        is_missing
+            && places.any(|(place, _)| {
+                let before = &self.words[..place];
+                !before.ends_with("for this ") && !(names_path && before.ends_with('/'))
+            })
     }
 
     /// Whether something between q and the server has answered.
@@ -426,11 +427,18 @@ impl Case<'_> {
             return false;
         }
         let message = self.error.message.to_lowercase();
+        let is_alone = words::SPENT_ALONE.contains(&message.trim_end_matches(['.', '!']));
         let mut limits = occurrences(&self.words, words::NO_QUOTA_NOW);
         self.status == Some(402)
             || self.says(words::SPENT)
-            || words::SPENT_ALONE.contains(&message.trim_end_matches(['.', '!']))
+            || self.has_code(words::SPENT_CODES)
+            || (is_alone && !self.has_code(words::CLIENT_CODES))
             || limits.any(|(_, after)| !limit::is_fraction(after))
+    }
+
+    /// Whether one of the error's codes is one of these.
+    fn has_code(&self, codes: &[&str]) -> bool {
+        self.error.has_code(codes)
     }
 
     fn is_transient(&self) -> bool {
@@ -705,6 +713,8 @@ mod tests {
             Spent | 429 | {"error":{"message":"quota exceeded"}}
             Spent | - | {"error":{"message":"quota exceeded","code":429}}
             Spent | 403 | {"error":{"message":"Quota exceeded."}}
+            Transient | 429 | {"error":{"message":"Quota exceeded","code":429,"status":"RESOURCE_EXHAUSTED"}}
+            Transient | 429 | {"message":"Requests per minute limit exceeded - too many requests sent.","type":"too_many_requests_error","param":"quota","code":"request_quota_exceeded"}
             Spent | 429 | {"error":{"message":"no","code":"quota_exceeded"}}
             Spent | 429 | {"error":{"message":"Budget has been exceeded! Current cost: 1.2, Max budget: 1.0","type":"budget_exceeded","param":null,"code":"429"}}
             Spent | 400 | {"error":{"message":"ExceededBudget: User=u over budget. Spend=1.2, Budget=1.0"}}
@@ -908,6 +918,9 @@ mod tests {
             UnknownModel | - | {"error":{"type":"not_found_error","message":"model: x"}}
             Other | - | {"error":{"type":"not_found_error","message":"no"}}
             Other | 404 | Route POST:/x/v1beta/models/m:streamGenerateContent not found
+            UnknownModel | 404 | resource not found: projects/p/locations/l/publishers/google/models/m1
+            UnknownModel | 400 | Not found the model m1 or Permission denied
+            UnknownModel | 400 | {"error":{"message":"m1 does not exist","param":"model"}}
             UnknownModel | 404 | models/m is not found for API version v1beta
             not UnknownModel | 400 | The file f-1 does not exist for this model
             Transient | - | {"error":{"message":"model x not found","code":500}}
@@ -935,8 +948,7 @@ mod tests {
         "##;
         check(ALL, table);
         let table = r##"
-            Other | 400 | 'store' does not exist in the model's request
-            UnknownModel | 400 | the model 'store' does not exist
+            UnknownModel | 400 | 'store' does not exist in the model's request
             WrongKey | 400 | no json_schema with an invalid API key
             Transient | 500 | image input is not supported
         "##;
@@ -953,6 +965,9 @@ mod tests {
             TooLong | - | {"error":"The INPUT length exceeds the context length"}
             TooLong | 400 | The request ran out of room in the model's context window.
             TooLong | - | Your input exceeds the context window of this model.
+            TooLong | 400 | Prompt is 11543 tokens but the model context window is 4096 tokens.
+            TooLong | 400 | prompt length 9000 > context window 8192
+            TooLong | 404 | prompt is too long: 210000 tokens > 200000 maximum
             UnknownModel | 404 | model m not found; try big-m with its 1M context window
             not TooLong | 400 | m has a context window of 8192 tokens and wants no pictures
             TooLong | - | {"error":{"message":"Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000"}}

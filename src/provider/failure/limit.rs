@@ -50,7 +50,8 @@ const EXCLUSIVE_BEFORE: &[&str] = &[
 /// What is after such a number.
 const EXCLUSIVE_AFTER: &str = " (exclusive)";
 
-/// What is directly before a number that is the largest limit, apart from [`LINKS`]. Other numbers are statuses, years and the like.
+/// What is directly before a number that is the largest limit, apart from [`LINKS`]. Where no number has such a word before it,
+/// those count that can be neither a status nor a year.
 const BEFORE_MOST: &[&str] = &[
     "most", "than", "to", "of", "exceed", "exceeds", "exceeded", "max", "maximum", "limit",
     "allowed", "allows", "supports", "only", "below", "under", "between", "from", "and", "range",
@@ -165,11 +166,14 @@ fn largest_below(numbers: &[Number], sent: Option<u64>) -> Option<u64> {
         let mut same = numbers.iter().filter(|number| number.value == value);
         same.any(Number::is_exclusive)
     };
+    let mut candidates = Vec::from_iter(numbers.iter().filter(|number| !number.is_of_prompt()));
+    if candidates.iter().any(|number| number.follows_limit()) {
+        candidates.retain(|number| number.follows_limit());
+    } else {
+        candidates.retain(|number| !number.may_be_code());
+    }
     let mut allowed = Vec::new();
-    for number in numbers {
-        if number.is_of_prompt() || !number.may_be_most() {
-            continue;
-        }
+    for number in candidates {
         let value = number.value;
         allowed.push(if is_exclusive(value) {
             value.saturating_sub(1)
@@ -211,8 +215,13 @@ impl Number<'_> {
         place.is_some_and(|place| self.before.len() - place <= CONTEXT_DISTANCE)
     }
 
+    /// Whether it may be a status or a year, which errors also have.
+    fn may_be_code(&self) -> bool {
+        (400..600).contains(&self.value) || (1990..2100).contains(&self.value)
+    }
+
     /// Whether the words before it are those of a limit, or it is the end of a range.
-    fn may_be_most(&self) -> bool {
+    fn follows_limit(&self) -> bool {
         let before = self.before.trim_end_matches([' ', '`', '\'', '"']);
         let is_of_range = before
             .strip_suffix([',', '-', '–', '~'])
@@ -221,6 +230,10 @@ impl Number<'_> {
                     .trim_end()
                     .ends_with(|char: char| char.is_ascii_digit())
             });
+        // Some errors begin with their status: `<400> …`.
+        if before.ends_with('<') && self.is_before(">") {
+            return false;
+        }
         let words = before.split_whitespace().rev();
         let mut words =
             words.map(|word| word.trim_matches(|char: char| ":=([{,\"'`".contains(char)));
@@ -265,7 +278,7 @@ fn numbers_in(text: &str) -> Vec<Number<'_>> {
                 after,
             });
         }
-        begin += in_range.map_or(length, |first| first + 1);
+        begin += in_range.map_or(length, |before_hyphen| before_hyphen + 1);
     }
     numbers
 }
@@ -326,6 +339,10 @@ mod tests {
             16384 | 8192 | no | a gateway | max_tokens is too large: 16384. The limit is 8192 (error 400)
             16384 | - | no | a gateway | Error code: 400 - max_tokens is too large: 16384
             16384 | - | no | a gateway | max_tokens is too large: 16384 (released 2024)
+            16384 | 8192 | no | a gateway | max_tokens exceeds max_model_len: 8192
+            16384 | 8192 | no | a gateway | max_tokens is too large: the limit for model m1 is 8192
+            16384 | 8192 | no | a gateway | max_tokens: 16384 is too large, 8192 is the maximum (error 400)
+            - | 8192 | no | DashScope | <400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]
             16384 | 8192 | no | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
             16384 | 8072 | no | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
             6000 | 5000 | yes | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).

@@ -49,6 +49,12 @@ impl ServerError {
         }
     }
 
+    /// Whether one of its codes is one of these, in any case.
+    pub(super) fn has_code(&self, codes: &[&str]) -> bool {
+        let code = self.code.to_lowercase();
+        code.split(' ').any(|one| codes.contains(&one))
+    }
+
     /// Whether it comes from something between q and the server, such as a firewall, which has let nothing through.
     pub fn is_of_firewall(&self, status: u16) -> bool {
         self.is_page && status == 403
@@ -472,12 +478,7 @@ fn from_fields(json: &Value) -> Option<ServerError> {
     let mut error = found.or_else(|| from_plain(&codes))?;
 
     // Gateways put the provider's error here: its body as a text, or as JSON.
-    let raw = &json["metadata"]["raw"];
-    let upstream = match raw.as_str() {
-        Some(text) if text.trim_start().starts_with('<') => from_text(text),
-        _ => from_value(raw),
-    };
-    if let Some(upstream) = upstream {
+    if let Some(upstream) = from_value(&json["metadata"]["raw"]) {
         error.message = format!("{}: {}", error.message, upstream.message);
         error.code = format!("{} {}", error.code, upstream.code);
     }
@@ -566,10 +567,10 @@ fn retry_delay(json: &Value) -> Option<Duration> {
 }
 
 /// Reads a body that is not JSON. Of an HTML page, the title is the message, and of XML the element for it; other text is the
-/// message itself, also where it begins with something in angle brackets, such as Go's `<nil>`.
+/// message itself, also where it begins with Go's `<nil>`.
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
-    if text.starts_with('<') && text.contains("</") {
+    if text.starts_with('<') && !text.starts_with("<nil>") {
         let page = title(text).map(|title| ServerError {
             is_page: true,
             ..ServerError::new(shown(&title))
@@ -699,7 +700,6 @@ pub mod tests {
             real words | : ping␊␊data: {"error":{"message":"real words"}}␊␊
             <nil>: real words | <nil>: real words
             Provider returned error: busy | {"error":{"message":"Provider returned error","metadata":{"raw":{"error":{"message":"busy"}}}}}
-            Provider returned error: Bad Gateway | {"error":{"message":"Provider returned error","metadata":{"raw":"<html><title>Bad Gateway</title></html>"}}}
         "##;
         for [message, body] in rows(table) {
             let body = &body.replace('␊', "\n");

@@ -70,6 +70,17 @@ pub const EXCEEDS_CONTEXT: &[&str] = &[
     "overflow",
     "reached",
     "is full",
+    "beyond",
+    "outside",
+    "over the",
+    "above",
+    "surpass",
+    "too small",
+    "insufficient",
+    "not enough",
+    "limit",
+    "tokens but",
+    " > ",
 ];
 
 /// The words for something that is not there.
@@ -181,16 +192,21 @@ pub const SPENT: &[&str] = &[
     "arrearage",
     "billing_error",
     "enforced_spend_limit_reached",
-    // Codes of LiteLLM, New API and other gateways.
+    "contract_spend_limit_reached",
+];
+
+/// The codes of LiteLLM, New API and other gateways for the same. As parts of other codes they may be about a minute, as in
+/// `request_quota_exceeded` of Cerebras.
+pub const SPENT_CODES: &[&str] = &[
     "budget_exceeded",
     "insufficient_user_quota",
     "insufficient_balance",
     "insufficient_credits",
     "quota_exceeded",
-    "contract_spend_limit_reached",
 ];
 
-/// A message that says no more than this is about an account, too. As a part of one, it may be about a minute.
+/// A message that says no more than this is about an account, too, unless its code is about a rate. As a part of one, it may be
+/// about a minute.
 pub const SPENT_ALONE: &[&str] = &["quota exceeded", "budget exceeded"];
 
 /// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. It asks to wait anyway.
