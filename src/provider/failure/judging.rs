@@ -378,7 +378,7 @@ impl Case<'_> {
         is_missing
             && places.any(|(place, _)| {
                 let before = &self.words[..place];
-                !before.ends_with("for this ") && !(names_path && before.ends_with('/'))
+                !(before.ends_with("for this ") || (names_path && before.ends_with('/')))
             })
     }
 
