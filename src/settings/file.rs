@@ -9,7 +9,7 @@ use super::key::Key;
 use super::origin::{Origin, Sourced};
 use super::sections::{fault_of_header, is_bare, section, unknown_key, unknown_section};
 use super::table::{self, SettingKind, SettingRow, Values};
-use super::tools::ToolServer;
+use super::tools::ToolSection;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
 use crate::error::Error;
 use crate::flags::ToolNames;
@@ -32,7 +32,7 @@ pub struct File {
     /// By key.
     pub settings: BTreeMap<String, Sourced>,
     pub providers: Vec<ProviderSection>,
-    pub tool_servers: Vec<ToolServer>,
+    pub tool_servers: Vec<ToolSection>,
     pub roles: Vec<RoleSection>,
 }
 
@@ -188,7 +188,7 @@ impl File {
                 Ok(())
             }),
             "tools" => section(value, WordPlace::Server)?.read(|named| {
-                self.tool_servers.push(ToolServer::read(named)?);
+                self.tool_servers.push(ToolSection::read(named)?);
                 Ok(())
             }),
             "roles" => section(value, WordPlace::Role)?.read(|named| {

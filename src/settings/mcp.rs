@@ -13,7 +13,6 @@ use super::pattern;
 use super::program::LocalProgram;
 use super::server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 use super::tools::{RemoteServer, ServerKind, ToolServer};
-use super::value;
 use super::variables::{self, Filled};
 use crate::flags::NO_TOOLS;
 use crate::secret::Secret;
@@ -451,9 +450,9 @@ impl SectionReader<'_> {
                 if field.value.is_null() {
                     continue;
                 }
-                let value = Secret::new(self.fill_value(&field)?.text);
-                value::check_header(name, &value).map_err(|reason| field.explain(reason))?;
-                server.headers.push((name.to_owned(), value));
+                let added = server.headers.add(name, &field.text()?, self.environment);
+                let without_braces = added.map_err(|reason| field.explain(reason))?;
+                self.note_unfilled(&field, &without_braces);
             }
         }
         Ok(server)
@@ -468,11 +467,16 @@ impl SectionReader<'_> {
     /// Does the same for a value that no shell reads, where `$NAME` is hardly meant as it stands.
     fn fill_value(&mut self, field: &SharedField) -> Result<Filled, String> {
         let filled = self.fill(field)?;
-        for name in &filled.without_braces {
+        self.note_unfilled(field, &filled.without_braces);
+        Ok(filled)
+    }
+
+    /// Notes the variables that a field has as `$NAME`.
+    fn note_unfilled(&mut self, field: &SharedField, names: &[String]) {
+        for name in names {
             let note = format!("${name} is passed as it stands; write ${{{name}}} for its value");
             self.entry.unfilled.push(field.explain(note));
         }
-        Ok(filled)
     }
 }
 
@@ -571,7 +575,7 @@ mod tests {
             ServerKind::Remote(server) => {
                 let url = &server.url;
                 let mut shown = format!("{}{}", url.server, url.path_and_query());
-                for (name, value) in &server.headers {
+                for (name, value) in &server.headers.all {
                     shown += &format!(" {name}={}", value.expose());
                 }
                 shown

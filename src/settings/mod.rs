@@ -5,6 +5,7 @@ mod confinement;
 mod duration;
 mod file;
 mod guess;
+mod headers;
 mod key;
 mod mcp;
 mod origin;
@@ -276,6 +277,10 @@ impl Settings {
         faults.catch(known.check_roles(&file.roles));
         faults.catch(known.check_layers(&mut rows));
         unset_model_of_another_provider(&mut rows, first_with_key(&providers, environment));
+        let sections = file.tool_servers.into_iter();
+        let configured_tool_servers = sections
+            .map(|section| section.server(environment))
+            .collect();
         let options = faults.catch(read_options(&with_role.options));
         let settings = Settings {
             options: options.unwrap_or_default(),
@@ -288,7 +293,7 @@ impl Settings {
             arguments: with_role,
             values,
             providers,
-            configured_tool_servers: file.tool_servers,
+            configured_tool_servers,
             provider: highest(layers(&rows, "provider")).cloned(),
             model: highest(layers(&rows, "model")).cloned(),
             environment: environment.clone(),

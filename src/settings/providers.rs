@@ -3,10 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use super::file::{HeaderEntry, ProviderSection};
-use super::key::{Key, keys_in_headers, names_key};
+use super::headers::OwnHeaders;
+use super::key::{Key, names_key};
 use super::origin::{Environment, Origin, Sourced};
-use super::value;
-use super::variables;
 use crate::error::Error;
 use crate::provider::Dialect;
 use crate::provider::request::{Field, Quirks};
@@ -37,14 +36,6 @@ pub struct Provider {
     pub quirks: Quirks,
     /// Its row of the table; for other providers that of a server like OpenAI's.
     pub row: &'static ProviderRow,
-}
-
-/// The headers that the file adds to every request of a provider.
-#[derive(Debug, Clone)]
-struct OwnHeaders {
-    all: Vec<(String, Secret)>,
-    /// The keys in them: by the name of a header, or of a variable in it.
-    keys: Vec<Secret>,
 }
 
 /// Returns all providers: those of the file in its order, then the other rows of the table.
@@ -142,34 +133,25 @@ fn moved(
     in_variable(row.host_variable?, ollama_host)
 }
 
-/// Returns the headers of a section with their variables: `${NAME}` and `${NAME:-default}`.
+/// Returns the headers of a section with their variables filled in.
 fn filled_headers(
     section: &ProviderSection,
     environment: &Environment,
 ) -> Result<OwnHeaders, String> {
     let provider = &section.name;
-    let mut all = Vec::new();
-    let mut keys = Vec::new();
+    let mut headers = OwnHeaders::default();
     for HeaderEntry {
         name,
         value,
         origin,
     } in &section.headers
     {
-        let wrong =
-            |reason: String| format!("{origin}: providers.{provider}: headers: {name}: {reason}");
-        let filled = variables::fill(value.expose(), environment).map_err(wrong)?;
-        for (variable, key) in filled.values {
-            if names_key(&variable) {
-                keys.push(key);
-            }
-        }
-        let secret = Secret::new(filled.text);
-        value::check_header(name, &secret).map_err(wrong)?;
-        all.push((name.clone(), secret));
+        let added = headers.add(name, value.expose(), environment);
+        added.map_err(|reason| {
+            format!("{origin}: providers.{provider}: headers: {name}: {reason}")
+        })?;
     }
-    keys.extend(keys_in_headers(&all));
-    Ok(OwnHeaders { all, keys })
+    Ok(headers)
 }
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, an IPv6 address needs no brackets, and the address
@@ -366,6 +348,7 @@ mod tests {
             2 | ${NO…} does not name a variable | headers = { x-api-key = "${NO:=KEY}" }
             2 | a variable within another one is not filled in: ${NO… | headers = { x-api-key = "${NO:-KEY${SUFFIX}}" }
             4 | ${NO…} does not name a variable | [providers.work.headers]␊x-team = "a"␊x-key = "${NO KEY}"
+            2 | the variable NO is empty, so nothing follows the scheme | headers = { x-api-key = "KEY ${NO:-}" }
             3 | is not a valid name or value of a header | [providers.work.headers]␊x-key = "KEY${BROKEN}"
         "#;
         let environment = Environment::new(&[("BROKEN", "a\nb")]);

@@ -7,7 +7,9 @@ use toml::de::DeValue;
 
 use super::commands::Command;
 use super::guess::time_limit;
+use super::headers::OwnHeaders;
 use super::key::Key;
+use super::origin::Environment;
 use super::pattern;
 use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};
@@ -44,6 +46,14 @@ pub struct ToolServer {
     pub origin: ServerOrigin,
 }
 
+/// A section `[tools.NAME]`. The variables in its headers are not filled in.
+#[derive(Debug)]
+pub struct ToolSection {
+    server: ToolServer,
+    /// The headers of a server over HTTP as they are written.
+    headers: Vec<(String, Secret)>,
+}
+
 /// A kind of tool server, with what only this kind has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerKind {
@@ -62,7 +72,7 @@ pub enum ServerKind {
 pub struct RemoteServer {
     pub url: Endpoint,
     /// Headers of every request.
-    pub headers: Vec<(String, Secret)>,
+    pub headers: OwnHeaders,
     pub key: Key,
 }
 
@@ -152,32 +162,19 @@ impl ToolServer {
         }
     }
 
-    /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
-    pub(super) fn read(named: &TableEntry) -> Result<ToolServer, ConfigError> {
-        check_name(named.key)?;
-        let (tables, mut keys) = section(named.value, WordPlace::Server)?.split(is_command);
-        let mut server = ToolServer::new(named.key, ServerKind::Commands(Vec::new()));
-        let kind = if let Some(url) = keys.take("url") {
-            ServerKind::Remote(server.read_remote(&url, &keys)?)
-        } else if let Some(command) = keys.take("command") {
-            ServerKind::Local(server.read_local(&command, &keys)?)
-        } else {
-            ServerKind::Commands(server.read_commands(&keys, &tables)?)
-        };
-        if !matches!(kind, ServerKind::Commands(_)) {
-            tables.read(|_| Err(MISFIT.into()))?;
-        }
-        server.kind = kind;
-        Ok(server)
-    }
-
-    fn read_remote(&mut self, url: &TableEntry, keys: &Table) -> Result<RemoteServer, ConfigError> {
+    /// Reads a section over HTTP. Its headers are added as they are written.
+    fn read_remote(
+        &mut self,
+        url: &TableEntry,
+        keys: &Table,
+        headers: &mut Vec<(String, Secret)>,
+    ) -> Result<RemoteServer, ConfigError> {
         let url = url.read(|value| Endpoint::parse(&string(value)?))?;
         let mut remote = RemoteServer::new(url);
         keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
-                "headers" => remote.headers = value::headers(value)?,
+                "headers" => *headers = value::headers(value)?,
                 "key_env" | "key_cmd" => remote.key.set(key, value)?,
                 _ => self.set(key, value)?,
             }
@@ -254,7 +251,7 @@ impl ToolServer {
                     url.server.to_string(),
                     url.path_and_query(),
                     authorization.as_ref().map(Secret::expose),
-                    exposed(headers),
+                    exposed(&headers.all),
                     format!("{key:?}"),
                 ])
             }
@@ -301,12 +298,49 @@ impl ToolServer {
     }
 }
 
+impl ToolSection {
+    /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
+    pub(super) fn read(named: &TableEntry) -> Result<ToolSection, ConfigError> {
+        check_name(named.key)?;
+        let (tables, mut keys) = section(named.value, WordPlace::Server)?.split(is_command);
+        let mut server = ToolServer::new(named.key, ServerKind::Commands(Vec::new()));
+        let mut headers = Vec::new();
+        let kind = if let Some(url) = keys.take("url") {
+            ServerKind::Remote(server.read_remote(&url, &keys, &mut headers)?)
+        } else if let Some(command) = keys.take("command") {
+            ServerKind::Local(server.read_local(&command, &keys)?)
+        } else {
+            ServerKind::Commands(server.read_commands(&keys, &tables)?)
+        };
+        if !matches!(kind, ServerKind::Commands(_)) {
+            tables.read(|_| Err(MISFIT.into()))?;
+        }
+        server.kind = kind;
+        Ok(ToolSection { server, headers })
+    }
+
+    /// Returns its server with the variables in its headers. One that cannot be filled in matters only if the server is used.
+    pub(super) fn server(self, environment: &Environment) -> ToolServer {
+        let mut server = self.server;
+        if let ServerKind::Remote(remote) = &mut server.kind {
+            for (name, written) in &self.headers {
+                let added = remote.headers.add(name, written.expose(), environment);
+                if let Err(reason) = added {
+                    server.kind = ServerKind::Wrong(format!("headers: {name}: {reason}"));
+                    break;
+                }
+            }
+        }
+        server
+    }
+}
+
 impl RemoteServer {
     /// Returns a server that needs no key.
     pub(super) fn new(url: Endpoint) -> RemoteServer {
         RemoteServer {
             url,
-            headers: Vec::new(),
+            headers: OwnHeaders::default(),
             key: Key::None,
         }
     }
@@ -335,7 +369,6 @@ mod tests {
     use toml::de::DeTable;
 
     use super::*;
-    use crate::settings::origin::Environment;
     use crate::text::table::rows;
 
     impl ToolServer {
@@ -352,7 +385,8 @@ mod tests {
             at: 0,
             value: &DeValue::Table(table.into_inner()),
         };
-        ToolServer::read(&section).map_err(|error| error.under(&section).to_string())
+        let read = ToolSection::read(&section).map_err(|error| error.under(&section).to_string());
+        Ok(read?.server(&Environment::default()))
     }
 
     fn read(text: &str) -> Result<ToolServer, String> {
@@ -418,7 +452,7 @@ mod tests {
             panic!("no address")
         };
         assert_eq!(site.url.to_string(), "https://h/mcp");
-        let [(name, value)] = &site.headers[..] else {
+        let [(name, value)] = &site.headers.all[..] else {
             panic!("not one header")
         };
         assert_eq!((name.as_str(), value.expose()), ("x-team", "infra"));

@@ -9,6 +9,8 @@ pub struct Filled {
     pub text: String,
     /// The variables with their values.
     pub values: Vec<(String, Secret)>,
+    /// The variables that leave nothing but whitespace: by their value or their default.
+    pub blank: Vec<String>,
     /// Variables that are set, and that it names in a way that others fill in and q does not: `$NAME`.
     pub without_braces: Vec<String>,
 }
@@ -46,9 +48,9 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
             filled
                 .values
                 .push((own_name.to_owned(), Secret::new(value)));
-            filled.text.push_str(value);
+            filled.put(name, value);
         } else if let Some(default) = default {
-            filled.text.push_str(default);
+            filled.put(name, default);
         } else {
             return Err(fault_of_name(name));
         }
@@ -60,6 +62,14 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
 }
 
 impl Filled {
+    /// Puts what a variable stands for at the end of the text.
+    fn put(&mut self, name: &str, value: &str) {
+        if value.trim().is_empty() {
+            self.blank.push(name.to_owned());
+        }
+        self.text.push_str(value);
+    }
+
     /// Notes the variables that a part of the text names as `$NAME`, each as a whole word. A password may have a dollar, too, so
     /// only those count that are set.
     fn note_others(&mut self, part: &str, environment: &Environment) {

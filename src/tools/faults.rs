@@ -76,12 +76,12 @@ fn fault_at(dotted_key: &str, reason: &str) -> Error {
 /// Returns the error for a section that q cannot use.
 pub fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
     let name = &section.name;
-    Error::settings(match &section.origin {
-        ServerOrigin::Section => format!("the tool server {name}: {reason}"),
+    match &section.origin {
+        ServerOrigin::Section => fault_at(name, reason),
         ServerOrigin::Shared(SharedEntry { file, .. }) => {
-            format!("the tool server {name}: {reason} (in {file})")
+            Error::settings(format!("the tool server {name}: {reason} (in {file})"))
         }
-    })
+    }
 }
 
 /// Returns an error about a program of a section, which has this dotted key below `tools` in the configuration file.

@@ -186,7 +186,7 @@ impl Preparation<'_> {
         let client = Client::new(address, None, &settings.environment)?;
         let whose = format!("tools.{}", section.name);
         let key = key_command::fetch(&server.key, &whose, &settings.environment, self.notes)?;
-        let mut headers = server.headers.clone();
+        let mut headers = server.headers.all.clone();
         if !has_authorization(&headers) {
             let bearer = key.map(|key| Secret::new(format!("Bearer {}", key.expose())));
             if let Some(authorization) = bearer.or_else(|| address.authorization()) {
@@ -194,6 +194,7 @@ impl Preparation<'_> {
             }
         }
         let mut keys = server.url.keys(names_key);
+        keys.extend_from_slice(&server.headers.keys);
         keys.extend(keys_in_headers(&headers));
         if !keys.is_empty() && address.is_exposed() {
             self.notes.note(&format!(
@@ -270,6 +271,7 @@ mod tests {
             ("PATH", "/usr/bin:/bin"),
             ("ALL_PROXY", "http://me:proxy-secret@proxy.example:3128"),
             ("SHOP_TOKEN", "shop-token-1"),
+            ("TEAM", "warehouse"),
         ]);
         let loaded = Settings::load(&Arguments::default(), &environment, &file);
         let settings = loaded.expect("settings");
@@ -300,6 +302,8 @@ mod tests {
             url = "http://shop.example/mcp"; key_env = "SHOP_TOKEN" | shop-token-1 | [redacted] | [redacted]
             url = "http://shop.example/mcp"; headers = { x-api-key = "open-sesame" } | open-sesame | [redacted] | [redacted]
             url = "http://shop.example/mcp"; headers = { x-team = "warehouse" } | warehouse | warehouse | [redacted]
+            url = "http://shop.example/mcp"; headers = { x-gateway = "id=1 ${SHOP_TOKEN}" } | shop-token-1 | [redacted] | [redacted]
+            url = "http://shop.example/mcp"; headers = { x-team = "${TEAM}" } | warehouse | warehouse | [redacted]
             url = "http://me:pass-word@shop.example/mcp" | pass-word | [redacted] | [redacted]
             url = "http://shop.example/mcp?api_key=open-sesame" | open-sesame | [redacted] | [redacted]
             command = ["sh"] | proxy-secret | [redacted] | [redacted]
