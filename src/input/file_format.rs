@@ -18,6 +18,9 @@ const NOT_UTF_8: u8 = 0xFF;
 /// How many bytes show whether a text is in UTF-16.
 const LOOKED_AT: usize = 4096;
 
+/// The most bytes of a text in which one place shows its encoding.
+const SHORT: usize = 200;
+
 /// The beginning of a text in UTF-32 of either byte order, which q does not read. One begins as UTF-16 does.
 const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
 const UTF_32_BIG: &[u8] = b"\0\0\xFE\xFF";
@@ -63,31 +66,105 @@ pub fn utf_16_without_mark(bytes: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// The encoding of what seems to be text of Western Europe with one byte for each character, by its name for `iconv`: fewer of
-/// its letters are beyond ASCII than in it, and none is UTF-8.
-pub fn western_encoding(bytes: &[u8]) -> Option<&'static str> {
-    let mut encoding = "ISO-8859-1";
-    let (mut in_ascii, mut beyond) = (0, 0);
+/// What bytes that are not UTF-8 seem to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeemingText {
+    /// UTF-8 that ends within a character.
+    Cut,
+    /// Text of Western Europe with one byte for each character, in the encoding with this name for `iconv`.
+    Western(&'static str),
+}
+
+/// Returns what bytes that are not UTF-8 seem to be; `None` unless that is rather sure. It is no place to guess: text in the
+/// wrong encoding reads worse after `iconv` than with a few characters missing.
+pub fn seeming_text(bytes: &[u8]) -> Option<SeemingText> {
+    if ends_within_character(bytes) {
+        return Some(SeemingText::Cut);
+    }
+    if let Some(encoding) = western_encoding(bytes) {
+        return Some(SeemingText::Western(encoding));
+    }
+    // A shell or an editor may have ended the last line.
+    ends_within_character(bytes.trim_ascii_end()).then_some(SeemingText::Cut)
+}
+
+/// Whether bytes are UTF-8 but for the missing end of their last character.
+fn ends_within_character(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
+/// The encoding of what seems to be text of Western Europe, by its name for `iconv`: its bytes beyond ASCII stand as the
+/// letters and signs that they are there, most of them alone, and none is UTF-8.
+fn western_encoding(bytes: &[u8]) -> Option<&'static str> {
     for chunk in bytes.utf8_chunks() {
-        if !chunk.valid().is_ascii() {
+        // More than one byte is the beginning of a character in UTF-8.
+        if !chunk.valid().is_ascii() || chunk.invalid().len() > 1 {
             return None;
         }
-        in_ascii += chunk
-            .valid()
-            .bytes()
-            .filter(u8::is_ascii_alphabetic)
-            .count();
-        beyond += chunk.invalid().len();
-        for byte in chunk.invalid() {
-            match byte {
-                // Windows has no character here.
-                0x81 | 0x8D | 0x8F | 0x90 | 0x9D => return None,
-                0x80..0xA0 => encoding = "WINDOWS-1252",
-                _ => {}
+    }
+    let mut encoding = "ISO-8859-1";
+    let (mut single, mut double, mut places) = (0, 0, 0);
+    let mut end = 0;
+    for run in bytes.chunk_by(|byte, next| byte.is_ascii() == next.is_ascii()) {
+        let start = end;
+        end += run.len();
+        match run {
+            [first, ..] if first.is_ascii() => continue,
+            [_] => single += 1,
+            [_, _] => double += 1,
+            _ => return None,
+        }
+        let neighbour = |byte: Option<&u8>| byte.copied().unwrap_or(b' ');
+        for index in start..end {
+            let before = neighbour(bytes[..index].last());
+            let after = neighbour(bytes.get(index + 1));
+            if !can_stand(before, bytes[index], after) {
+                return None;
+            }
+            if bytes[index] < 0xA0 {
+                encoding = "WINDOWS-1252";
             }
         }
+        let around = [neighbour(bytes[..start].last()), neighbour(bytes.get(end))];
+        let is_near = |byte: &u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace();
+        if !around.iter().any(is_near) {
+            return None;
+        }
+        // A letter by itself says nothing, nor does what may be the rest or the beginning of a character in UTF-8.
+        let is_cut =
+            start == 0 && run[0] < 0xC0 || end == bytes.len() && run[run.len() - 1] >= 0xC2;
+        let is_in_word = around.iter().any(u8::is_ascii_alphabetic) || !is_western_letter(run[0]);
+        places += usize::from(is_in_word && !is_cut);
     }
-    (1..=in_ascii).contains(&beyond).then_some(encoding)
+    let needed = if bytes.len() > SHORT { 2 } else { 1 };
+    (single > double && places >= needed).then_some(encoding)
+}
+
+/// Whether a byte beyond ASCII can stand between these two in text in Windows-1252. What is rare in Western Europe, and common in
+/// other encodings, cannot.
+fn can_stand(before: u8, byte: u8, after: u8) -> bool {
+    let is_within_word = is_western_letter(before) && is_western_letter(after);
+    match byte {
+        // ‚ and „ begin a quotation.
+        0x82 | 0x84 => !is_western_letter(before),
+        // ” and ™ end something.
+        0x94 | 0x99 => !before.is_ascii_whitespace() && !is_western_letter(after),
+        // An apostrophe.
+        0x92 => true,
+        0x80 | 0x85 | 0x91 | 0x93 | 0x95..=0x97 => !is_within_word,
+        0x80..0xA0 => false,
+        // Icelandic has these letters, where Turkish has others.
+        0xD0 | 0xDD | 0xDE | 0xF0 | 0xFD | 0xFE => false,
+        // No capital follows a small letter.
+        0xC0..0xDF if byte != 0xD7 => !before.is_ascii_lowercase() && before < 0xDF,
+        0xDF.. if byte != 0xF7 => true,
+        _ => !is_within_word,
+    }
+}
+
+/// Whether a byte is a letter in Windows-1252, of those that both it and ISO-8859-1 have.
+fn is_western_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte >= 0xC0 && !matches!(byte, 0xD7 | 0xF7)
 }
 
 /// Returns a text without its byte order mark, in UTF-8. What is not UTF-16 after a mark of it stays no UTF-8, so that a note
@@ -273,23 +350,79 @@ mod tests {
     }
 
     #[test]
-    fn text_of_western_europe_is_recognized_if_most_of_its_letters_are_ascii() {
-        for (bytes, encoding) in [
-            (&b"gr\xFC\xDFe"[..], Some("ISO-8859-1")),
-            (b"na\xEFve \xE9t\xE9", Some("ISO-8859-1")),
-            (b"10 \x80, it\x92s", Some("WINDOWS-1252")),
+    fn text_that_is_not_utf_8_is_called_western_or_cut_only_if_that_is_rather_sure() {
+        const LATIN_1: Option<SeemingText> = Some(SeemingText::Western("ISO-8859-1"));
+        const WINDOWS: Option<SeemingText> = Some(SeemingText::Western("WINDOWS-1252"));
+        const CUT: Option<SeemingText> = Some(SeemingText::Cut);
+        let long = b"words ".repeat(50);
+        let with_one = [&long[..], b"caf\xE9 ", &long].concat();
+        let with_two = [&with_one[..], b"cr\xE8me\n"].concat();
+        for (bytes, expected) in [
+            (&b"sch\xF6ne Gr\xFC\xDFe f\xFCr \xC4rzte"[..], LATIN_1),
+            (
+                b"Un compte cr\xE9\xE9 a \xE9t\xE9 ferm\xE9 \xE0 midi.\n",
+                LATIN_1,
+            ),
+            (b"\xBFQu\xE9 a\xF1o? \xA1Ma\xF1ana!\n", LATIN_1),
+            (b"S\xE3o Paulo, cora\xE7\xE3o, n\xE3o\n", LATIN_1),
+            (b"na\xEFve \xE9t\xE9", LATIN_1),
+            (b"caf\xE9\n", LATIN_1),
+            (b"20 \xB0C, \xA7 5, 3\xD74\n", LATIN_1),
+            (b"10 \x80, it\x92s", WINDOWS),
+            (
+                b"\x93Sch\xF6n\x94, \x84gut\x93 \x96 und so weiter\x85\n",
+                WINDOWS,
+            ),
+            (&with_two, LATIN_1),
+            // One place is not enough.
+            (&with_one, None),
             // Nothing is wrong with it, or a part is UTF-8.
             (b"abc", None),
             ("grün".as_bytes(), None),
             (b"gr\xC3\xBCn gr\xFCn", None),
             (b"", None),
-            // Windows has no such character.
+            // Cut, or with the rest of something cut.
+            (b"caf\xC3", CUT),
+            (b"caf\xE9", CUT),
+            (b"caf\xC3\n", CUT),
+            (b"a\xE2\x80", CUT),
+            (b"a\xE2\x80\r\n", CUT),
+            (b"\xC3\xA9t\xC3", CUT),
+            (b"a\xF0\x9F\x98", CUT),
+            (b"a\xE2\x80\nb", None),
+            (b"caf\xC3\nand more", None),
+            (b"\xA9 and more", None),
+            (b"\x80\x93 and more", None),
+            (b"caf\xE9 \xF0\x9F au lait", None),
+            // Windows has no such character, or it stands wrong: Mac OS Roman, DOS.
             (b"abc\x81", None),
-            // Russian in KOI8-R, Chinese in GBK.
+            (b"Caf\x8E", None),
+            (b"Caf\x8E\n", None),
+            (b"It\xD5s \xD2fine\xD3\n", None),
+            (b"Gro\xA7e Espa\x96a\n", None),
+            (b"caf\x82 cr\x82e\n", None),
+            (b"sch\x94ne \x94ffnung\n", None),
+            // Japanese in Shift-JIS, Russian in KOI8-R and Windows-1251, Chinese in GBK, Polish, Turkish.
+            (b"// \x93\xFA\x96\x7B\x8C\xEA comment", None),
             (b"\xF0\xD2\xC9\xD7\xC5\xD4 ok", None),
+            (
+                b"a long comment in ASCII, \xCF\xF0\xE8\xE2\xE5\xF2 and more\n",
+                None,
+            ),
+            (b"a long comment in ASCII, \xCE\xC1 and more\n", None),
+            (b"speed: 5 \xEC, 7 \xEA\n", None),
             (b"\xC4\xE3\xBA\xC3", None),
+            (
+                b"a long comment in ASCII, \xC4\xE3\xBA\xC3 and more\n",
+                None,
+            ),
+            (b"price: 10\xD4\xAA each\n", None),
+            (b"Za\xBF\xF3\xB3\xE6 g\xEA\xB6l\xB1\n", None),
+            (b"da\xF0 k\xFDz\n", None),
+            (b"=\xE9=", None),
         ] {
-            assert_eq!(western_encoding(bytes), encoding, "{bytes:?}");
+            let shown = String::from_utf8_lossy(bytes);
+            assert_eq!(seeming_text(bytes), expected, "{shown}");
         }
     }
 

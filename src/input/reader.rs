@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::file_format;
+use super::file_format::{self, SeemingText};
 use super::file_search::{NamedFiles, named_files};
 use super::stdin::{self, STDIN, STDIN_PATH};
 use crate::error::{Error, ErrorKind};
@@ -384,15 +384,19 @@ impl InputReader {
         }
         self.text_left -= bytes.len();
         let seeming = match encoding {
-            "UTF-8" => file_format::western_encoding(&bytes),
+            "UTF-8" => file_format::seeming_text(&bytes),
             _ => None,
         };
         let text = self.notes.text_from(bytes, &source.name, encoding);
-        if let Some(seeming) = seeming {
-            let name = &source.name;
-            self.notes.note(&format!(
-                "{name} seems to be text in {seeming}; convert it: iconv -f {seeming} -t UTF-8"
-            ));
+        let name = &source.name;
+        match seeming {
+            Some(SeemingText::Cut) => self
+                .notes
+                .note(&format!("{name} ends within a character, as after head -c")),
+            Some(SeemingText::Western(encoding)) => self.notes.note(&format!(
+                "{name} seems to be text in {encoding}; convert it: iconv -f {encoding} -t UTF-8"
+            )),
+            None => {}
         }
         Ok(text)
     }
