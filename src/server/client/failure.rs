@@ -165,7 +165,7 @@ impl ConnectionFailure {
             return describe(error);
         };
         let mut failure = match (error, named.protocol) {
-            (ureq::Error::ConnectProxyFailed(reason), _) => refused_by_proxy(&reason),
+            (ureq::Error::ConnectProxyFailed(reason), _) => refused_by_proxy(&reason, named),
             (ureq::Error::Io(error), ProxyProtocol::Socks) => failure_of_socks(&error),
             (other, _) => describe(other),
         };
@@ -200,8 +200,18 @@ impl ConnectionFailure {
 }
 
 /// Describes the failure of a proxy to connect to the server. The library's words have the status twice.
-fn refused_by_proxy(reason: &str) -> ConnectionFailure {
+fn refused_by_proxy(reason: &str, named: &NamedProxy) -> ConnectionFailure {
     let (_, status) = reason.rsplit_once('/').unwrap_or_default();
+    let has_login = named.proxy.username().is_some() || named.proxy.password().is_some();
+    if status == "407" && has_login {
+        let variable = named.variable;
+        return ConnectionFailure {
+            advice: Some(format!(
+                "check them in {variable}; a special character is written there as in a URL: %40 for @"
+            )),
+            ..ConnectionFailure::new("the proxy refuses the user name or the password (407)")
+        };
+    }
     if status == "407" {
         return ConnectionFailure::advised(
             "the proxy requires a user name and a password (407)",
