@@ -1,5 +1,6 @@
 //! Which certificates of CAs are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -51,7 +52,7 @@ impl TrustedRoots {
 /// Loads the certificates that a client begins with.
 pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
     let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
-    named.retain(|name| environment.get(name).is_some());
+    named.retain(|name| environment.get_os(name).is_some());
     // Elsewhere the system itself decides.
     if named.is_empty() && cfg!(target_os = "linux") {
         let file = openssl_probe::probe().cert_file;
@@ -68,36 +69,64 @@ pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
         }
     }
     if let ["SSL_CERT_FILE"] = *named
-        && let Some(file) = environment.get("SSL_CERT_FILE")
+        && let Some(file) = environment.get_os("SSL_CERT_FILE")
         && let Some(roots) = read_bundle(Path::new(file))
     {
         return Ok(TrustedRoots::only(roots));
     }
-    for name in &named {
-        let value = environment.get(name).unwrap_or_default();
-        check_readable(value, *name == "SSL_CERT_DIR").map_err(|reason| none_in(name, &reason))?;
-    }
-    let found = rustls_native_certs::load_native_certs();
-    if !found.certs.is_empty() {
-        return Ok(TrustedRoots::only(root_certs(&found.certs)));
-    }
     if named.is_empty() {
-        return Ok(TrustedRoots::built_in());
+        let found = rustls_native_certs::load_native_certs().certs;
+        if found.is_empty() {
+            return Ok(TrustedRoots::built_in());
+        }
+        return Ok(TrustedRoots::only(root_certs(&found)));
     }
-    let names = named.join(" or ");
-    let first_error = found.errors.first().map(ToString::to_string);
-    let reason = first_error.unwrap_or_else(|| "it has none".to_owned());
-    Err(none_in(&names, &reason))
+    let mut certificates = Vec::new();
+    for name in named {
+        let paths = environment.get_os(name).unwrap_or_default();
+        let found = certificates_in(paths, name == "SSL_CERT_DIR");
+        certificates.extend(found.map_err(|reason| none_in(name, &reason))?);
+    }
+    Ok(TrustedRoots::only(RootCerts::from(certificates)))
 }
 
-fn none_in(names: &str, reason: &str) -> Error {
-    let message = format!("{names} yields no certificate: {reason}");
+/// Returns the certificates in a file, or in all of several directories, else why there are none.
+fn certificates_in(
+    paths: &OsStr,
+    are_directories: bool,
+) -> Result<Vec<Certificate<'static>>, String> {
+    check_readable(paths, are_directories)?;
+    let mut certificates = Vec::new();
+    let mut first_error = None;
+    let places = if are_directories {
+        Vec::from_iter(std::env::split_paths(paths))
+    } else {
+        vec![PathBuf::from(paths)]
+    };
+    for place in places.iter().filter(|place| !place.as_os_str().is_empty()) {
+        let (file, directory) = if are_directories {
+            (None, Some(&**place))
+        } else {
+            (Some(&**place), None)
+        };
+        let found = rustls_native_certs::load_certs_from_paths(file, directory);
+        certificates.extend(found.certs.iter().map(|der| certificate(der)));
+        first_error = first_error.or(found.errors.into_iter().next());
+    }
+    if certificates.is_empty() {
+        return Err(first_error.map_or_else(|| "it has none".to_owned(), |error| error.to_string()));
+    }
+    Ok(certificates)
+}
+
+fn none_in(name: &str, reason: &str) -> Error {
+    let message = format!("{name} yields no certificate: {reason}");
     Error::settings(message).advise("unset it to use the system's certificates")
 }
 
 /// Checks that what is read for certificates ends: the library would wait for a pipe, and read a device forever. What
 /// cannot be opened is left to the library.
-fn check_readable(paths: &str, are_directories: bool) -> Result<(), String> {
+fn check_readable(paths: &OsStr, are_directories: bool) -> Result<(), String> {
     let mut files = Vec::new();
     if are_directories {
         for directory in std::env::split_paths(paths) {
@@ -124,8 +153,11 @@ fn read_bundle(file: &Path) -> Option<RootCerts> {
 }
 
 fn root_certs(found: &[impl AsRef<[u8]>]) -> RootCerts {
-    let certificate = |der: &[u8]| Certificate::from_der(der).to_owned();
     RootCerts::from(found.iter().map(|der| certificate(der.as_ref())))
+}
+
+fn certificate(der: &[u8]) -> Certificate<'static> {
+    Certificate::from_der(der).to_owned()
 }
 
 #[cfg(test)]
