@@ -33,7 +33,7 @@ const DECIDING: &str = r"^core\.(excludesfile|ignorecase)$";
 /// What git may print of its configuration, and how long it may take.
 const LIMITS: OutputLimits = OutputLimits {
     needed: NeededOutput::All,
-    bytes: 10_000,
+    bytes: 1_000_000,
     time: Some(Duration::from_secs(10)),
 };
 
