@@ -393,8 +393,8 @@ impl InputReader {
             Some(SeemingText::Cut) => self
                 .notes
                 .note(&format!("{name} ends within a character, as after head -c")),
-            Some(SeemingText::Western(encoding)) => self.notes.note(&format!(
-                "{name} seems to be text in {encoding}; convert it: iconv -f {encoding} -t UTF-8"
+            Some(SeemingText::Western(western)) => self.notes.note(&format!(
+                "{name} seems to be text in {western}; convert it: iconv -f {western} -t UTF-8"
             )),
             None => {}
         }
