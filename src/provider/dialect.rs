@@ -88,19 +88,7 @@ impl Dialect {
         if prompt.has_earlier_turns() && prompt.sends(OptionalField::SealedReasoning) {
             optional_fields.push(OptionalField::SealedReasoning);
         }
-        let has_names = self.optional_fields.iter();
-        let of_limit = has_names.filter(|(optional, _)| *optional == OptionalField::Limit);
-        let sets_limit = |pointer: &str| {
-            let mut set = fields.iter().filter(|field| !field.value.is_null());
-            set.any(|field| field.meets(pointer))
-        };
-        // The limit has two names in one API, which rejects both together.
-        if of_limit.clone().any(|(_, pointer)| sets_limit(pointer)) {
-            for (_, pointer) in of_limit {
-                let name = pointer.trim_start_matches('/');
-                body.as_object_mut().map(|body| body.shift_remove(name));
-            }
-        }
+        self.remove_replaced_limit(&mut body, fields);
         for field in fields {
             field.set(&mut body);
         }
@@ -127,6 +115,23 @@ impl Dialect {
             limit,
             earlier_call_ids: earlier_calls.map(|call| call.id.clone()).collect(),
             budget: prompt.budget_left(),
+        }
+    }
+
+    /// Removes the limit of tokens where the user sets it under any of its names. OpenAI has two, and rejects both together.
+    fn remove_replaced_limit(&self, body: &mut Value, fields: &[Field]) {
+        let names = self.optional_fields.iter();
+        let names = names.filter(|(optional, _)| *optional == OptionalField::Limit);
+        let is_set = |pointer: &str| {
+            let mut set = fields.iter().filter(|field| !field.value.is_null());
+            set.any(|field| field.meets(pointer))
+        };
+        if let Some(body) = body.as_object_mut()
+            && names.clone().any(|(_, pointer)| is_set(pointer))
+        {
+            for (_, pointer) in names {
+                body.shift_remove(pointer.trim_start_matches('/'));
+            }
         }
     }
 
