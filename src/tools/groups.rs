@@ -11,9 +11,9 @@ use crate::threads::{self, lock};
 use crate::unix::{self, Signal};
 use crate::wait::wait_until;
 
-/// How long what has been killed may take to end, and its temporary directories to be removed, when q ends. On a machine that is not
-/// busy both take a few milliseconds.
-const KILL_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long what has been killed may take to end, and again its temporary directories to be removed, when q ends. Both take a few
+/// milliseconds, but a process or a removal that waits for a busy disk can be neither ended nor hurried.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The process groups of all servers and commands, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +53,11 @@ impl RunningGroups {
         let scratch = self.groups.swap_remove(index).scratch?;
         self.removing += 1;
         Some(scratch)
+    }
+
+    fn take_scratch(&mut self) -> Vec<Scratch> {
+        let groups = self.groups.iter_mut();
+        groups.filter_map(|group| group.scratch.take()).collect()
     }
 }
 
@@ -161,15 +166,18 @@ impl ProcessGroups {
     /// being removed.
     fn remove_scratch(&self, is_left: impl Fn(&Group) -> bool) {
         let has_scratch = |group: &Group| group.scratch.is_some() && is_left(group);
-        wait_until(KILL_TIMEOUT, || {
-            let running = lock(&self.0);
-            running.removing == 0 && !running.groups.iter().any(has_scratch)
-        });
         let mut left = Vec::new();
-        for group in &mut lock(&self.0).groups {
-            left.extend(group.scratch.take());
-        }
-        remove_all(left, Scratch::remove_within);
+        wait_until(KILL_TIMEOUT, || {
+            let mut running = lock(&self.0);
+            let is_over = running.removing == 0 && !running.groups.iter().any(has_scratch);
+            if is_over {
+                // Under the same lock, or the thread of a call could begin to remove one that nobody would wait for.
+                left = running.take_scratch();
+            }
+            is_over
+        });
+        left.extend(lock(&self.0).take_scratch());
+        remove_all(left, KILL_TIMEOUT, Scratch::remove_within);
     }
 
     fn signal_all(&self, signal: impl Fn(&Group) -> Signal) {
@@ -190,10 +198,10 @@ impl ProcessGroups {
 }
 
 /// Removes what is left, all of it within one timeout. `remove` gets what is left of that.
-fn remove_all<T>(left: Vec<T>, remove: impl Fn(T, Duration)) {
+fn remove_all<T>(left: Vec<T>, timeout: Duration, remove: impl Fn(T, Duration)) {
     let began = Instant::now();
     for each in left {
-        remove(each, KILL_TIMEOUT.saturating_sub(began.elapsed()));
+        remove(each, timeout.saturating_sub(began.elapsed()));
     }
 }
 
@@ -202,7 +210,8 @@ mod tests {
     use std::cell::RefCell;
     use std::path::{Path, PathBuf};
     use std::process::Command;
-    use std::thread::sleep;
+    use std::sync::Barrier;
+    use std::thread::{self, sleep};
 
     use super::*;
 
@@ -229,12 +238,13 @@ mod tests {
     #[test]
     fn all_temporary_directories_are_removed_within_one_timeout() {
         let given = RefCell::new(Vec::new());
-        remove_all(vec![(); 3], |(), timeout| {
+        let timeout = Duration::from_millis(100);
+        remove_all(vec![(); 3], timeout, |(), timeout| {
             sleep(timeout / 2);
             given.borrow_mut().push(timeout);
         });
         let given = given.into_inner();
-        assert!(given[0] <= KILL_TIMEOUT, "{given:?}");
+        assert!(given[0] <= timeout, "{given:?}");
         for pair in given.windows(2) {
             assert!(pair[1] <= pair[0] / 2, "{given:?}");
         }
@@ -250,6 +260,40 @@ mod tests {
             assert!(!scratch.exists(), "{}", scratch.display());
             // It may have been reaped with its group.
             let _ = leader.wait();
+        }
+    }
+
+    #[test]
+    fn a_temporary_directory_that_another_thread_begins_to_remove_is_gone_when_q_ends() {
+        let root = tempfile::tempdir().expect("a directory");
+        for id in 0..300 {
+            let groups = ProcessGroups::default();
+            let scratch = Scratch::create(root.path()).expect("a temporary directory");
+            let path = scratch.path.clone();
+            for name in ["a", "b", "c", "d"] {
+                fs_err::write(path.join(name), "").expect("a file");
+            }
+            lock(&groups.0).groups.push(Group {
+                id,
+                stop: Signal::TERM,
+                has_listed: false,
+                scratch: Some(scratch),
+            });
+            let both = Arc::new(Barrier::new(2));
+            let other = thread::spawn({
+                let (groups, both) = (groups.clone(), Arc::clone(&both));
+                move || {
+                    both.wait();
+                    groups.forget(id);
+                }
+            });
+            // The other thread waits for the lock while this one looks whether something of the group is left.
+            groups.remove_scratch(|_| {
+                both.wait();
+                false
+            });
+            assert!(!path.exists(), "{}", path.display());
+            other.join().expect("no panic");
         }
     }
 
