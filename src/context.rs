@@ -51,9 +51,9 @@ impl Context {
     pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
         let (settings, fault) = self.settings_that_are_right(arguments);
         // Before any fault, because that may be that something is missing which the file has.
-        if settings.is_out_of_reach {
+        if let Some(obstacle) = &settings.obstacle {
             self.notes.note(&format!(
-                "{} cannot be read by this user, so it counts as missing; XDG_CONFIG_HOME names another directory",
+                "{} {obstacle}; XDG_CONFIG_HOME names another directory",
                 settings.file.display()
             ));
         }

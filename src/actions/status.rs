@@ -159,8 +159,8 @@ impl Report {
         report.line(&format!("q {version}"));
         report.line("");
         report.line(&format!("configuration  {shown}"));
-        if settings.is_out_of_reach {
-            report.line("  it cannot be read by this user, so it counts as missing");
+        if let Some(obstacle) = &settings.obstacle {
+            report.line(&format!("  it {obstacle}"));
         }
         if let Some(error) = error {
             report.line(&format!("  wrong: {error}"));

@@ -27,8 +27,8 @@ pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digit
 /// A configuration file. Its sections are in the order of the file.
 #[derive(Debug, Default)]
 pub struct File {
-    /// Whether it may have something in it, but this user may not read it.
-    pub is_out_of_reach: bool,
+    /// Why it counts as missing though it may have something in it, in words that follow its name.
+    pub obstacle: Option<String>,
     /// By key.
     pub settings: BTreeMap<String, Sourced>,
     pub providers: Vec<ProviderSection>,

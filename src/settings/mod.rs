@@ -50,6 +50,7 @@ use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::json;
 use crate::text::nearest::choices;
+use crate::text::one_line::on_one_line;
 use crate::unix;
 
 /// A setting, with what each layer says about it.
@@ -159,8 +160,9 @@ pub struct Settings {
     /// Fields of the request that options set.
     pub options: Vec<Field>,
     pub file: PathBuf,
-    /// Whether the file may be there, but this user may not read it, as where q runs with the home of somebody else.
-    pub is_out_of_reach: bool,
+    /// What keeps q from a file that counts as missing, in words that follow its name: this user may not read it, as where q runs
+    /// with the home of somebody else, or a link to it leads nowhere.
+    pub obstacle: Option<String>,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
     /// All settings, in the order of the table.
@@ -298,7 +300,7 @@ impl Settings {
             model: highest(layers(&rows, "model")).cloned(),
             environment: environment.clone(),
             file: path.to_owned(),
-            is_out_of_reach: file.is_out_of_reach,
+            obstacle: file.obstacle,
             roles: file.roles,
             rows,
             all_tool_servers: OnceLock::new(),
@@ -454,10 +456,13 @@ fn read_file(path: &Path) -> (file::File, Option<Error>) {
         Ok(text) => text,
         Err(error) => {
             return match error.kind() {
-                // If the home is not a directory, there is no configuration either.
-                ErrorKind::NotFound | ErrorKind::NotADirectory => (nothing, None),
+                ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                    nothing.obstacle = obstacle_on_the_way(path);
+                    (nothing, None)
+                }
                 ErrorKind::PermissionDenied if !is_own(path) => {
-                    nothing.is_out_of_reach = true;
+                    let reason = "cannot be read by this user, so it counts as missing";
+                    nothing.obstacle = Some(reason.to_owned());
                     (nothing, None)
                 }
                 _ => (nothing, wrong(&error)),
@@ -469,6 +474,28 @@ fn read_file(path: &Path) -> (file::File, Option<Error>) {
         Ok(()) => file::read_config(&text, path),
         Err(error) => (nothing, wrong(&error)),
     }
+}
+
+/// Returns why a file cannot be there: a link that leads nowhere, or a file in the place of a directory. A device is none: a
+/// home that is /dev/null is there to have no configuration.
+fn obstacle_on_the_way(path: &Path) -> Option<String> {
+    let place = path
+        .ancestors()
+        .find(|place| place.symlink_metadata().is_ok())?;
+    let reason = if let Ok(target) = place.read_link()
+        && !place.exists()
+    {
+        let target = on_one_line(&target.to_string_lossy());
+        format!("is a link to {target}, where nothing is")
+    } else if place.is_file() {
+        "is not a directory".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "counts as missing, because {} {reason}",
+        place.display()
+    ))
 }
 
 /// Whether a file can be seen, and is this user's.
