@@ -202,8 +202,7 @@ pub fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
 /// Says what is in the place of a directory, or of one above it; `None` if that is a directory. The system's error does not name
 /// it.
 fn obstacle(directory: &Path) -> Option<io::Error> {
-    let mut ancestors = directory.ancestors();
-    let path = ancestors.find(|path| path.symlink_metadata().is_ok())?;
+    let path = nearest_place(directory)?;
     let what = match fs::metadata(path) {
         Ok(found) if !found.is_dir() => "not a directory",
         Ok(_) => return None,
@@ -211,6 +210,12 @@ fn obstacle(directory: &Path) -> Option<io::Error> {
     };
     let reason = format!("{} is {what}", path.display());
     Some(io::Error::new(ErrorKind::NotADirectory, reason))
+}
+
+/// Returns the path, or the nearest one above it, where something is, be it a dangling link.
+pub fn nearest_place(path: &Path) -> Option<&Path> {
+    let mut ancestors = path.ancestors();
+    ancestors.find(|place| place.symlink_metadata().is_ok())
 }
 
 /// Says what a link is that leads to nothing; `None` for everything else.

@@ -50,8 +50,8 @@ use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::json;
 use crate::text::nearest::choices;
-use crate::text::one_line::on_one_line;
 use crate::unix;
+use crate::whole_file::{broken_link, nearest_place};
 
 /// A setting, with what each layer says about it.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ pub struct Settings {
     pub options: Vec<Field>,
     pub file: PathBuf,
     /// What keeps q from a file that counts as missing, in words that follow its name: this user may not read it, as where q runs
-    /// with the home of somebody else, or a link to it leads nowhere.
+    /// with the home of somebody else, or a link to it dangles.
     pub obstacle: Option<String>,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
@@ -476,26 +476,17 @@ fn read_file(path: &Path) -> (file::File, Option<Error>) {
     }
 }
 
-/// Returns why a file cannot be there: a link that leads nowhere, or a file in the place of a directory. A device is none: a
-/// home that is /dev/null is there to have no configuration.
+/// Returns why a file cannot be there: a dangling link, or a file in the place of a directory. A device is none: a home that is
+/// /dev/null is there to have no configuration.
 fn obstacle_on_the_way(path: &Path) -> Option<String> {
-    let place = path
-        .ancestors()
-        .find(|place| place.symlink_metadata().is_ok())?;
-    let reason = if let Ok(target) = place.read_link()
-        && !place.exists()
-    {
-        let target = on_one_line(&target.to_string_lossy());
-        format!("is a link to {target}, where nothing is")
-    } else if place.is_file() {
-        "is not a directory".to_owned()
-    } else {
-        return None;
+    let place = nearest_place(path)?;
+    let what = match broken_link(place) {
+        Some(what) => what,
+        None if place.is_file() => "not a directory",
+        None => return None,
     };
-    Some(format!(
-        "counts as missing, because {} {reason}",
-        place.display()
-    ))
+    let place = place.display();
+    Some(format!("counts as missing, because {place} is {what}"))
 }
 
 /// Whether a file can be seen, and is this user's.
