@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::shape::{SchemaSpec, Shape};
 use crate::text::nearest::choices;
+use crate::whole_file::{broken_link, nearest_place};
 
 impl RoleSection {
     /// Returns the error for one of its keys.
@@ -167,11 +168,13 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     usable.or(paths.iter().find(|path| is_there(path))).cloned()
 }
 
-/// Whether something is at a path, or nobody can tell because of a directory above it.
+/// Whether something is at a path, or nobody can tell because of a directory above it, such as a dangling link to one.
 fn is_there(path: &Path) -> bool {
-    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-    path.symlink_metadata()
-        .map_or_else(|error| !absent.contains(&error.kind()), |_| true)
+    let Err(error) = path.symlink_metadata() else {
+        return true;
+    };
+    let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    !is_absent || nearest_place(path).and_then(broken_link).is_some()
 }
 
 fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
