@@ -14,6 +14,7 @@ use super::tool_schema::ToolSchemas;
 use crate::secret::Secret;
 use crate::server_url::Version;
 use crate::shape::Shape;
+use crate::text::byte_order_mark::text_after_mark;
 use crate::text::{not_a_number, surrogates};
 
 /// The last event of a stream in OpenAI's dialect.
@@ -165,7 +166,7 @@ impl Dialect {
     /// Adds an answer that came in one piece to the reply.
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         // Some servers begin with a byte order mark.
-        let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut reply.reading.half);
+        let body = surrogates::joined(text_after_mark(body), &mut reply.reading.half);
         if body.trim_start().starts_with('[') {
             self.read_list(&body, reply)?;
         } else {

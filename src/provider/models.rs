@@ -7,11 +7,12 @@ use serde_json::value::RawValue;
 use super::failure::{ReplyError, ReplyResult};
 use super::lenient::{self, List, Object, Scalar, Text};
 use super::request::ListedModel;
+use crate::text::byte_order_mark::text_after_mark;
 use crate::text::surrogates;
 
 /// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
 pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
-    let body = surrogates::joined(body.trim_start_matches('\u{feff}'), &mut String::new());
+    let body = surrogates::joined(text_after_mark(body), &mut String::new());
     let mut list: &RawValue = serde_json::from_str(&body)?;
     if list.get().starts_with('{') {
         let lists: ModelLists = serde_json::from_str(list.get())?;

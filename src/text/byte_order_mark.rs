@@ -3,9 +3,14 @@
 /// The byte order mark of UTF-8.
 const MARK: &str = "\u{feff}";
 
+/// Returns what follows the marks before a text.
+pub fn text_after_mark(text: &str) -> &str {
+    text.trim_start_matches(MARK)
+}
+
 /// Removes the marks before a text.
 pub fn remove_mark(text: &mut String) {
-    let marks = text.len() - text.trim_start_matches(MARK).len();
+    let marks = text.len() - text_after_mark(text).len();
     text.drain(..marks);
 }
 
@@ -34,6 +39,7 @@ mod tests {
             let mut found = text.to_owned();
             remove_mark(&mut found);
             assert_eq!(found, expected);
+            assert_eq!(text_after_mark(text), expected);
             assert_eq!(after_mark(text.as_bytes()), expected.as_bytes());
         }
     }

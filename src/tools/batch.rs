@@ -3,6 +3,7 @@
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::text::byte_order_mark::text_after_mark;
 use crate::text::not_a_number;
 
 /// The most messages of a batch. Each takes memory besides its text.
@@ -14,7 +15,7 @@ struct Batch<'m>(Vec<&'m RawValue>);
 /// Returns the messages of a batch; `None` for a message of its own, and for what is no batch or has too many messages.
 pub fn messages_of(bytes: &[u8]) -> Option<Vec<String>> {
     let text = String::from_utf8_lossy(bytes.trim_ascii());
-    let text = text.trim_start_matches('\u{feff}');
+    let text = text_after_mark(&text);
     if !text.starts_with('[') {
         return None;
     }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::about::ListedTool;
 use super::headers;
+use crate::text::byte_order_mark::text_after_mark;
 use crate::text::json::compact;
 use crate::text::number::integer_text;
 use crate::text::size::in_units;
@@ -384,7 +385,7 @@ impl Protocol {
         let decoded = String::from_utf8_lossy(bytes.trim_ascii());
         let has_odd_bytes = matches!(decoded, Cow::Owned(_));
         // Some libraries begin their output with a byte order mark.
-        let text = decoded.trim_start_matches('\u{feff}');
+        let text = text_after_mark(&decoded);
         if self.closed {
             return None;
         }

@@ -12,6 +12,7 @@ use crate::provider::kept;
 use crate::provider::lenient::{List, Text};
 use crate::secret::{self, Secrets};
 use crate::shape::elements;
+use crate::text::byte_order_mark::text_after_mark;
 use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
@@ -188,7 +189,7 @@ const MAX_WEIGHT: usize = 1_000_000;
 
 /// Reads the body of a response that failed, without secrets.
 pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
-    let body = event_data(body.trim_start_matches('\u{feff}'));
+    let body = event_data(text_after_mark(body));
     let found = match errors_in(body) {
         Some(value) => from_value(&value),
         // Of a text only the beginning is shown, so secrets are removed before a part of one is cut off.
@@ -597,7 +598,7 @@ fn is_code_of_cloudflare(text: &str) -> bool {
 /// Returns the title of an HTML page, or its first heading, however long it is; `None` for any other text, even if that speaks of
 /// headings.
 pub fn title(body: &str) -> Option<String> {
-    let page = body.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    let page = text_after_mark(body).trim_ascii_start();
     if !page.starts_with('<') {
         return None;
     }
