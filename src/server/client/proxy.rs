@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::secret::{self, Secret};
 use crate::server_url::ServerUrl;
 use crate::settings::Environment;
+use crate::text::digits::whole_number;
 
 /// What a proxy speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,8 +108,8 @@ fn names(entry: &str, address: &ServerUrl) -> bool {
     let host_ip: Option<IpAddr> = host.parse().ok();
     if let Some((network, length)) = entry.split_once('/') {
         let network = network.trim_matches(['[', ']']).parse();
-        return match (network, length.parse(), host_ip) {
-            (Ok(network), Ok(length), Some(ip)) => is_within(ip, network, length),
+        return match (network, whole_number(length), host_ip) {
+            (Ok(network), Some(length), Some(ip)) => is_within(ip, network, length),
             _ => false,
         };
     }
@@ -118,7 +119,7 @@ fn names(entry: &str, address: &ServerUrl) -> bool {
         && let Some((before, port)) = entry.rsplit_once(':')
         && !port.ends_with(']')
     {
-        if port.parse() != Ok(address.port()) {
+        if whole_number(port) != Some(address.port()) {
             return false;
         }
         name = before;
@@ -197,6 +198,8 @@ mod tests {
             ("fe80:0::1", "http://[fe80::1]", true),
             ("0.0.1", "http://10.0.0.1", false),
             ("example.com:", "http://example.com", false),
+            ("example.com:+80", "http://example.com", false),
+            ("10.0.0.0/+8", "http://10.1.2.3", false),
             ("", "https://example.com", false),
             (",", "https://example.com", false),
         ] {
