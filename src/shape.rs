@@ -256,7 +256,9 @@ mod tests {
     fn an_invalid_short_form_is_refused_with_a_reason() {
         for [text, reason] in rows(
             "
-            -               | a field is empty
+            -               | it is empty
+            ,               | there is nothing before a comma
+            name,, age      | there is nothing before a comma
             name, name int  | “name” is given twice
             age integer     | the types are str, int, float, bool, list
             name str not null | the type “str not null”
@@ -264,7 +266,7 @@ mod tests {
             name, -         | “-” is not the name
             : what          | “” is not the name
             [name, age int  | not closed
-            []              | a field is empty
+            []              | it is empty
             [[name]]        | “[name]” is not the name",
         ) {
             let error = Shape::from_short(text).expect_err(text);

@@ -638,7 +638,7 @@ mod tests {
             {-a}   |     | -a        | “-a” is not the name of an argument
             {_a}   |     | _a, _A    | “_A” is not the name of an argument
             {a}    |     | a integer | str, int, float, bool, list, path
-            x      |     |           | a field is empty"#,
+            x      |     |           | it is empty"#,
         ) {
             let stdin = Some(stdin).filter(|stdin| !stdin.is_empty());
             let run = strings(&["ls", run]);

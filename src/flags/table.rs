@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use super::arguments::{Arguments, Mode};
 use super::document::{Document, Generated, NameList};
 use super::tool_names::ToolNames;
+use crate::text::list;
 
 use Completion::{Conversations, Files, NamesOf, Nothing, Words};
 use Effect::{Action, ActionWith, Switch, Takes};
@@ -148,7 +149,7 @@ impl Setter {
             Texts(field) => field(arguments).push(text(value)?),
             Names(field) => {
                 let names = text(value)?;
-                for name in names.split(',') {
+                for name in list::items(&names)? {
                     field(arguments).add(name)?;
                 }
             }

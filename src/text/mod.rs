@@ -8,6 +8,7 @@ pub mod digits;
 pub mod escape;
 pub mod fence;
 pub mod json;
+pub mod list;
 pub mod locale;
 pub mod markdown;
 pub mod media;

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::list;
 use super::number::integer_text;
 
 /// The types and their names. `path` is one of arguments alone: no field of an answer has it.
@@ -226,21 +227,20 @@ impl std::fmt::Display for FieldKind {
 /// commas.
 pub fn parse(text: &str, purpose: FormPurpose) -> Result<Vec<ShortField>, String> {
     let text = text.trim();
-    let separator = if text.contains('\n') { '\n' } else { ',' };
+    let parts = if text.contains('\n') {
+        // Blank lines make a list easier to read.
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        Vec::from_iter(lines)
+    } else {
+        list::items(text)?
+    };
     let mut fields: Vec<ShortField> = Vec::new();
-    for part in text.split(separator) {
-        // A list is easier to read with blank lines, and may end with a separator.
-        if part.trim().is_empty() {
-            continue;
-        }
+    for part in parts {
         let field = ShortField::parse(part, purpose)?;
         if fields.iter().any(|other| other.name == field.name) {
             return Err(format!("the field “{}” is given twice", field.name));
         }
         fields.push(field);
-    }
-    if fields.is_empty() {
-        return Err("a field is empty".to_owned());
     }
     Ok(fields)
 }
