@@ -6,7 +6,7 @@ use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
 use super::synonyms::{self, WordPlace};
-use super::table::{Effect, FLAGS, Flag};
+use super::table::{Effect, FLAGS, Flag, Value};
 use crate::error::Error;
 use crate::text::one_line::{beginning, on_one_line, quoted};
 
@@ -92,9 +92,9 @@ pub fn asks_for_json(args: &[OsString]) -> bool {
 }
 
 fn find(argument: &Arg) -> Option<&'static Flag> {
-    let spelling = spelling_of(argument);
+    let spelling = OsString::from(spelling_of(argument));
     let mut flags = FLAGS.iter();
-    flags.find(|flag| flag.spellings().any(|name| name == spelling))
+    flags.find(|flag| flag.is_called(&spelling))
 }
 
 fn spelling_of(argument: &Arg) -> String {
@@ -126,15 +126,31 @@ fn apply(
         *field(arguments) = true;
     }
     if let Some(value) = flag.value() {
-        let Ok(text) = parser.value() else {
-            let form = value.name;
-            return Err(Error::usage(format!("{name} needs a value: {name} {form}")));
-        };
+        let text = value_of(flag, value, parser)?;
         if let Err(reason) = value.setter.set(arguments, text) {
             return Err(Error::usage(format!("{name}: {reason}")));
         }
     }
     Ok(())
+}
+
+/// Returns the value of an option: the rest of its argument, else the next one.
+fn value_of(flag: &Flag, value: &Value, parser: &mut lexopt::Parser) -> Result<OsString, Error> {
+    if let Some(text) = parser.optional_value() {
+        return Ok(text);
+    }
+    let name = flag.name();
+    let missing = Error::usage(format!("{name} needs a value: {name} {}", value.name));
+    let Ok(text) = parser.value() else {
+        return Err(missing);
+    };
+    // A system prompt may be any text, and a file may have any name.
+    if !value.setter.takes_any_text() && FLAGS.iter().any(|option| option.is_called(&text)) {
+        let option = text.display();
+        let advice = format!("{option} is an option; {name}={option} makes it the value");
+        return Err(missing.advise(advice));
+    }
+    Ok(text)
 }
 
 /// Refuses options and words that do not go together.

@@ -1,6 +1,6 @@
 //! The table of options: each option's names, what it sets, when it can be used, and its documentation (pure).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use super::arguments::{Arguments, Mode};
 use super::document::{Document, Generated, NameList};
@@ -131,6 +131,11 @@ impl Flag {
         self.names.split(", ")
     }
 
+    /// Whether one of its names is this.
+    pub fn is_called(&self, name: &OsStr) -> bool {
+        self.spellings().any(|spelling| name == spelling)
+    }
+
     /// Returns the option as messages call it: by its long name if it has one.
     pub fn name(&self) -> &'static str {
         self.spellings().last().unwrap_or_default()
@@ -140,6 +145,11 @@ impl Flag {
 impl Setter {
     pub fn repeats(&self) -> bool {
         matches!(self, Texts(_) | Names(_) | Raws(_))
+    }
+
+    /// Whether any text can be a value, also the name of an option.
+    pub fn takes_any_text(&self) -> bool {
+        matches!(self, Raw(_) | Raws(_))
     }
 
     /// Sets the value, or says what is wrong with it, to follow the name of the option.
