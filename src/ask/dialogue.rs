@@ -27,8 +27,10 @@ pub struct Dialogue {
     /// Whether a model that is no longer served was replaced by the newest of its family.
     pub has_replaced_retired_model: bool,
     pub paused: Paused,
-    /// How many more times the model may call.
-    rounds_left: usize,
+    /// How many replies have called tools.
+    rounds_called: usize,
+    /// The most replies that may call tools, and the most that may pause the answer.
+    max_rounds: usize,
     /// How many more bytes the arguments of calls may have. All of them go with each further request.
     pub room_for_arguments: usize,
 }
@@ -74,8 +76,13 @@ pub enum Next {
 }
 
 impl Dialogue {
-    /// Begins with the first request. The model may call in so many replies.
-    pub fn new(model: String, window: Window, toolbox: Option<Toolbox>, rounds: usize) -> Dialogue {
+    /// Begins with the first request.
+    pub fn new(
+        model: String,
+        window: Window,
+        toolbox: Option<Toolbox>,
+        max_rounds: usize,
+    ) -> Dialogue {
         Dialogue {
             model,
             window,
@@ -87,7 +94,8 @@ impl Dialogue {
             has_taken_next_model: false,
             has_replaced_retired_model: false,
             paused: Paused::default(),
-            rounds_left: rounds,
+            rounds_called: 0,
+            max_rounds,
             room_for_arguments: MAX_ARGUMENTS,
         }
     }
@@ -111,10 +119,10 @@ impl Dialogue {
 
     /// Returns the step that follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they
     /// do not run.
-    pub fn next(&self, reply: &Reply, rounds: usize) -> Next {
+    pub fn next(&self, reply: &Reply) -> Next {
         if !reply.turn.calls().is_empty() && !reply.end.is_cut() {
             Next::RunCalls
-        } else if reply.is_paused() && self.paused.count < rounds {
+        } else if reply.is_paused() && self.paused.count < self.max_rounds {
             Next::ContinuePaused
         } else {
             Next::Stop
@@ -130,7 +138,7 @@ impl Dialogue {
 
     /// Returns the turn that has ended with the calls of this reply, as the API wants it back, with what came before a pause.
     pub fn end_turn(&mut self, reply: &Reply) -> Echo {
-        self.rounds_left = self.rounds_left.saturating_sub(1);
+        self.rounds_called += 1;
         let mut turn = std::mem::take(&mut self.paused.turn);
         turn.extend(reply.turn.echo());
         self.paused.tail = AnswerTail::default();
@@ -139,6 +147,6 @@ impl Dialogue {
 
     /// Whether the model has called so often that it must answer now.
     pub fn must_answer(&self) -> bool {
-        self.toolbox.is_some() && self.rounds_left == 0
+        self.toolbox.is_some() && self.rounds_called >= self.max_rounds
     }
 }

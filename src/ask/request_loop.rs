@@ -86,9 +86,7 @@ impl RequestLoop<'_> {
             let mut received = self.ask_once()?;
             let mut next = Next::Stop;
             if received.end.is_ok() {
-                next = self
-                    .dialogue
-                    .next(&received.reply, run.settings.values.rounds);
+                next = self.dialogue.next(&received.reply);
             }
             if next == Next::RunCalls
                 && let Err(unprinted) = run.printer.end_text()
