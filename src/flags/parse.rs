@@ -178,7 +178,7 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
             return Err(error);
         }
     }
-    refuse_forms(arguments)?;
+    refuse_forms(used)?;
     if arguments.all && arguments.session.is_some() {
         let error = Error::usage("--all and --session cannot be used together");
         return Err(error.advise("choose one conversation, or all of them"));
@@ -187,29 +187,22 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
 }
 
 /// Refuses options that ask for different forms of the answer.
-fn refuse_forms(arguments: &Arguments) -> Result<(), Error> {
-    let extract = (arguments.extract, "--extract");
-    let schema = (arguments.schema.is_some(), "--schema");
-    let dry_run = (arguments.dry_run, "--dry-run");
-    let is = (arguments.is, "--is");
-    let lines = (arguments.lines, "--lines");
-    let json = (arguments.json, "--json");
+fn refuse_forms(used: &[&Flag]) -> Result<(), Error> {
+    let is_used = |name: &str| used.iter().any(|flag| flag.name() == name);
+    let no_code = "an answer in JSON has no code blocks";
     let prints_nothing = "--is prints nothing: its answer is the exit status";
+    let json_already = "--lines prints JSON already, a line for each item";
     for (one, other, reason) in [
-        (extract, schema, "an answer in JSON has no code blocks"),
-        (is, extract, prints_nothing),
-        (is, schema, prints_nothing),
-        (is, lines, prints_nothing),
-        (is, dry_run, "a dry run has no answer"),
-        (lines, extract, "an answer in JSON has no code blocks"),
-        (
-            lines,
-            json,
-            "--lines prints JSON already, a line for each item",
-        ),
+        ("--extract", "--schema", no_code),
+        ("--is", "--extract", prints_nothing),
+        ("--is", "--schema", prints_nothing),
+        ("--is", "--lines", prints_nothing),
+        ("--is", "--dry-run", "a dry run has no answer"),
+        ("--lines", "--extract", no_code),
+        ("--lines", "--json", json_already),
     ] {
-        if one.0 && other.0 {
-            let message = format!("{} and {} cannot be used together", one.1, other.1);
+        if is_used(one) && is_used(other) {
+            let message = format!("{one} and {other} cannot be used together");
             return Err(Error::usage(message).advise(reason));
         }
     }
