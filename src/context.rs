@@ -129,7 +129,7 @@ impl Context {
     /// Opens this run's conversation, which must exist.
     pub fn open_existing(&self, purpose: Purpose) -> Result<(Handle, Conversation), Error> {
         let handle = self.find(purpose)?;
-        let conversation = handle.open_existing()?;
+        let conversation = handle.open_named_or_current()?;
         let conversation =
             conversation.ok_or_else(|| Error::nothing("there is no conversation"))?;
         Ok((handle, conversation))

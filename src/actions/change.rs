@@ -100,7 +100,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let handle = context.find_quietly()?;
     if let ConversationRef::File(_) = handle.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
-        handle.open_existing()?;
+        handle.open_named_or_current()?;
     }
     let cleared = edit::clear(&handle).map_err(Error::file)?;
     if matches!(cleared, Cleared::Nothing) && !handle.which.is_current() {

@@ -20,7 +20,7 @@ use crate::text::one_line::on_one_line;
 /// Prints the conversation; as JSON, its file.
 pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let terminal = context.notes.terminal();
-    let Some(conversation) = context.find(Purpose::Look)?.open_existing()? else {
+    let Some(conversation) = context.find(Purpose::Look)?.open_named_or_current()? else {
         context.notes.note("there is no conversation");
         return Ok(());
     };

@@ -164,7 +164,7 @@ impl Handle {
     }
 
     /// Opens the conversation; it is an error if a name or an id has none.
-    pub fn open_existing(&self) -> Result<Option<Conversation>, Error> {
+    pub fn open_named_or_current(&self) -> Result<Option<Conversation>, Error> {
         let conversation = self.open()?;
         if conversation.is_none() && !self.which.is_current() {
             return Err(self.missing());
