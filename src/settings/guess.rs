@@ -6,7 +6,8 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::duration;
-use super::origin::{Environment, Origin};
+use super::environment::Environment;
+use super::origin::Origin;
 use super::table::{SETTINGS, SettingKind, SettingRow, Values};
 use super::value::{self, STRING, SWITCH, WHOLE};
 use crate::text::digits::is_digits;

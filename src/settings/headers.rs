@@ -1,7 +1,7 @@
 //! The headers that a section adds to every request of a server: fills in their variables and finds the keys in them (pure).
 
+use super::environment::Environment;
 use super::key::{keys_in_headers, names_key};
-use super::origin::Environment;
 use super::value::check_header;
 use super::variables;
 use crate::secret::Secret;

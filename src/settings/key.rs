@@ -2,7 +2,7 @@
 
 use toml::de::DeValue;
 
-use super::origin::Environment;
+use super::environment::Environment;
 use super::value;
 use crate::error::Error;
 use crate::secret::Secret;

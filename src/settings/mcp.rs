@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::origin::Environment;
+use super::environment::Environment;
 use super::paths::{check_directory, check_program};
 use super::pattern;
 use super::program::LocalProgram;

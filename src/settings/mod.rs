@@ -3,6 +3,7 @@
 mod commands;
 mod confinement;
 mod duration;
+mod environment;
 mod file;
 mod guess;
 mod headers;
@@ -30,10 +31,11 @@ use std::sync::{Arc, OnceLock};
 
 pub use commands::Command;
 pub use confinement::Confinement;
+pub use environment::Environment;
 pub use guess::misspelt_variables;
 pub use key::{Key, check_key, keys_in_headers, names_key, not_set};
 pub use mcp::short_name;
-pub use origin::{Environment, Origin, Sourced};
+pub use origin::{Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;

@@ -1,6 +1,6 @@
 //! Paths in settings: they are absolute, because a relative one would depend on where q is started, or begin with `~/` (pure).
 
-use super::origin::Environment;
+use super::environment::Environment;
 
 /// Advice where a path is in a home directory that nothing names, or that no path can be made of.
 const SET_HOME: &str = "set it, or write an absolute path";

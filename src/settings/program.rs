@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::confinement::Confinement;
+use super::environment::Environment;
 use super::key::{has_word_of, names_key};
-use super::origin::Environment;
 use super::paths::check_directory;
 use super::pattern;
 use super::sections::unknown_key;

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::environment::Environment;
 use super::file::{HeaderEntry, ProviderSection};
 use super::headers::OwnHeaders;
 use super::key::{Key, names_key};
-use super::origin::{Environment, Origin, Sourced};
+use super::origin::{Origin, Sourced};
 use crate::error::Error;
 use crate::provider::Dialect;
 use crate::provider::request::{Field, Quirks};

@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::environment::Environment;
 use super::file::{ROLE_NAMES, RoleOptions, RoleSection, is_role};
-use super::origin::{Environment, Origin};
+use super::origin::Origin;
 use super::paths::expand_home;
 use super::sections::adds_one;
 use super::text_file::{MAX_TEXT, read_text};

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::duration;
-use super::origin::Environment;
+use super::environment::Environment;
 use super::paths::{check_path, expand_home};
 use crate::flags::Arguments;
 use crate::session::rules::Rules;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::commands::Command;
+use super::environment::Environment;
 use super::guess::time_limit;
 use super::headers::OwnHeaders;
 use super::key::Key;
-use super::origin::Environment;
 use super::pattern;
 use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};

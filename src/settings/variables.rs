@@ -1,6 +1,6 @@
 //! Fills in the variables of the environment that a text names (pure).
 
-use super::origin::Environment;
+use super::environment::Environment;
 use crate::secret::Secret;
 
 /// A text with its variables.
