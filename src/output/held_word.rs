@@ -96,10 +96,12 @@ impl HeldWord {
         let Some(base) = before.chars().rev().find(has_columns) else {
             return false;
         };
-        let both = format!("{before}{character}");
-        let is_apart = width(&both) > width(before);
         let is_bound = NOT_FIRST.contains(character) || NOT_LAST.contains(base);
-        is_apart && is_wide(base) && (!is_bound || self.is_paused)
+        if !is_wide(base) || is_bound && !self.is_paused {
+            return false;
+        }
+        let both = format!("{before}{character}");
+        width(&both) > width(before)
     }
 }
 
