@@ -1,6 +1,8 @@
 //! Reads what a file of `-a` is by its bytes: an image, a PDF, text in UTF-8 or UTF-16, or a notebook (pure).
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::str::Utf8Chunk;
 
 use serde::Deserialize;
 
@@ -96,48 +98,74 @@ fn ends_within_character(bytes: &[u8]) -> bool {
 /// The encoding of what seems to be text of Western Europe, by its name for `iconv`: its bytes beyond ASCII stand as the
 /// letters and signs that they are there, most of them alone, and none is UTF-8.
 fn western_encoding(bytes: &[u8]) -> Option<&'static str> {
-    for chunk in bytes.utf8_chunks() {
+    let may_be_utf_8 = |chunk: Utf8Chunk| {
         // More than one byte is the beginning of a character in UTF-8.
-        if !chunk.valid().is_ascii() || chunk.invalid().len() > 1 {
-            return None;
-        }
+        !chunk.valid().is_ascii() || chunk.invalid().len() > 1
+    };
+    if bytes.utf8_chunks().any(may_be_utf_8) {
+        return None;
     }
-    let mut encoding = "ISO-8859-1";
-    let (mut single, mut double, mut places) = (0, 0, 0);
-    let mut end = 0;
-    for run in bytes.chunk_by(|byte, next| byte.is_ascii() == next.is_ascii()) {
-        let start = end;
-        end += run.len();
-        match run {
-            [first, ..] if first.is_ascii() => continue,
-            [_] => single += 1,
-            [_, _] => double += 1,
+    let (mut single, mut double, mut sure) = (0, 0, 0);
+    for run in runs_beyond_ascii(bytes) {
+        match run.len() {
+            1 => single += 1,
+            2 => double += 1,
             _ => return None,
         }
-        let neighbour = |byte: Option<&u8>| byte.copied().unwrap_or(b' ');
-        for index in start..end {
-            let before = neighbour(bytes[..index].last());
-            let after = neighbour(bytes.get(index + 1));
-            if !can_stand(before, bytes[index], after) {
-                return None;
-            }
-            if bytes[index] < 0xA0 {
-                encoding = "WINDOWS-1252";
-            }
-        }
-        let around = [neighbour(bytes[..start].last()), neighbour(bytes.get(end))];
-        let is_near = |byte: &u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace();
-        if !around.iter().any(is_near) {
+        if !can_be_western(bytes, &run) {
             return None;
         }
-        // A letter by itself says nothing, nor does what may be the rest or the beginning of a character in UTF-8.
-        let is_cut =
-            start == 0 && run[0] < 0xC0 || end == bytes.len() && run[run.len() - 1] >= 0xC2;
-        let is_in_word = around.iter().any(u8::is_ascii_alphabetic) || !is_western_letter(run[0]);
-        places += usize::from(is_in_word && !is_cut);
+        sure += usize::from(is_surely_western(bytes, &run));
     }
     let needed = if bytes.len() > SHORT { 2 } else { 1 };
-    (single > double && places >= needed).then_some(encoding)
+    if single <= double || sure < needed {
+        return None;
+    }
+    // ISO-8859-1 has controls there.
+    let is_windows = bytes.iter().any(|byte| (0x80..0xA0).contains(byte));
+    Some(if is_windows {
+        "WINDOWS-1252"
+    } else {
+        "ISO-8859-1"
+    })
+}
+
+/// Returns where bytes beyond ASCII are, each time as many as stand together.
+fn runs_beyond_ascii(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut end = 0;
+    let runs = bytes.chunk_by(|byte, next| byte.is_ascii() == next.is_ascii());
+    let places = runs.map(move |run| {
+        let start = end;
+        end += run.len();
+        start..end
+    });
+    places.filter(|place| !bytes[place.start].is_ascii())
+}
+
+/// Returns the bytes before and after a place of a text, blanks at its ends.
+fn around(bytes: &[u8], place: &Range<usize>) -> [u8; 2] {
+    let before = bytes[..place.start].last();
+    let after = bytes.get(place.end);
+    [before, after].map(|byte| byte.copied().unwrap_or(b' '))
+}
+
+/// Whether a run of bytes beyond ASCII can be of text in Windows-1252: each of them can stand there, and it is at a word.
+fn can_be_western(bytes: &[u8], run: &Range<usize>) -> bool {
+    let can_all_stand = run.clone().all(|index| {
+        let [before, after] = around(bytes, &(index..index + 1));
+        can_stand(before, bytes[index], after)
+    });
+    let is_near = |byte: &u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace();
+    can_all_stand && around(bytes, run).iter().any(is_near)
+}
+
+/// Whether a run of bytes beyond ASCII shows that a text is of Western Europe. A letter by itself says nothing, nor does what may
+/// be the rest or the beginning of a character in UTF-8.
+fn is_surely_western(bytes: &[u8], run: &Range<usize>) -> bool {
+    let (first, last) = (bytes[run.start], bytes[run.end - 1]);
+    let is_cut = run.start == 0 && first < 0xC0 || run.end == bytes.len() && last >= 0xC2;
+    let is_in_word = around(bytes, run).iter().any(u8::is_ascii_alphabetic);
+    !is_cut && (is_in_word || !is_western_letter(first))
 }
 
 /// Whether a byte beyond ASCII can stand between these two in text in Windows-1252. What is rare in Western Europe, and common in
