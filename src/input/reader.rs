@@ -98,6 +98,10 @@ impl InputReader {
             replaced_names: 0,
             taken: HashSet::new(),
         };
+        if names.iter().filter(|name| stdin::is_any_name(name)).count() > 1 {
+            let error = "-a has standard input twice, but it can be read only once";
+            return Err(Error::usage(error));
+        }
         for name in names {
             if name.is_empty() {
                 return Err(Error::usage("--attach: it is empty"));
@@ -105,7 +109,7 @@ impl InputReader {
             if let Some(named) = named_files(name, environment, notes.spinner())? {
                 reader.read_named(name, named)?;
             } else if stdin::is_named(name) {
-                reader.check_stdin()?;
+                refuse_terminal()?;
                 reader.stdin = Some(reader.files.len());
             } else {
                 reader.take_file(name)?;
@@ -162,19 +166,6 @@ impl InputReader {
                 .notes
                 .note(&format!("{} files were empty", names.len())),
         }
-    }
-
-    /// Checks that standard input can be one of the files.
-    fn check_stdin(&self) -> Result<(), Error> {
-        if self.stdin.is_some() {
-            let error = "-a - is given twice, but standard input can be read only once";
-            return Err(Error::usage(error));
-        }
-        if io::stdin().is_terminal() {
-            let error = "-a - reads standard input, which is a terminal";
-            return Err(Error::usage(error).advise("pipe something into q, or name a file"));
-        }
-        Ok(())
     }
 
     /// Reads standard input: in its place if it is one of the files, else on its own if `reads_stdin` says so. A note says that it
@@ -400,6 +391,15 @@ impl InputReader {
         }
         Ok(text)
     }
+}
+
+/// Refuses to read a terminal as a file.
+fn refuse_terminal() -> Result<(), Error> {
+    if !io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let error = Error::usage("-a - reads standard input, which is a terminal");
+    Err(error.advise("pipe something into q, or name a file"))
 }
 
 /// The file whose name is most similar to that of one that does not exist. Names that look the same may differ in how they are

@@ -75,6 +75,11 @@ pub fn is_named(file: &OsStr) -> bool {
     file == STDIN
 }
 
+/// Whether `-a` means standard input by this name, or by a path of the system.
+pub fn is_any_name(file: &OsStr) -> bool {
+    is_named(file) || is_its_path(file)
+}
+
 /// Returns the path of a file of `-a`.
 fn path_of(file: &OsStr) -> &OsStr {
     if is_named(file) {
