@@ -35,9 +35,13 @@ const FEWER_TOOLS: &str =
 /// Advice where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
-/// Advice where the model does not read the files, or where they are too large.
+/// Advice where the model may not read the files.
 const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: choose another one with -m\n\
     in a follow-up, omit earlier images and PDFs with --messages 0";
+
+/// Advice where a request with files is too large.
+const FEWER_FILES: &str = "send fewer or smaller images and PDFs\n\
+    in a follow-up, omit earlier ones with --messages 0";
 
 /// Advice where the request is too large.
 const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
@@ -97,15 +101,9 @@ impl Rejection<'_> {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),
             },
-            ErrorClass::Rejects(OptionalField::Attachments)
-            | ErrorClass::TooLarge
-            | ErrorClass::TooLong
-                if self
-                    .request
-                    .optional_fields
-                    .contains(&OptionalField::Attachments) =>
-            {
-                OTHER_FILES.to_owned()
+            ErrorClass::Rejects(OptionalField::Attachments) => OTHER_FILES.to_owned(),
+            ErrorClass::TooLarge | ErrorClass::TooLong if self.has_attachments() => {
+                FEWER_FILES.to_owned()
             }
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
             ErrorClass::LimitTooLarge(Some(most)) | ErrorClass::OwnLimitTooLarge(most) => {
@@ -122,6 +120,11 @@ impl Rejection<'_> {
             }
         };
         Some(advice)
+    }
+
+    fn has_attachments(&self) -> bool {
+        let asked = &self.request.optional_fields;
+        asked.contains(&OptionalField::Attachments)
     }
 
     /// Whether the same request may succeed later, so that it helps to wait. What a server says of a wait may be about others.
@@ -193,6 +196,7 @@ mod tests {
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
             "hint" => (Some(OTHER_FILES), false),
+            "fewer" => (Some(FEWER_FILES), false),
             "model" => (Some(no_model), false),
             "key" => (Some("check the key"), false),
             "tools" => (Some(ASK_WITHOUT_TOOLS), false),
@@ -211,8 +215,9 @@ mod tests {
         };
         let table = r##"
             400 | hint | - | no
-            400 | hint | - | prompt is too long
-            413 | hint | less | no
+            400 | - | - | temperature is too high
+            400 | fewer | - | prompt is too long
+            413 | fewer | less | no
             404 | tools | tools | No endpoints found that support tool use
             500 | off | off | tools param requires --jinja flag
             400 | stream | stream | Your organization must be verified to stream this model.
@@ -220,7 +225,7 @@ mod tests {
             403 | place | place | Country, region, or territory not supported
             403 | access | access | You are not allowed to sample from this model
             429 | spent | spent | You have reached your specified workspace API usage limits.
-            413 | hint | - | prompt is too long
+            413 | fewer | - | prompt is too long
             400 | model | model | invalid model
             401 | key | key | no images
             403 | page | page | <html><title>Just a moment...</title></html>

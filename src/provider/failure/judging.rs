@@ -345,7 +345,7 @@ impl Case<'_> {
 
     /// Whether the server rejects the effort, or may mean it.
     fn rejects_effort(&self) -> bool {
-        let has_wrong_parameter = self.error.code.contains(words::WRONG_PARAMETER);
+        let has_wrong_parameter = self.has_code(&[words::WRONG_PARAMETER]);
         // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
         let is_only_effort = !self.asks(OptionalField::Form);
         let may_be =
@@ -372,8 +372,8 @@ impl Case<'_> {
             Some(400) | None => self.says(words::MISSING),
             Some(_) => false,
         };
-        let mut methods = ["route", "post"].iter();
-        let names_path = methods.any(|word| has_name(&self.words, word));
+        let mut path_words = words::PATH.iter();
+        let names_path = path_words.any(|word| has_name(&self.words, word));
         let mut places = self.words.match_indices("model");
         is_missing
             && places.any(|(place, _)| {
@@ -402,19 +402,36 @@ impl Case<'_> {
         }
     }
 
+    /// Whether the server may mean the images and files. Most errors that do not name them are about something else.
     fn may_be_about_attachments(&self) -> bool {
-        let mut words = self.words.split(|char: char| !char.is_alphanumeric());
-        let names_them = words.any(|word| words::ATTACHMENTS.contains(&word));
-        let field = &self.error.field;
         match self.status {
             Some(415) => true,
-            // Too many requests, or overload. The name of the model, which the message may have, may contain “vision”.
+            // Too many requests, or overload.
             Some(429 | 503 | 529) => false,
-            // If the error names a field at all, it must be a part of the messages.
-            Some(400 | 422) if field.is_empty() || field.contains("content") => true,
-            // A 404 may also come from a wrong address.
-            _ => names_them,
+            _ if self.has_word(words::ATTACHMENTS) => true,
+            _ => self.is_bad_request() && self.may_be_about_content(),
         }
+    }
+
+    /// Whether the server rejects a part of a message, or does not say what it rejects.
+    fn may_be_about_content(&self) -> bool {
+        let field = &self.error.field;
+        if !field.is_empty()
+            && !words::CONTENT_FIELDS
+                .iter()
+                .any(|name| field.contains(name))
+        {
+            return false;
+        }
+        self.has_word(words::PARTS)
+            || self.says(words::NOT_A_STRING)
+            || words::says_nothing(&self.error.message)
+    }
+
+    /// Whether one of these words is there. The name of a model, such as `llama-3.2-vision`, is another word.
+    fn has_word(&self, words: &[&str]) -> bool {
+        let is_end = |char: char| !(char.is_alphanumeric() || char == '-');
+        self.words.split(is_end).any(|word| words.contains(&word))
     }
 
     /// Whether quota or money is used up. Google has the same words for a limit per minute, but then says how long to wait.
@@ -459,9 +476,11 @@ impl Case<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::reading::read_redacted;
     use super::super::reading::tests::read;
     use super::*;
     use crate::provider::request::TokenLimit;
+    use crate::secret::Secrets;
     use crate::text::table::rows;
 
     /// A request that asks for everything.
@@ -1043,6 +1062,65 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_request_is_about_attachments_only_if_it_says_so_or_says_nothing() {
+        // DeepSeek, Groq, vLLM, Ollama, llama.cpp, Anthropic, OpenAI, Gemini, xAI, Zhipu, OpenRouter, Bedrock, proxies.
+        let table = r##"
+            Rejects(Attachments) | 400 | Failed to deserialize the JSON body into the target type: messages[0]: unknown variant `image_url`, expected `text` at line 1 column 212
+            Rejects(Attachments) | 400 | Failed to deserialize the JSON body into the target type: messages[1]: invalid type: sequence, expected a string at line 1 column 80
+            Rejects(Attachments) | 400 | {"error":{"message":"messages[0].content must be a string","type":"invalid_request_error"}}
+            Rejects(Attachments) | 400 | {"object":"error","message":"m is not a multimodal model","type":"BadRequestError","param":null,"code":400}
+            Rejects(Attachments) | 400 | {"object":"error","message":"At most 0 image(s) may be provided in one prompt.","code":400}
+            Rejects(Attachments) | 400 | {"object":"error","message":"Unknown part type: file","type":"BadRequestError","param":null,"code":400}
+            Rejects(Attachments) | 400 | json: cannot unmarshal array into Go struct field ChatMessage.messages.content of type string
+            Rejects(Attachments) | 400 | {"error":{"message":"invalid image input","type":"invalid_request_error"}}
+            Rejects(Attachments) | 400 | Failed to load image or audio file
+            Rejects(Attachments) | 400 | messages.0.content.0.image.source.base64: The file format is invalid or unsupported
+            Rejects(Attachments) | 400 | Could not process image
+            Rejects(Attachments) | 400 | {"error":{"message":"Invalid MIME type. Only image types are supported.","code":"invalid_image_format"}}
+            Rejects(Attachments) | 400 | {"error":{"message":"Invalid value: 'input_file'.","param":"input[0].content[0]","code":"invalid_value"}}
+            Rejects(Attachments) | 400 | [{"error":{"code":400,"message":"Unsupported MIME type: application/pdf","status":"INVALID_ARGUMENT"}}]
+            Rejects(Attachments) | 400 | [{"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}]
+            Rejects(Attachments) | 400 | {"code":"Client specified an invalid argument","error":"Image inputs are not supported by this model."}
+            Rejects(Attachments) | 400 | {"error":{"code":"1210","message":"messages.content.type 参数非法，取值范围 ['text']"}}
+            Rejects(Attachments) | 400 | {"error":{"code":"1210","message":"Invalid API parameter, please check the documentation."}}
+            Rejects(Attachments) | 400 | {"error":{"message":"Provider returned error","code":400}}
+            Rejects(Attachments) | 422 | {"detail":[{"type":"string_type","loc":["body","messages",0,"content"],"msg":"Input should be a valid string"}]}
+            Rejects(Attachments) | 400 | <html><head><title>400 Bad Request</title></head></html>
+            Rejects(Attachments) | 400 | Bad Request
+            Rejects(Attachments) | 400 | bad_request_error
+            Rejects(Attachments) | 400 | {"error":{"message":"","type":"invalid_request_error"}}
+            Rejects(Attachments) | 400 | {"error":{"message":"Invalid request","param":"messages"}}
+            Rejects(Attachments) | 400 | Request failed with status code 400
+            Rejects(Attachments) | 422 | Unprocessable Entity
+            Rejects(Attachments) | 400 | {}
+            Other | 400 | {"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model.","param":"temperature","code":"unsupported_parameter"}}
+            Other | 400 | temperature is not supported with llama-3.2-11b-vision
+            Other | 400 | {"error":{"message":"Invalid 'top_p': must be at most 1","param":null}}
+            Other | 400 | {"error":{"message":"n must be 1"}}
+            Other | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted"}]}
+            Other | 422 | {"detail":[{"type":"string_type","loc":["body","stop"],"msg":"Input should be a valid string"}]}
+            Other | 400 | [{"error":{"code":400,"message":"* GenerateContentRequest.generation_config.temperature: must be in the range [0, 2]","status":"INVALID_ARGUMENT"}}]
+            Other | 400 | [{"error":{"code":400,"message":"Please enable billing on project p","status":"FAILED_PRECONDITION"}}]
+            Other | 400 | messages: roles must alternate between "user" and "assistant"
+            Other | 400 | {"message":"Invocation of model ID m with on-demand throughput isn't supported. Retry your request with an inference profile."}
+            Other | 400 | Prefilling assistant messages is not supported for this model.
+            Other | 400 | The plain HTTP request was sent to HTTPS port
+            Other | 400 | Unsupported API version. Content-Type must be application/json
+            UnknownModel | 400 | invalid model name: llama-vision
+            Spent | 400 | Your credit balance is too low to access the Anthropic API.
+            WrongKey | 400 | API key not valid. Please pass a valid API key.
+            TooLong | 400 | prompt is too long: 210000 tokens > 200000 maximum
+            LimitTooLarge(None) | 400 | max_tokens is too large
+        "##;
+        for [meaning, status, body] in rows(table) {
+            let error = read_redacted(body, &Secrets::default());
+            let request = asking_for(&[OptionalField::Attachments]);
+            let found = judge(&error, status.parse().ok(), &request);
+            assert_eq!(format!("{found:?}"), meaning, "{status} {body}");
+        }
+    }
+
+    #[test]
     fn a_rejected_field_is_recognized_in_the_message_or_in_a_field_of_its_own() {
         let table = r##"
             Rejects(Store) | 400 | {"error":{"message":"Unknown parameter: 'store'."}}
@@ -1073,6 +1151,7 @@ mod tests {
             Rejects(Effort) | 400 | {"error":{"message":"Invalid API parameter, please check the documentation.","code":"1210"}}
             not Rejects(Effort) | 400 | {"error":{"message":"Invalid API parameter, please check the documentation.","code":"1211"}}
             not Rejects(Effort) | 400 | at most 1210 pixels
+            not Rejects(Effort) | 400 | {"error":{"message":"The images are too many.","code":"121001"}}
             not Rejects(Effort) | 500 | reasoning_effort is not supported
             not Rejects(Effort) | 400 | temperature is not supported by grok-4-fast-reasoning
             not Rejects(Effort) | 400 | The model grok-4-fast-reasoning does not exist

@@ -86,6 +86,9 @@ pub const EXCEEDS_CONTEXT: &[&str] = &[
 /// The words for something that is not there.
 pub const MISSING: &[&str] = &["not found", "not exist", "not_found_error"];
 
+/// The words for a path that is not there, which may have “model” in it.
+pub const PATH: &[&str] = &["route", "post"];
+
 /// The words for a model that does not exist, including those of Zhipu and Groq.
 pub const MODEL: &[&str] = &[
     "invalid model",
@@ -335,22 +338,110 @@ pub const FAILED_CALL: &[&str] = &["tool call validation failed", "tool_use_fail
 /// Gemini's words for a schema that it cannot take, among others. It says nothing more.
 pub const INVALID_ARGUMENT: &str = "request contains an invalid argument.";
 
-/// The words by which an error may be about an image or a PDF.
+/// The words by which an error may be about an image or a PDF, whatever its status.
 pub const ATTACHMENTS: &[&str] = &[
     "image",
     "images",
     "vision",
     "multimodal",
+    "multi-modal",
     "mmproj",
     "pdf",
     "pdfs",
-    "document",
-    "documents",
     "attachment",
     "attachments",
     "modality",
     "modalities",
 ];
+
+/// The words for parts of a message, by which a request that is rejected as bad may be so because of an image or a PDF.
+pub const PARTS: &[&str] = &[
+    "content",
+    "contents",
+    "part",
+    "media",
+    "mime",
+    "base64",
+    "file",
+    "files",
+    "document",
+    "documents",
+];
+
+/// What is in the name of a field of the request that has the messages, or a part of them.
+pub const CONTENT_FIELDS: &[&str] = &["content", "messages"];
+
+/// What servers say of a message in parts that should be one text: those in Python and in Rust.
+pub const NOT_A_STRING: &[&str] = &["a valid string", "expected a string"];
+
+/// The words of errors that say no more than that a request is bad.
+const EMPTY_WORDS: &[&str] = &[
+    "a",
+    "again",
+    "an",
+    "and",
+    "api",
+    "argument",
+    "arguments",
+    "bad",
+    "badrequest",
+    "badrequesterror",
+    "by",
+    "check",
+    "client",
+    "code",
+    "contains",
+    "could",
+    "documentation",
+    "entity",
+    "error",
+    "failed",
+    "from",
+    "gives",
+    "has",
+    "http",
+    "input",
+    "invalid",
+    "invalidrequest",
+    "invalidrequesterror",
+    "is",
+    "malformed",
+    "no",
+    "not",
+    "or",
+    "parameter",
+    "parameters",
+    "please",
+    "process",
+    "processed",
+    "provider",
+    "reason",
+    "rejected",
+    "request",
+    "returned",
+    "server",
+    "something",
+    "status",
+    "the",
+    "this",
+    "try",
+    "unknown",
+    "unprocessable",
+    "upstream",
+    "validation",
+    "was",
+    "went",
+    "with",
+    "wrong",
+    "your",
+];
+
+/// Whether a message, in any case, says no more than that a request is bad, perhaps with a status.
+pub fn says_nothing(message: &str) -> bool {
+    let message = message.to_lowercase();
+    let mut words = message.split(|char: char| !char.is_alphanumeric());
+    words.all(|word| EMPTY_WORDS.contains(&word) || word.bytes().all(|byte| byte.is_ascii_digit()))
+}
 
 /// The types and codes of errors after which another try may succeed, because the client asked too often. They count where there
 /// is no status.
