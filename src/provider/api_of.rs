@@ -1,8 +1,27 @@
 //! Recognizes the API in whose form a reply has come (pure).
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::lenient::{Json, Text};
+use crate::text::one_line::{beginning, on_one_line};
+
+/// The most fields that are named of a reply in no known form, and the most characters of each name.
+const MAX_NAMES: usize = 5;
+const MAX_NAME: usize = 40;
+
+/// The form of a part of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReplyForm {
+    /// That of the API that was asked for, or nothing that could tell.
+    Expected,
+    /// That of the API with this name.
+    Other(&'static str),
+    /// That of no API that q speaks. Its first fields, separated by commas.
+    Unknown(String),
+}
 
 /// The fields by which the replies of the APIs differ.
 #[derive(Default, Deserialize)]
@@ -11,10 +30,17 @@ struct ReplyFields<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
     object: Text<'a>,
+    status: Text<'a>,
     choices: Json<'a>,
     candidates: Json<'a>,
     output: Json<'a>,
+    output_text: Text<'a>,
     content: Json<'a>,
+    usage: Json<'a>,
+    #[serde(rename = "promptFeedback")]
+    prompt_feedback: Json<'a>,
+    #[serde(rename = "usageMetadata")]
+    usage_metadata: Json<'a>,
 }
 
 /// The types of Anthropic's events that no other API has.
@@ -25,22 +51,134 @@ const ANTHROPIC_EVENTS: &[&str] = &[
     "message_delta",
 ];
 
-/// Returns the name of the dialect in which an event or a complete answer is, if its fields say so.
-pub fn api_of(json: &str) -> Option<&'static str> {
-    let fields: ReplyFields = serde_json::from_str(json).ok()?;
-    let is_list = |field: Json| field.get().starts_with('[');
-    let kind = &*fields.kind;
-    if is_list(fields.choices) {
-        Some("openai")
-    } else if is_list(fields.candidates) {
-        Some("gemini")
-    } else if kind.starts_with("response.")
-        || (&*fields.object == "response" && is_list(fields.output))
-    {
-        Some("responses")
-    } else if ANTHROPIC_EVENTS.contains(&kind) || (kind == "message" && is_list(fields.content)) {
-        Some("anthropic")
-    } else {
-        None
+impl ReplyFields<'_> {
+    /// Returns the name of the dialect that they are of, if they say so.
+    fn api(&self) -> Option<&'static str> {
+        let kind = &*self.kind;
+        if is_list(self.choices) {
+            Some("openai")
+        } else if is_list(self.candidates) {
+            Some("gemini")
+        } else if kind.starts_with("response.")
+            || (&*self.object == "response" && is_list(self.output))
+        {
+            Some("responses")
+        } else if ANTHROPIC_EVENTS.contains(&kind) || (kind == "message" && is_list(self.content)) {
+            Some("anthropic")
+        } else {
+            None
+        }
+    }
+
+    /// Whether they may be of this dialect, though what tells the APIs apart is missing: of an answer without a word, say.
+    fn may_be_of(&self, api: &str) -> bool {
+        match api {
+            "openai" => self.object.starts_with("chat.completion") || !self.usage.is_null(),
+            "gemini" => !self.prompt_feedback.is_null() || !self.usage_metadata.is_null(),
+            "anthropic" => !self.kind.is_empty() || is_list(self.content),
+            _ => {
+                let texts = [&self.kind, &self.object, &self.status, &self.output_text];
+                texts.into_iter().any(|text| !text.is_empty()) || is_list(self.output)
+            }
+        }
+    }
+}
+
+fn is_list(field: Json) -> bool {
+    field.get().starts_with('[')
+}
+
+/// Returns the form of an event or a complete answer, where the dialect with the name `asked` was asked for. If it is a list of
+/// lines, that of the first.
+pub fn form_of(json: &str, asked: &str) -> ReplyForm {
+    let Some(fields) = first_value::<ReplyFields>(json) else {
+        return ReplyForm::Expected;
+    };
+    match fields.api() {
+        Some(api) if api == asked => ReplyForm::Expected,
+        Some(api) => ReplyForm::Other(api),
+        None if fields.may_be_of(asked) => ReplyForm::Expected,
+        None => match first_value::<FieldNames>(json) {
+            Some(FieldNames(names)) if !names.is_empty() => ReplyForm::Unknown(names.join(", ")),
+            _ => ReplyForm::Expected,
+        },
+    }
+}
+
+/// Reads the first of the values in a text.
+fn first_value<'j, T: Deserialize<'j>>(json: &'j str) -> Option<T> {
+    let mut values = serde_json::Deserializer::from_str(json).into_iter();
+    values.next()?.ok()
+}
+
+/// The names of the first fields of an object, each on one line and cut.
+struct FieldNames(Vec<String>);
+
+impl<'de> Deserialize<'de> for FieldNames {
+    fn deserialize<D: Deserializer<'de>>(object: D) -> Result<FieldNames, D::Error> {
+        object.deserialize_map(FieldNamesVisitor)
+    }
+}
+
+struct FieldNamesVisitor;
+
+impl<'de> Visitor<'de> for FieldNamesVisitor {
+    type Value = FieldNames;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<FieldNames, A::Error> {
+        let mut names = Vec::new();
+        while let Some((name, _)) = object.next_entry::<Text, IgnoredAny>()? {
+            if names.len() < MAX_NAMES {
+                names.push(beginning(&on_one_line(&name), MAX_NAME));
+            }
+        }
+        Ok(FieldNames(names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::table::rows;
+
+    #[test]
+    fn a_reply_in_no_known_form_is_told_from_an_empty_one_of_each_api() {
+        // The APIs that may answer so without a word; all others have an unknown form, with these fields.
+        let table = r##"
+            - | model, response, done | {"model":"m","response":"Because.","done":true}
+            - | model, response | {"model":"m","response":"Be"}␊{"model":"m","response":"cause."}
+            - | message, done | {"message":{"role":"assistant","content":"Because."},"done":true}
+            - | output | {"output":"Because."}
+            - | text | {"text":"Because."}
+            - | result | {"result":"Because."}
+            - | content, stop | {"content":"Because.","stop":true}
+            - | a, b, c, d, e | {"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}
+            openai anthropic responses gemini | - | {}
+            openai anthropic responses gemini | - | {"response":"Bec
+            openai anthropic responses gemini | - | 7
+            openai | id, usage | {"id":"x","usage":{"total_tokens":1}}
+            openai responses | id, object | {"id":"x","object":"chat.completion"}
+            gemini | usageMetadata, modelVersion | {"usageMetadata":{},"modelVersion":"m"}
+            anthropic responses | type | {"type":"ping"}
+            responses | status, output | {"status":"completed","output":[]}
+        "##;
+        for [expected, names, json] in rows(table) {
+            let json = &json.replace('␊', "\n");
+            for api in ["openai", "anthropic", "responses", "gemini"] {
+                let form = if expected.split(' ').any(|expected| expected == api) {
+                    ReplyForm::Expected
+                } else {
+                    ReplyForm::Unknown(names.to_owned())
+                };
+                assert_eq!(form_of(json, api), form, "{api}: {json}");
+            }
+        }
+        let long = format!("{{\"{}\\n\":1}}", "x".repeat(MAX_NAME + 1));
+        let cut = format!("{}…", "x".repeat(MAX_NAME - 1));
+        assert_eq!(form_of(&long, "openai"), ReplyForm::Unknown(cut));
     }
 }

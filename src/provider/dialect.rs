@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::api_of::api_of;
+use super::api_of::{ReplyForm, form_of};
 use super::failure::{self, ReplyError, ReplyResult};
 use super::lenient::{self, List};
 use super::reply::Reply;
@@ -170,9 +170,13 @@ impl Dialect {
         if body.trim_start().starts_with('[') {
             self.read_list(&body, reply)?;
         } else {
-            read_leniently(self.whole, &body, reply)?;
+            let read = read_leniently(self.whole, &body, reply);
             reply.note_half();
-            self.note_api(&body, reply);
+            self.note_form(&body, reply);
+            if matches!(read, Err(ReplyError::Malformed(_))) {
+                reply.check_form()?;
+            }
+            read?;
         }
         reply.close();
         Ok(())
@@ -183,7 +187,7 @@ impl Dialect {
         let elements: List<&RawValue> = serde_json::from_str(body)?;
         if let [whole] = elements.0[..] {
             read_leniently(self.whole, whole.get(), reply)?;
-            self.note_api(whole.get(), reply);
+            self.note_form(whole.get(), reply);
             return Ok(());
         }
         for event in elements.0 {
@@ -193,14 +197,19 @@ impl Dialect {
     }
 
     /// Notes in which API's form this part of a reply is, as long as nothing of the answer has arrived.
-    fn note_api(&self, json: &str, reply: &mut Reply) {
+    fn note_form(&self, json: &str, reply: &mut Reply) {
         let reading = &mut reply.reading;
         if reply.answer.has_text() || reading.looks_at_api >= MAX_LOOKS {
             return;
         }
         reading.looks_at_api += 1;
-        let found = api_of(json).filter(|name| *name != self.name);
-        reading.other_api = reading.other_api.or(found);
+        match form_of(json, self.name) {
+            ReplyForm::Expected => reading.has_expected_form = true,
+            ReplyForm::Other(api) => reading.other_api = reading.other_api.or(Some(api)),
+            ReplyForm::Unknown(fields) => {
+                reading.unknown_fields.get_or_insert(fields);
+            }
+        }
     }
 
     /// Adds the data of one event of a stream to the reply.
@@ -212,7 +221,7 @@ impl Dialect {
             if matches!(data, Cow::Owned(_)) {
                 reply.note_half();
             }
-            self.note_api(&data, reply);
+            self.note_form(&data, reply);
             if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }

@@ -56,7 +56,11 @@ pub struct Reply {
 pub struct ReadingState {
     /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
     pub(super) other_api: Option<&'static str>,
-    /// How many parts of the reply have been looked at for it.
+    /// The fields of its first part that is in the form of no API.
+    pub(super) unknown_fields: Option<String>,
+    /// Whether a part of it may be in the form of the API that was asked for.
+    pub(super) has_expected_form: bool,
+    /// How many parts of the reply have been looked at for these.
     pub(super) looks_at_api: usize,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
@@ -381,9 +385,18 @@ impl Reply {
     }
 
     /// Checks that the reply is in the form of the API that was asked for, if nothing could be read of it.
-    pub fn check_api(&self) -> Result<(), ReplyError> {
-        match self.reading.other_api {
-            Some(api) if self.is_empty() => Err(ReplyError::OtherApi(api)),
+    pub fn check_form(&self) -> Result<(), ReplyError> {
+        let reading = &self.reading;
+        if !self.is_empty() {
+            return Ok(());
+        }
+        if let Some(api) = reading.other_api {
+            return Err(ReplyError::OtherApi(api));
+        }
+        match &reading.unknown_fields {
+            Some(fields) if !reading.has_expected_form && self.end.finish().is_none() => {
+                Err(ReplyError::UnknownForm(fields.clone()))
+            }
             _ => Ok(()),
         }
     }

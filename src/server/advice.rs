@@ -171,6 +171,12 @@ pub fn set_api(provider: &str, api: &str) -> String {
     )
 }
 
+/// Returns advice for a response in the form of no API that q speaks.
+pub fn check_api(provider: &str) -> String {
+    let check = check_base_url(provider);
+    format!("{check}\ncheck the API: api in [providers.{provider}] of config.toml sets it")
+}
+
 /// Returns advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
 fn try_again_in(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;

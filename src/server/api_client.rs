@@ -280,6 +280,14 @@ impl<'a> ApiClient<'a> {
                 self.failed(message)
                     .advise(Some(advice::set_api(self.name(), other)))
             }
+            ReplyError::UnknownForm(fields) => {
+                let asked = self.api().name;
+                let message = format!(
+                    "the response is not in the form of the {asked} API: it begins with the fields {fields}"
+                );
+                self.failed(message)
+                    .advise(Some(advice::check_api(self.name())))
+            }
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
             }

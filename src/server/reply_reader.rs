@@ -71,7 +71,7 @@ impl<'a> ReplyReader<'a> {
         match mem::replace(&mut self.stage, ReadingStage::Ended(Ok(()))) {
             ReadingStage::Beginning => self.begin(reply).map(Some),
             ReadingStage::Streaming if reply.end.is_over() => {
-                reply.check_api()?;
+                reply.check_form()?;
                 let is_continued = !reply.turn.calls().is_empty() || reply.is_paused();
                 if is_continued {
                     self.body.read_rest();
@@ -112,7 +112,7 @@ impl<'a> ReplyReader<'a> {
             failure::check(&text)?;
         }
         if read.is_ok() {
-            read = reply.check_api();
+            read = reply.check_form();
         }
         let piece = reply.take_piece(read.is_ok());
         self.stage = ReadingStage::Ended(read.map_err(ReadError::from));
@@ -177,7 +177,7 @@ impl<'a> ReplyReader<'a> {
             last_event?;
         }
         self.events.check_stray()?;
-        reply.check_api()?;
+        reply.check_form()?;
         match StreamEnd::of(reply, connection.is_ok()) {
             StreamEnd::Terminated => Ok(None),
             StreamEnd::Finished => {

@@ -85,6 +85,8 @@ pub enum ReplyError {
     Server(ServerError),
     /// It is in the form of the API with this name, and another one was asked for.
     OtherApi(&'static str),
+    /// It is in the form of no API that q speaks. The names of its first fields.
+    UnknownForm(String),
     /// With it the reply, which calls tools, is longer than q keeps.
     TooLong,
 }
