@@ -11,6 +11,7 @@ mod roots;
 mod socket;
 mod tls;
 
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -163,7 +164,9 @@ impl Client {
         };
         let mut sent = self.attempt(outgoing);
         // A connection that had been idle is replaced once, but not after a timeout: the server may be at work on the request.
-        if matches!(sent, Err(ureq::Error::Io(_))) && lock(&self.state).was_idle {
+        let is_lost =
+            matches!(&sent, Err(ureq::Error::Io(error)) if error.kind() != ErrorKind::TimedOut);
+        if is_lost && lock(&self.state).was_idle {
             sent = self.attempt(outgoing);
         }
         self.receive(sent, secrets)

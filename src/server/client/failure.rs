@@ -10,7 +10,7 @@ use super::coding;
 use super::connections::CONNECT_TIMEOUT;
 use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
-use super::tls;
+use super::tls::{self, UnansweredTls};
 use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
@@ -180,7 +180,8 @@ impl ConnectionFailure {
             let advice = format!("check the network\ncheck the name of the proxy in {variable}");
             failure.advice = Some(advice);
         }
-        if is_encrypted && message.contains(tls::NOT_TLS) {
+        let may_lack_tls = message.contains(tls::NOT_TLS) || message.contains(tls::UNANSWERED);
+        if is_encrypted && may_lack_tls {
             // The server's own URL must not lose its TLS.
             let advice =
                 format!("if the proxy has no TLS, begin its URL in {variable} with http://");
@@ -281,6 +282,12 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
 fn io_failure(error: &io::Error) -> ConnectionFailure {
     if let Some(compressed) = coding::of_error(error) {
         return ConnectionFailure::advised(compressed.to_string(), DO_NOT_COMPRESS);
+    }
+    if let Some(unanswered) = UnansweredTls::within(error) {
+        return ConnectionFailure {
+            advice: Some(tls::NO_TLS.to_owned()),
+            ..ConnectionFailure::transient(unanswered.to_string())
+        };
     }
     let text = error.to_string();
     if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {

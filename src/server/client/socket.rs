@@ -9,10 +9,26 @@ use ureq::Timeout;
 use ureq::config::Config;
 use ureq::unversioned::transport::{Buffers, LazyBuffers, NextTimeout, Transport};
 
+use super::tls::UnansweredTls;
 use crate::unix;
 
 /// How long no data comes before the system asks whether the other end is there, so that routers remember the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+/// How long the answer to the first message of TLS may take.
+const TLS_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The first bytes of a connection over TLS: the type of a handshake, and the version.
+const CLIENT_HELLO: [u8; 2] = [0x16, 3];
+
+/// What has gone through a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exchanged {
+    Nothing,
+    /// The first message of TLS was sent, and nothing has come. What speaks TLS answers it at once.
+    TlsBeginning,
+    More,
+}
 
 /// A socket with its buffers.
 #[derive(Debug)]
@@ -24,6 +40,7 @@ pub struct Socket {
     write_timeout: Option<Duration>,
     /// Why nothing more can be sent. What the server has sent before can still be read.
     send_failure: Option<io::Error>,
+    exchanged: Exchanged,
 }
 
 impl Socket {
@@ -47,6 +64,7 @@ impl Socket {
             read_timeout: None,
             write_timeout: None,
             send_failure: None,
+            exchanged: Exchanged::Nothing,
         })
     }
 
@@ -88,7 +106,15 @@ impl Transport for Socket {
             self.stream.set_write_timeout(limit)?;
             self.write_timeout = limit;
         }
-        match self.stream.write_all(&self.buffers.output()[..amount]) {
+        let output = &self.buffers.output()[..amount];
+        if self.exchanged == Exchanged::Nothing {
+            self.exchanged = if output.starts_with(&CLIENT_HELLO) {
+                Exchanged::TlsBeginning
+            } else {
+                Exchanged::More
+            };
+        }
+        match self.stream.write_all(output) {
             Ok(()) => Ok(()),
             Err(error) if is_closed(&error) => {
                 self.send_failure = Some(error);
@@ -100,8 +126,16 @@ impl Transport for Socket {
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         let timeout = timeout.for_read();
-        let limit = duration_of(timeout)?;
+        let mut limit = duration_of(timeout)?;
+        let awaits_tls = self.exchanged == Exchanged::TlsBeginning;
+        if awaits_tls {
+            limit = Some(limit.map_or(TLS_TIMEOUT, |limit| limit.min(TLS_TIMEOUT)));
+        }
         let read = self.read(limit);
+        if awaits_tls && let Some(unanswered) = UnansweredTls::of(&read, limit) {
+            return Err(unanswered.into_io().into());
+        }
+        self.exchanged = Exchanged::More;
         if !matches!(read, Ok(1..))
             && let Some(send_failure) = self.send_failure.take()
         {

@@ -1,7 +1,8 @@
 //! Says why TLS failed, and what to do about it (pure).
 
-use std::fmt::Debug;
-use std::io;
+use std::fmt::{self, Debug};
+use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
@@ -12,6 +13,12 @@ pub const NOT_TLS: &str = "the answer is not in TLS";
 
 /// What q says of a server that answers in TLS where it was not asked in it.
 pub const UNASKED_TLS: &str = "the server answers in TLS";
+
+/// The beginning of what q says where nothing answers the first message of TLS.
+pub const UNANSWERED: &str = "TLS: no answer";
+
+/// What to do about something that may not speak TLS.
+pub const NO_TLS: &str = "if the server has no TLS, begin its URL with http://";
 
 /// What to do about a certificate that no known authority has signed.
 const NAME_THE_CA: &str =
@@ -32,6 +39,63 @@ const CA_CERTIFICATE: &str = "CaUsedAsEndEntity";
 
 /// What to do about one of a CA.
 const FOR_NO_CA: &str = "the server sent a CA certificate; a self-signed server certificate needs basicConstraints=CA:FALSE";
+
+/// Why nothing has answered the first message of TLS. What speaks plain HTTP may wait for more of it, or close the connection.
+#[derive(Debug)]
+pub enum UnansweredTls {
+    Closed,
+    /// Nothing has come for this long.
+    Silent(Duration),
+}
+
+impl UnansweredTls {
+    /// Returns what it means that the answer could be read only so, within this limit; `None` if something has come.
+    pub fn of(read: &io::Result<usize>, limit: Option<Duration>) -> Option<UnansweredTls> {
+        match read {
+            Ok(0) => Some(UnansweredTls::Closed),
+            Err(error) => match error.kind() {
+                ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => {
+                    Some(UnansweredTls::Closed)
+                }
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => limit.map(UnansweredTls::Silent),
+                _ => None,
+            },
+            Ok(_) => None,
+        }
+    }
+
+    pub fn into_io(self) -> io::Error {
+        let kind = match self {
+            UnansweredTls::Closed => ErrorKind::UnexpectedEof,
+            UnansweredTls::Silent(_) => ErrorKind::TimedOut,
+        };
+        io::Error::new(kind, self)
+    }
+
+    /// Returns the one that an error of a connection has within, if it has one.
+    pub fn within(error: &io::Error) -> Option<&UnansweredTls> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for UnansweredTls {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            UnansweredTls::Closed => {
+                write!(formatter, "{UNANSWERED}, and the connection was closed")
+            }
+            UnansweredTls::Silent(limit) => {
+                write!(
+                    formatter,
+                    "{UNANSWERED} within {} s",
+                    limit.as_secs_f64().ceil()
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for UnansweredTls {}
 
 /// A reason for the user, and advice if there is any.
 type Explanation = (String, Option<String>);
@@ -74,8 +138,7 @@ pub fn explain(error: &io::Error) -> Explanation {
 fn explain_library(error: &Error) -> Explanation {
     let message = match error {
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-            let advice = "if the server has no TLS, begin its URL with http://";
-            return (NOT_TLS.to_owned(), Some(advice.to_owned()));
+            return (NOT_TLS.to_owned(), Some(NO_TLS.to_owned()));
         }
         Error::InvalidCertificate(reason) => {
             let (what, advice) = about_certificate(reason);
