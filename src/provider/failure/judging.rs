@@ -111,7 +111,10 @@ const ROWS: &[MeaningRow] = &[
         Judged(|case| case.rejects_tools()),
     ),
     Means(ErrorClass::RejectsContent, Words(words::CONTENT)),
-    Means(ErrorClass::RejectsPlace, Words(words::PLACE)),
+    Means(
+        ErrorClass::RejectsPlace,
+        Judged(|case| case.rejects_place()),
+    ),
     Means(
         ErrorClass::Rejects(OptionalField::Attachments),
         Words(words::PICTURES),
@@ -271,6 +274,13 @@ impl Case<'_> {
             Named(field) => self.names(field),
             Judged(rule) => rule(self),
         }
+    }
+
+    /// Whether the provider does not serve the place that the request comes from.
+    fn rejects_place(&self) -> bool {
+        let message = self.error.message.to_lowercase();
+        let is_alone = message.trim_end_matches('.') == words::PLACE_ALONE;
+        self.says(words::PLACE) || (self.status == Some(403) && is_alone)
     }
 
     /// Returns the meaning of an error that finds the limit of tokens too large, unless a shorter prompt makes room for it.
@@ -803,6 +813,8 @@ mod tests {
             RejectsPlace | 400 | {"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}
             RejectsPlace | 403 | {"type":"error","error":{"type":"forbidden","message":"Request not allowed"}}
             RejectsPlace | 403 | Access denied. Please check your network settings.
+            Other | 405 | POST request not allowed
+            WrongKey | 403 | Request not allowed for this key
             NoAccess | 403 | You are not allowed to sample from this model
             NoAccess | 404 | {"error":{"message":"Your organization must be verified to use the model `m`.","code":"model_not_found"}}
             NoAccess | 400 | {"error":{"message":"The model m requires terms acceptance.","code":"model_terms_required"}}
@@ -937,6 +949,8 @@ mod tests {
             UnknownModel | - | {"error":{"type":"not_found_error","message":"model: x"}}
             Other | - | {"error":{"type":"not_found_error","message":"no"}}
             Other | 404 | Route POST:/x/v1beta/models/m:streamGenerateContent not found
+            Other | 404 | The requested URL /v1/models/m:streamGenerateContent was not found on this server.
+            Other | 404 | unknown endpoint: /v1beta/models/m:generateContent
             UnknownModel | 404 | resource not found: projects/p/locations/l/publishers/google/models/m1
             UnknownModel | 400 | Not found the model m1 or Permission denied
             UnknownModel | 400 | {"error":{"message":"m1 does not exist","param":"model"}}

@@ -87,7 +87,7 @@ pub const EXCEEDS_CONTEXT: &[&str] = &[
 pub const MISSING: &[&str] = &["not found", "not exist", "not_found_error"];
 
 /// The words for a path that is not there, which may have “model” in it.
-pub const PATH: &[&str] = &["route", "post"];
+pub const PATH: &[&str] = &["route", "post", "url", "path", "endpoint"];
 
 /// The words for a model that does not exist, including those of Zhipu and Groq.
 pub const MODEL: &[&str] = &[
@@ -288,9 +288,11 @@ pub const PLACE: &[&str] = &[
     "user location is not supported",
     "not available in your region",
     "not available in your country",
-    "request not allowed",
     "check your network settings",
 ];
+
+/// Anthropic's message for the same, with a status 403. As a part of one, it may be about a method.
+pub const PLACE_ALONE: &str = "request not allowed";
 
 /// The words for pictures that a model does not read, with statuses that would mean something else: of OpenRouter, Mistral,
 /// Gemini and Bedrock.
