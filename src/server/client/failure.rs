@@ -285,7 +285,7 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
     }
     if let Some(unanswered) = UnansweredTls::within(error) {
         return ConnectionFailure {
-            advice: Some(tls::NO_TLS.to_owned()),
+            advice: Some(tls::CHECK_BETWEEN.to_owned()),
             ..ConnectionFailure::transient(unanswered.to_string())
         };
     }

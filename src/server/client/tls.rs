@@ -17,8 +17,12 @@ pub const UNASKED_TLS: &str = "the server answers in TLS";
 /// The beginning of what q says where nothing answers the first message of TLS.
 pub const UNANSWERED: &str = "TLS: no answer";
 
-/// What to do about something that may not speak TLS.
-pub const NO_TLS: &str = "if the server has no TLS, begin its URL with http://";
+/// What to do about something that does not speak TLS.
+const NO_TLS: &str = "if the server has no TLS, begin its URL with http://";
+
+/// What to do where nothing answers in TLS.
+pub const CHECK_BETWEEN: &str = "check the network: a firewall may keep q from the server\n\
+    if the server has no TLS, begin its URL with http://";
 
 /// What to do about a certificate that no known authority has signed.
 const NAME_THE_CA: &str =
