@@ -562,20 +562,33 @@ impl Connection {
         {
             what = format!("ended by itself ({status})");
         }
+        // Its last lines are on standard error or, of many programs, on standard output.
+        let mut lines = self.lines();
+        lines.extend(self.protocol().strays.kept.iter().cloned());
         Failure {
             has_ended_server: true,
-            ..self.failure(what)
+            ..self.failure_with(FailureCause::ServerDid(what), &lines)
         }
     }
 
     /// Returns the failure of the server by what it does or did, to follow its name, with its last lines or its address.
     fn failure(&self, what: impl Into<String>) -> Failure {
-        let cause = FailureCause::ServerDid(what.into());
-        let process = match &self.transport {
-            Transport::Remote(http) => return http.failure(cause),
-            Transport::Local(process) => process,
-        };
-        let (more, quote) = match &process.lines()[..] {
+        self.failure_with(FailureCause::ServerDid(what.into()), &self.lines())
+    }
+
+    /// Returns the last lines of a program's standard error.
+    fn lines(&self) -> Vec<String> {
+        match &self.transport {
+            Transport::Local(process) => process.lines(),
+            Transport::Remote(_) => Vec::new(),
+        }
+    }
+
+    fn failure_with(&self, cause: FailureCause, lines: &[String]) -> Failure {
+        if let Transport::Remote(http) = &self.transport {
+            return http.failure(cause);
+        }
+        let (more, quote) = match lines {
             [] => (String::new(), String::new()),
             [line] => (format!(": {line}"), String::new()),
             lines => (":".to_owned(), lines.join("\n")),

@@ -99,10 +99,12 @@ pub fn reporting_strays(
     let mut protocol = lock(protocol);
     let before = protocol.strays.count;
     let event = receive(&mut protocol);
-    let strays = protocol.strays.clone();
+    let strays = &protocol.strays;
+    let is_shown = before < strays.count && strays.count <= MAX_SHOWN_STRAYS;
+    let shown = is_shown.then(|| strays.last().to_owned());
     drop(protocol);
-    if before < strays.count && strays.count <= MAX_SHOWN_STRAYS {
-        report(&format!("answers nothing that q asked: {}", strays.last));
+    if let Some(last) = shown {
+        report(&format!("answers nothing that q asked: {last}"));
     }
     event
 }

@@ -61,6 +61,10 @@ impl LineReader {
         // A program that ends within a line has not sent a broken message: how it ended says what has failed.
         let is_part = line.is_unfinished && !is_json(&line.bytes);
         if is_part {
+            reporting_strays(&self.protocol, &self.report, |protocol| {
+                protocol.receive_part(&line.bytes);
+                None
+            });
             return Ok(());
         }
         match batch::messages_of(&line.bytes) {

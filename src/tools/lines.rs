@@ -4,12 +4,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::protocol::MAX_MESSAGE;
+use super::protocol::{MAX_KEPT_LINES, MAX_MESSAGE};
 use crate::threads::{self, lock};
 use crate::wait::wait_until;
 
-/// How many of the last lines of a server's standard error are kept, and how much of each.
-const MAX_KEPT_LINES: usize = 20;
+/// How much of each of the last lines of a server's standard error is kept.
 const MAX_KEPT_LINE: usize = 500;
 
 /// How much of a line is passed over after what is read of it.

@@ -4,7 +4,7 @@
 //! what it speaks.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -37,6 +37,9 @@ const MAX_ID: usize = 1_000;
 
 /// How many requests a server may send. Even one that asks every second whether q is there needs hours for them.
 const MAX_REQUESTS: usize = 10_000;
+
+/// How many of the last lines of a server are kept.
+pub const MAX_KEPT_LINES: usize = 20;
 
 /// The most characters of a stray that are kept.
 const MAX_STRAY: usize = 200;
@@ -176,17 +179,22 @@ enum MessageSource {
     OtherResponse,
 }
 
-/// What a server has sent since the last request that answers nothing that was asked.
+/// What a server has sent since the last request that answers nothing that was asked; of a program, since the last call.
 #[derive(Debug, Clone, Default)]
 pub struct Strays {
     pub count: usize,
-    /// The beginning of the last one.
-    pub last: String,
+    /// The beginnings of the last ones.
+    pub kept: VecDeque<String>,
     /// Whether one may have been meant as a message.
     pub has_json: bool,
 }
 
 impl Strays {
+    /// Returns the beginning of the last one.
+    pub fn last(&self) -> &str {
+        self.kept.back().map_or("", String::as_str)
+    }
+
     /// Returns how many there were, to follow what has failed; nothing if there were none.
     pub fn summary(&self, who: &str, over_http: bool) -> String {
         let (sent, one, many) = if over_http {
@@ -206,8 +214,8 @@ impl Strays {
         let summary = self.summary("it", over_http);
         match self.count {
             0 => summary,
-            1 => format!("{summary}: {}", self.last),
-            _ => format!("{summary}; the last: {}", self.last),
+            1 => format!("{summary}: {}", self.last()),
+            _ => format!("{summary}; the last: {}", self.last()),
         }
     }
 }
@@ -291,7 +299,10 @@ impl Protocol {
         }
         self.last_id += 1;
         self.is_waiting = true;
-        self.strays = Strays::default();
+        // What a program writes while it starts may come before the request that it never answers.
+        if self.over_http || method == "tools/call" {
+            self.strays = Strays::default();
+        }
         let id = self.last_id;
         self.progress = None;
         // Progress shows that the server still works on a call.
@@ -364,6 +375,14 @@ impl Protocol {
     /// Returns what a line of a program means, without its newline. A line that is too long is cut, so that it cannot be parsed.
     pub fn receive(&mut self, line: &[u8]) -> Option<ServerEvent> {
         self.read(line, MessageSource::Program)
+    }
+
+    /// Counts a line within which the output of a program ended, unless it is the beginning of a message.
+    pub fn receive_part(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line.trim_ascii());
+        if !begins_message(&text) {
+            self.strayed(&text, MessageSource::Program);
+        }
     }
 
     /// Returns what a message over HTTP means, which came in the response to this request; `None`: in a stream of what the server
@@ -462,7 +481,12 @@ impl Protocol {
             let strays = &mut self.strays;
             strays.count += 1;
             strays.has_json |= text.starts_with(['{', '}', '[', '"']);
-            strays.last = text.chars().take(MAX_STRAY).collect();
+            if strays.kept.len() == MAX_KEPT_LINES {
+                strays.kept.pop_front();
+            }
+            strays
+                .kept
+                .push_back(text.chars().take(MAX_STRAY).collect());
         }
         None
     }
