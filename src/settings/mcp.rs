@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use super::environment::Environment;
 use super::paths::{check_directory, check_program};
-use super::pattern;
 use super::program::LocalProgram;
 use super::server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 use super::tools::{RemoteServer, ServerKind, ToolServer};
@@ -293,9 +292,9 @@ impl SectionReader<'_> {
         Ok(server)
     }
 
-    /// Returns the tools to offer; `None` for all of them. A tool must be in each of the lists.
-    fn included(&mut self, section: &SharedField) -> Result<Option<Vec<String>>, String> {
-        let mut included: Option<Vec<String>> = None;
+    /// Returns the lists of the tools to offer. A tool must be in each of them.
+    fn included(&mut self, section: &SharedField) -> Result<Vec<Vec<String>>, String> {
+        let mut included = Vec::new();
         for key in INCLUDE_KEYS {
             let Some(field) = section.get(key) else {
                 continue;
@@ -305,17 +304,9 @@ impl SectionReader<'_> {
             }
             let tools = names_of_tools(&field)?;
             let are_all = tools.iter().any(|tool| tool == "*");
-            match &mut included {
-                _ if are_all => (),
-                Some(before) => {
-                    let is_in_both =
-                        |tool: &String| tools.iter().any(|wanted| pattern::matches(wanted, tool));
-                    before.retain(is_in_both);
-                }
-                None => {
-                    self.entry.include_key = key;
-                    included = Some(tools);
-                }
+            if !are_all {
+                self.entry.include_keys.push(key);
+                included.push(tools);
             }
         }
         Ok(included)
@@ -326,8 +317,11 @@ impl SectionReader<'_> {
         let mut excluded = Vec::new();
         for key in EXCLUDE_KEYS {
             if let Some(field) = section.get(key) {
-                self.entry.exclude_key = key;
-                excluded.extend(names_of_tools(&field)?);
+                let tools = names_of_tools(&field)?;
+                if !tools.is_empty() {
+                    self.entry.exclude_keys.push(key);
+                }
+                excluded.extend(tools);
             }
         }
         Ok(excluded)
@@ -475,7 +469,10 @@ impl SectionReader<'_> {
     fn note_unfilled(&mut self, field: &SharedField, names: &[String]) {
         for name in names {
             let note = format!("${name} is passed as it stands; write ${{{name}}} for its value");
-            self.entry.unfilled.push(field.explain(note));
+            let note = field.explain(note);
+            if !self.entry.unfilled.contains(&note) {
+                self.entry.unfilled.push(note);
+            }
         }
     }
 }
@@ -684,6 +681,10 @@ mod tests {
             "tools": [] | -
             "includeTools": ["a", "b"], "tools": ["*"] | a b
             "includeTools": ["a", "b"], "tools": ["b", "list_c"] | b
+            "includeTools": ["list_*"], "tools": ["a", "list_c"] | list_c
+            "includeTools": ["a", "list_c"], "tools": ["list_*"] | list_c
+            "includeTools": ["list_*"], "enabledTools": ["*_c"] | list_c
+            "includeTools": ["a"], "enabledTools": ["a", "b"], "tools": ["b"] | -
             "excludeTools": ["a"] | b list_c
             "disabledTools": ["a", "list_*"] | b
             "disabled_tools": ["a"], "disabledTools": ["b"] | list_c
@@ -702,6 +703,23 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_that_leave_none_of_its_tools_are_named() {
+        let table = r#"
+            "includeTools": ["x"] | "includeTools" in mcpServers.s of /mcp.json leaves
+            "tools": ["x"], "includeTools": ["*"], "excludeTools": [] | "tools" in mcpServers.s of /mcp.json leaves
+            "disabledTools": ["*"] | "disabledTools" in mcpServers.s of /mcp.json leaves
+            "enabledTools": ["a"], "tools": ["b"] | "enabledTools" and "tools" in mcpServers.s of /mcp.json leave
+            "tools": ["a"], "excludeTools": ["a"] | "tools" and "excludeTools" in mcpServers.s of /mcp.json leave
+        "#;
+        for [keys, expected] in rows(table) {
+            let section = format!(r#"{{"command": "x", {keys}}}"#);
+            let server = ToolServer::parse_shared(&section, &Environment::default());
+            let expected = format!("{expected} none of its tools");
+            assert_eq!(server.fault_of_choice(), expected, "{section}");
+        }
+    }
+
+    #[test]
     fn a_variable_that_is_set_and_written_as_a_shell_has_it_is_noted() {
         // A server, and where it has such a variable.
         let table = r#"
@@ -710,6 +728,8 @@ mod tests {
             {"command": "x", "env": {"A": "$TOKEN", "B": "$TWO,$TOKEN"}} | env.A: $TOKEN; env.B: $TWO; env.B: $TOKEN
             {"command": "x", "environment": {"A": "$HOME/x"}} | environment.A: $HOME
             {"command": "x", "env": {"A": "${TOKEN}$TOKEN"}} | env.A: $TOKEN
+            {"command": "x", "env": {"A": "$TOKEN$TOKEN"}} | env.A: $TOKEN
+            {"url": "https://x", "headers": {"A": "$TOKEN $TOKEN"}} | headers.A: $TOKEN
             {"command": "x", "env": {"A": "${NO:-$TOKEN}"}} | -
             {"command": "x", "env": {"A": "$NO $TOKENS $token $1 $ $"}} | -
             {"command": "x", "env": {"A": "pa$TOKEN $$TOKEN TOKEN"}} | -

@@ -20,8 +20,9 @@ pub struct SharedEntry {
     pub cwd_key: &'static str,
     pub env_key: &'static str,
     pub url_key: &'static str,
-    pub include_key: &'static str,
-    pub exclude_key: &'static str,
+    /// The keys that it has of those that list the tools to offer, and of those that list the others.
+    pub include_keys: Vec<&'static str>,
+    pub exclude_keys: Vec<&'static str>,
     /// What is passed on as it is written although it looks like a variable, for notes.
     pub unfilled: Vec<String>,
 }
@@ -49,8 +50,8 @@ impl SharedEntry {
             cwd_key: "cwd",
             env_key: "env",
             url_key: "url",
-            include_key: "includeTools",
-            exclude_key: "excludeTools",
+            include_keys: Vec::new(),
+            exclude_keys: Vec::new(),
             unfilled: Vec::new(),
         }
     }

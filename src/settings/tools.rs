@@ -31,8 +31,8 @@ const MISFIT: &str = "cannot be combined with the other keys of this section";
 pub struct ToolServer {
     pub name: String,
     pub kind: ServerKind,
-    /// Patterns for the tools to offer; `None` offers all.
-    pub(super) only: Option<Vec<String>>,
+    /// Lists of patterns for the tools to offer: each list must have one that matches.
+    pub(super) only: Vec<Vec<String>>,
     /// Patterns for those of them that are left out anyway.
     pub(super) without: Vec<String>,
     /// Patterns for the tools that run without asking.
@@ -82,7 +82,7 @@ impl ToolServer {
         ToolServer {
             name: name.to_owned(),
             kind,
-            only: None,
+            only: Vec::new(),
             without: Vec::new(),
             allow: Vec::new(),
             timeout: Some(Duration::from_secs(60)),
@@ -110,13 +110,9 @@ impl ToolServer {
         match &self.origin {
             ServerOrigin::Section => format!("only = [...] in [tools.{}]", self.name),
             ServerOrigin::Shared(entry) => {
-                let SharedEntry {
-                    file,
-                    path,
-                    include_key,
-                    ..
-                } = entry;
-                format!("\"{include_key}\": [...] in {path} of {file}")
+                let SharedEntry { file, path, .. } = entry;
+                let key = entry.include_keys.first().unwrap_or(&"includeTools");
+                format!("\"{key}\": [...] in {path} of {file}")
             }
         }
     }
@@ -128,16 +124,12 @@ impl ToolServer {
                 format!("{} matches none of its tools", self.choice_of_tools())
             }
             ServerOrigin::Shared(entry) => {
-                let SharedEntry {
-                    file,
-                    path,
-                    include_key,
-                    exclude_key,
-                    ..
-                } = entry;
-                format!(
-                    "\"{include_key}\" and \"{exclude_key}\" in {path} of {file} leave none of its tools"
-                )
+                let SharedEntry { file, path, .. } = entry;
+                let keys = entry.include_keys.iter().chain(&entry.exclude_keys);
+                let keys = Vec::from_iter(keys.map(|key| format!("\"{key}\"")));
+                let leave = if keys.len() == 1 { "leaves" } else { "leave" };
+                let keys = keys.join(" and ");
+                format!("{keys} in {path} of {file} {leave} none of its tools")
             }
         }
     }
@@ -229,7 +221,7 @@ impl ToolServer {
     /// Sets a key that every kind of section may have.
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         match key {
-            "only" => self.only = Some(strings(value)?),
+            "only" => self.only = vec![strings(value)?],
             "allow" => self.allow = strings(value)?,
             "timeout" => self.timeout = time_limit(key, value)?,
             "start" => self.start = time_limit(key, value)?,
@@ -262,11 +254,8 @@ impl ToolServer {
     /// Whether a tool is offered at all.
     pub fn offers(&self, tool: &str) -> bool {
         let is_matched = |pattern: &String| pattern::matches(pattern, tool);
-        let is_chosen = self
-            .only
-            .as_ref()
-            .is_none_or(|only| only.iter().any(is_matched));
-        is_chosen && !self.without.iter().any(is_matched)
+        let has_match = |list: &Vec<String>| list.iter().any(is_matched);
+        self.only.iter().all(has_match) && !self.without.iter().any(is_matched)
     }
 
     /// Returns the tools that `only` and `allow` name, without patterns.
