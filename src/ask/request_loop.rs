@@ -187,6 +187,8 @@ impl RequestLoop<'_> {
         }
         let refused = too_many.iter().map(|call| toolbox.refuse(call));
         run.record.calls_finished(refused.collect());
+        let provider = run.target.provider();
+        toolbox.offer_new_tools(provider.api.tool_schemas, &provider.name, run.notes);
         if dialogue.reads_no_images {
             run.record.leave_out_images();
         }

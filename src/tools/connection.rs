@@ -198,9 +198,36 @@ impl Connection {
         Ok(self.protocol().agree(introduction))
     }
 
+    /// Whether the server has said that its tools are others than those that it has listed.
+    pub fn has_changed_tools(&self) -> bool {
+        self.protocol().has_changed_tools
+    }
+
+    /// Lists the tools once more.
+    pub fn list_again(&mut self, section: &ToolServer) -> Result<Vec<ListedTool>, Failure> {
+        self.renew_lost_session(section)?;
+        self.timeout = section.start;
+        self.deadline = after(section.start);
+        self.listed = 0;
+        self.listed_weight = 0;
+        let tools = self.list_tools(section)?;
+        self.protocol().tools.clone_from(&tools);
+        Ok(tools)
+    }
+
     /// Whether a remote server no longer knows the session.
     fn has_lost_session(&self) -> bool {
         matches!(&self.transport, Transport::Remote(http) if http.has_lost_session())
+    }
+
+    /// Begins another session, if a remote server has lost the session of an earlier request.
+    fn renew_lost_session(&mut self, section: &ToolServer) -> Result<(), Failure> {
+        if self.has_lost_session() {
+            self.timeout = section.start;
+            self.deadline = after(section.start);
+            self.renew_session(section)?;
+        }
+        Ok(())
     }
 
     /// Begins another session in place of one that a remote server has lost, and returns how the server introduces itself.
@@ -406,7 +433,7 @@ impl Connection {
             };
         }
         let is_listed = !self.protocol().tools.is_empty();
-        let goal = if is_listed {
+        let goal = if is_listed && method != "tools/list" {
             "begin another session"
         } else {
             "list its tools"
@@ -468,11 +495,7 @@ impl Connection {
         arguments: &Map<String, Value>,
         reads: bool,
     ) -> Result<Outcome, Failure> {
-        if self.has_lost_session() {
-            self.timeout = section.start;
-            self.deadline = after(section.start);
-            self.renew_session(section)?;
-        }
+        self.renew_lost_session(section)?;
         let timeout = section.timeout;
         if let Transport::Local(process) = &mut self.transport
             && !reads

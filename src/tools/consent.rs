@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::bounds::Bounds;
-use super::offers::OfferedTool;
+use super::offers::{OfferedTool, ToolId};
 use super::{faults, layout};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, TerminalLock};
@@ -34,7 +34,7 @@ pub struct Consent {
     /// Whether every call runs.
     yes: bool,
     /// The tools that a person has allowed for the rest of this run.
-    always: HashSet<String>,
+    always: HashSet<ToolId>,
     /// That of q, which says where programs are.
     environment: Environment,
     /// A signal ends q before it asks anything more.
@@ -61,7 +61,7 @@ impl Consent {
         match self.ask_on_terminal(call, notes) {
             Decision::Yes => Ok(true),
             Decision::Always => {
-                self.always.insert(call.offer.shown.name.clone());
+                self.always.insert(call.offer.id());
                 Ok(true)
             }
             Decision::No => Err("The user did not allow this call."),
@@ -78,7 +78,7 @@ impl Consent {
 
     /// Whether a tool runs without asking: its section allows it, every call runs, or a person has allowed it for this run.
     fn is_decided(&self, offer: &OfferedTool) -> bool {
-        offer.allowed || self.yes || self.always.contains(&offer.shown.name)
+        offer.allowed || self.yes || self.always.contains(&offer.id())
     }
 
     /// Asks on the terminal, once no other q asks there.
@@ -271,9 +271,11 @@ mod tests {
     fn consent(yes: bool, always: &[&str]) -> Consent {
         let own = Environment::new(&[("PATH", "/usr/bin:/bin")]);
         let mut consent = Consent::new(yes, own, Interrupts::new(&Spinner::default()));
-        consent
-            .always
-            .extend(always.iter().map(|&name| name.to_owned()));
+        let section = ToolServer::parse("db", "command = [\"x\"]");
+        for tool in always {
+            let offer = OfferedTool::listed_by(&section, tool, true);
+            consent.always.insert(offer.id());
+        }
         consent
     }
 
@@ -283,9 +285,9 @@ mod tests {
         let allowing = ToolServer::parse("db", "command = [\"x\"]\nallow = [\"drop\"]");
         for (section, yes, always, expected) in [
             (&asking, false, &[][..], false),
-            (&asking, false, &["db__list"], false),
-            (&asking, false, &["drop"], false),
-            (&asking, false, &["db__drop"], true),
+            (&asking, false, &["list"], false),
+            (&asking, false, &["db__drop"], false),
+            (&asking, false, &["drop"], true),
             (&asking, true, &[], true),
             (&allowing, false, &[], true),
         ] {

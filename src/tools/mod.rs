@@ -14,7 +14,8 @@
 //!    waited for: the model is asked while it starts.
 //! 3. **Offers.** `Toolbox::wait` collects what the sources offer: within `only` of the section, under names that every API
 //!    accepts, as far as it is selected (`offers`, `names`), with what the servers want the model to know. `Toolbox::fit`
-//!    leaves out what the provider would reject. When a server starts later, its new list corrects its offers.
+//!    leaves out what the provider would reject. When a server starts later, its new list corrects its offers. If it differs, or
+//!    a server says that its tools have changed, `Toolbox::offer_new_tools` does this once more before the model is asked again.
 //! 4. **Consent.** The model calls a tool by its name. `Toolbox::run` finds the offer, waits for its server, and checks the
 //!    arguments. A call runs if the user's settings or `--yes` allow it; else `Consent` shows all of it on the terminal
 //!    (`layout`) and asks. What a server says of its own tools counts only where the user has written `allow = ["@reads"]`.

@@ -31,6 +31,9 @@ pub struct OfferedTool {
     pub(super) is_listed: bool,
 }
 
+/// What tells a tool from all others, whatever it is called: the index of its source, and the server's own name for it.
+pub type ToolId = (usize, String);
+
 impl OfferedTool {
     /// Returns a tool of the source at this index, as it lists it. `redact` removes keys from its name.
     fn new(
@@ -55,6 +58,11 @@ impl OfferedTool {
             allowed: section.allows(&tool.name, tool.reads),
             is_listed: true,
         }
+    }
+
+    /// The name for the model may be another tool's after its server has listed others.
+    pub(super) fn id(&self) -> ToolId {
+        (self.source, self.tool.clone())
     }
 
     /// Returns the server's own name for it, unless it has a key.
@@ -113,8 +121,13 @@ pub fn choose(
         let error = Error::settings(format!("no tool has the name {}", without.join(", ")));
         return Err(error.advise(choices(first, &names, "the tools are")));
     }
-    offers.retain(|offer| selection.has(&offer.full_name) || selection.has(&offer.shown.name));
+    retain_selected(selection, &mut offers);
     Ok(offers)
+}
+
+/// Keeps the selected tools.
+pub fn retain_selected(selection: &Selection, offers: &mut Vec<OfferedTool>) {
+    offers.retain(|offer| selection.has(&offer.full_name) || selection.has(&offer.shown.name));
 }
 
 /// Gives each tool a name of its own that every API accepts, and sorts them by it, so that a provider's prompt cache finds

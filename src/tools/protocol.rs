@@ -232,6 +232,8 @@ pub struct Protocol {
     pub revision: String,
     /// The tools that the server has listed.
     pub tools: Vec<ListedTool>,
+    /// Whether the server has said that they have changed, since q last asked for them.
+    pub has_changed_tools: bool,
     last_id: Id,
     /// Whether the last request waits for its answer.
     is_waiting: bool,
@@ -302,6 +304,10 @@ impl Protocol {
         // What a program writes while it starts may come before the request that it never answers.
         if self.over_http || method == "tools/call" {
             self.strays = Strays::default();
+        }
+        // A page after the first may be of either list.
+        if method == "tools/list" && parameters.get("cursor").is_none() {
+            self.has_changed_tools = false;
         }
         let id = self.last_id;
         self.progress = None;
@@ -526,6 +532,9 @@ impl Protocol {
     }
 
     fn notified(&mut self, method: &str, parameters: Option<&RawValue>) -> Option<ServerEvent> {
+        if method == "notifications/tools/list_changed" {
+            self.has_changed_tools = true;
+        }
         if method != "notifications/progress" || !self.is_waiting {
             return None;
         }
@@ -921,6 +930,28 @@ mod tests {
             protocol.headers(&call),
             [pair("mcp-protocol-version", "2025-06-18")]
         );
+    }
+
+    #[test]
+    fn tools_count_as_changed_until_their_list_is_asked_for_again() {
+        let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        for over_http in [false, true] {
+            let mut protocol = waiting(over_http);
+            for (request, parameters, expected) in [
+                ("tools/call", json!({}), true),
+                ("tools/list", json!({"cursor": "2"}), true),
+                ("tools/list", json!({}), false),
+            ] {
+                if over_http {
+                    protocol.receive_over_http(changed.as_bytes(), None);
+                } else {
+                    protocol.receive(changed.as_bytes());
+                }
+                assert!(protocol.has_changed_tools);
+                protocol.request(request, parameters);
+                assert_eq!(protocol.has_changed_tools, expected, "{request}");
+            }
+        }
     }
 
     #[test]

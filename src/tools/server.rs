@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::about::ServerInfo;
+use super::about::{ListedTool, ServerInfo};
 use super::commands::FilledCommand;
 use super::connection::{Callee, Connection};
 use super::failure::Failure;
@@ -39,8 +39,6 @@ enum CallTarget {
 pub struct Server {
     pub section: Arc<ToolServer>,
     pub callee: Callee,
-    /// What it has listed.
-    pub about: ServerInfo,
     /// How long it took to start and to list its tools.
     pub took: Duration,
     groups: ProcessGroups,
@@ -55,7 +53,6 @@ impl Server {
         Server {
             section: Arc::new(section),
             callee,
-            about: ServerInfo::default(),
             took: Duration::ZERO,
             groups: groups.clone(),
             connection: Mutex::new(None),
@@ -63,7 +60,7 @@ impl Server {
     }
 
     /// Starts the server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub fn open(mut self, report: &ReportLine) -> Result<Server, Error> {
+    pub fn open(mut self, report: &ReportLine) -> Result<(Server, ServerInfo), Error> {
         let began = Instant::now();
         let Server {
             section,
@@ -90,9 +87,8 @@ impl Server {
             failure.into_error(&section.name)
         })?;
         self.connection = Mutex::new(connection);
-        self.about = about;
         self.took = began.elapsed();
-        Ok(self)
+        Ok((self, about))
     }
 
     /// Returns its program as a server that can be started once more, if it has ended.
@@ -103,7 +99,6 @@ impl Server {
         let again = || Server {
             section: Arc::clone(&self.section),
             callee: Callee::Local(program.clone()),
-            about: ServerInfo::default(),
             took: Duration::ZERO,
             groups: self.groups.clone(),
             connection: Mutex::new(None),
@@ -122,6 +117,39 @@ impl Server {
         let failure = connected.as_ref()?.failed()?;
         end(&mut connected);
         Some(failure.into_error(&self.section.name))
+    }
+
+    /// Whether it has said that its tools are others than those that it has listed.
+    pub fn has_changed_tools(&self) -> bool {
+        let connected = lock(&self.connection);
+        connected
+            .as_ref()
+            .is_some_and(Connection::has_changed_tools)
+    }
+
+    /// Lists its tools once more.
+    pub fn list_again(&self) -> Result<Vec<ListedTool>, Error> {
+        self.with_connection(|connection| connection.list_again(&self.section))
+            .map_err(|failure| failure.into_error(&self.section.name))
+    }
+
+    /// Ends the connection if it fails for good.
+    fn with_connection<T>(
+        &self,
+        ask: impl FnOnce(&mut Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut connected = lock(&self.connection);
+        let Some(connection) = &mut *connected else {
+            return Err(Failure::of_server("has ended"));
+        };
+        let result = ask(connection);
+        if let Err(failure) = &result {
+            self.groups.park_if_terminating();
+            if failure.has_ended_server {
+                end(&mut connected);
+            }
+        }
+        result
     }
 
     /// Ends its program or session.
@@ -154,18 +182,12 @@ impl Server {
             }
             CallTarget::Tool(tool) => tool,
         };
-        let mut connected = lock(&self.connection);
-        let result = match &mut *connected {
-            Some(connection) => connection.call(&self.section, tool, &call.arguments, reads),
-            None => Err(Failure::of_server("has ended")),
-        };
+        let result = self.with_connection(|connection| {
+            connection.call(&self.section, tool, &call.arguments, reads)
+        });
         match result {
             Ok(outcome) => outcome,
             Err(failure) => {
-                self.groups.park_if_terminating();
-                if failure.has_ended_server {
-                    end(&mut connected);
-                }
                 let name = &self.section.name;
                 let for_model = failure.for_model(name);
                 Outcome {
@@ -224,7 +246,7 @@ mod tests {
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
         let server = scripted(&format!("{START}{script}"));
-        server.open(&silent()).expect("tools")
+        server.open(&silent()).expect("tools").0
     }
 
     /// Calls a tool with arguments in JSON.
@@ -448,7 +470,7 @@ mod tests {
             let script = START.replace(r#"{"tools":{}}"#, capabilities);
             assert_ne!(script, START);
             let server = scripted(&format!("{script} read -r end")).open(&silent());
-            let names = server.map(|server| server.about.tools[0].name.clone());
+            let names = server.map(|(_, about)| about.tools[0].name.clone());
             assert_eq!(names.ok().as_deref(), Some("a"), "{capabilities}");
         }
     }
@@ -489,7 +511,7 @@ mod tests {
             );
             let opened = scripted(&script).open(&silent());
             let found = match opened {
-                Ok(server) => server.about.revision.clone(),
+                Ok((_, about)) => about.revision,
                 Err(error) => error.message,
             };
             assert_eq!(found, expected, "{first} {after}");
@@ -511,8 +533,8 @@ mod tests {
             let (before, _) = START.split_once("answer 2").expect("a list");
             let first = format!(r#"answer 2 '{{"tools":[{first}],"nextCursor":"n"}}'"#);
             let script = format!("{before}{first}; read -r page; answer 3 '{last}'; read -r end");
-            let server = scripted(&script).open(&silent()).expect("tools");
-            let tools = server.about.tools.iter();
+            let (_, about) = scripted(&script).open(&silent()).expect("tools");
+            let tools = about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             assert_eq!(listed.join(" "), names, "{last}");
         }
@@ -524,11 +546,11 @@ mod tests {
         let pages = r#"n=2; while read -r page; do
             answer $n "{\"tools\":[{\"name\":\"t$n\"}],\"nextCursor\":\"$n\"}"; n=$((n + 1)); done"#;
         let server = scripted(&format!("{before}{pages}")).open(&silent());
-        assert_eq!(server.expect("tools").about.tools.len(), 100);
+        assert_eq!(server.expect("tools").1.tools.len(), 100);
         // A cursor that leads to itself ends the list, whatever comes with it.
         let same = pages.replace(r#"\"nextCursor\":\"$n\""#, r#"\"nextCursor\":\"n\""#);
         let server = scripted(&format!("{before}{same}")).open(&silent());
-        assert_eq!(server.expect("tools").about.tools.len(), 2);
+        assert_eq!(server.expect("tools").1.tools.len(), 2);
     }
 
     #[test]
@@ -545,8 +567,8 @@ mod tests {
             r#"{before} answer 2 '{{"tools":[{{"name":"a"}}],"nextCursor":""}}'; read -r end"#
         );
         for (script, names) in [(refused, "a b"), (&agreed, "a")] {
-            let server = scripted(script).open(&silent()).expect("tools");
-            let tools = server.about.tools.iter();
+            let (_, about) = scripted(script).open(&silent()).expect("tools");
+            let tools = about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             assert_eq!(listed.join(" "), names, "{script}");
         }

@@ -19,8 +19,12 @@ use crate::threads;
 /// A section that is in use, from its start on.
 pub struct ToolSource {
     pub section: Arc<ToolServer>,
-    /// What its server has listed the last time, without keys.
-    listed_before: Option<ServerInfo>,
+    /// What its server has listed, without keys: until it has started, the last time.
+    about: Option<ServerInfo>,
+    /// Whether it was used before.
+    was_listed_before: bool,
+    /// Whether it lists other tools than those that were offered.
+    pub has_new_tools: bool,
     /// Where to keep what it lists now.
     list: Option<PathBuf>,
     /// Whether its program was started once more after it had ended.
@@ -28,10 +32,13 @@ pub struct ToolSource {
     state: SourceState,
 }
 
+/// A server that has started, and what it has listed; or the error for the user.
+type Opened = Result<(Server, ServerInfo), Error>;
+
 /// The state of a source.
 enum SourceState {
-    /// Brings the server once it has started, or the error for the user.
-    Starting(Receiver<Result<Server, Error>>),
+    /// Brings the server once it has started.
+    Starting(Receiver<Opened>),
     Ready(Arc<Server>),
     Failed(Error),
 }
@@ -46,16 +53,16 @@ impl ToolSource {
     ) -> Result<ToolSource, Error> {
         let section = Arc::clone(&server.section);
         let list = cached_list::list_path(context.cache.as_deref(), &server);
-        let mut listed_before = None;
+        let mut about = None;
         let arguments = &settings.arguments;
         if let Some(path) = &list
             && !arguments.dry_run
             && arguments.mode == Mode::Ask
         {
-            listed_before = cached_list::read_list(path);
+            about = cached_list::read_list(path);
         }
         // What was no key when it was written may be one now.
-        if let Some(about) = &mut listed_before {
+        if let Some(about) = &mut about {
             secrets.redact_about(about);
         }
         if !server.callee.needs_no_start() {
@@ -63,7 +70,9 @@ impl ToolSource {
         }
         Ok(ToolSource {
             section,
-            listed_before,
+            was_listed_before: about.is_some(),
+            about,
+            has_new_tools: false,
             list: list.filter(|_| settings.saves()),
             was_restarted: false,
             state: SourceState::Starting(open(server, secrets, &context.notes)?),
@@ -90,19 +99,18 @@ impl ToolSource {
         };
     }
 
-    /// Returns what it offers: what it has listed now, else what it has listed before; or why it could not be started.
+    /// Returns what it offers: what it has listed last; or why it could not be started.
     pub fn about(&self) -> Option<Result<&ServerInfo, &Error>> {
-        match (&self.state, &self.listed_before) {
-            (SourceState::Ready(server), _) => Some(Ok(&server.about)),
-            (_, Some(about)) => Some(Ok(about)),
-            (SourceState::Failed(error), None) => Some(Err(error)),
-            (SourceState::Starting(_), None) => None,
+        match (&self.about, &self.state) {
+            (Some(about), _) => Some(Ok(about)),
+            (None, SourceState::Failed(error)) => Some(Err(error)),
+            (None, _) => None,
         }
     }
 
     /// Whether what it offers is known before it has started.
     pub fn was_listed_before(&self) -> bool {
-        self.listed_before.is_some()
+        self.was_listed_before
     }
 
     pub fn is_starting(&self) -> bool {
@@ -138,28 +146,18 @@ impl ToolSource {
             notes.spinner().stop();
         }
         self.state = match arrived {
-            Some(Ok(mut server)) => {
-                secrets.redact_about(&mut server.about);
+            Some(Ok((server, mut about))) => {
+                secrets.redact_about(&mut about);
                 if server.callee.is_server() {
-                    server.about.cut_descriptions();
-                    notes.detail(|| secrets.redact_for_user(&introduction(&server)));
+                    about.cut_descriptions();
+                    notes.detail(|| secrets.redact_for_user(&introduction(&server, &about)));
                 }
-                let mut tools = server.about.tools.iter();
-                let has_key = tools.any(|tool| {
-                    let is_renamed = secrets.redact_tool_name(&tool.name) != tool.name;
-                    is_renamed || secrets.are_in_argument_names(&tool.schema)
-                });
-                if let Some(path) = &self.list
-                    && !has_key
-                    && self.listed_before.as_ref() != Some(&server.about)
-                {
-                    cached_list::write_list(path, &server.about);
-                }
+                self.take_list(about, secrets);
                 SourceState::Ready(Arc::new(server))
             }
             Some(Err(error)) => {
                 let error = secrets.redact_error(error);
-                if self.was_listed_before() || self.was_restarted {
+                if self.was_listed_before || self.was_restarted {
                     notes.note_error(&error);
                 }
                 SourceState::Failed(error)
@@ -167,14 +165,57 @@ impl ToolSource {
             None => return,
         };
     }
+
+    /// Lists the tools once more if the server has said that they have changed. If that fails, those from before stay, and a
+    /// note says so.
+    pub fn list_again(&mut self, secrets: &ToolSecrets, notes: &Notes) {
+        let (Some(server), Some(before)) = (self.server(), &self.about) else {
+            return;
+        };
+        if !server.has_changed_tools() {
+            return;
+        }
+        let name = &self.section.name;
+        notes.spinner().wait_for(&format!("waiting for {name}"));
+        let listed = server.list_again();
+        notes.spinner().stop();
+        match listed {
+            Ok(tools) => {
+                notes.detail(|| format!("{name}: has listed its tools again: {}", tools.len()));
+                let mut about = ServerInfo {
+                    tools,
+                    ..before.clone()
+                };
+                secrets.redact_about(&mut about);
+                about.cut_descriptions();
+                self.take_list(about, secrets);
+            }
+            Err(error) => notes.note_error(&secrets.redact_error(error)),
+        }
+    }
+
+    /// Takes what the server lists now in place of what it has listed before, also in its file.
+    fn take_list(&mut self, about: ServerInfo, secrets: &ToolSecrets) {
+        if self.about.as_ref() == Some(&about) {
+            return;
+        }
+        let mut tools = about.tools.iter();
+        let has_key = tools.any(|tool| {
+            let is_renamed = secrets.redact_tool_name(&tool.name) != tool.name;
+            is_renamed || secrets.are_in_argument_names(&tool.schema)
+        });
+        if let Some(path) = &self.list
+            && !has_key
+        {
+            cached_list::write_list(path, &about);
+        }
+        self.about = Some(about);
+        self.has_new_tools = true;
+    }
 }
 
 /// Opens a server on a thread of its own, and returns the channel that brings it. Commands need no thread.
-fn open(
-    server: Server,
-    secrets: &ToolSecrets,
-    notes: &Notes,
-) -> Result<Receiver<Result<Server, Error>>, Error> {
+fn open(server: Server, secrets: &ToolSecrets, notes: &Notes) -> Result<Receiver<Opened>, Error> {
     let name = server.section.name.clone();
     let shown_name = name.clone();
     let secrets = secrets.clone();
@@ -200,9 +241,8 @@ fn open(
 }
 
 /// Returns what a server says about itself, for `-v`.
-fn introduction(server: &Server) -> String {
+fn introduction(server: &Server, about: &ServerInfo) -> String {
     let name = &server.section.name;
-    let about = &server.about;
     let own = &about.name;
     let version = &about.version;
     let revision = &about.revision;

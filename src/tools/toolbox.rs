@@ -1,6 +1,7 @@
 //! The tools of one question, from their start to their end: sources start side by side, and what they offer goes to the
 //! model.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 
@@ -44,6 +45,8 @@ pub struct Toolbox {
     pub(super) offers: Vec<OfferedTool>,
     /// What the servers want the model to know, in fences that name them.
     pub instructions: String,
+    /// The notes about tools that are not offered.
+    omissions: BTreeSet<String>,
     pub(super) secrets: ToolSecrets,
     pub(super) consent: Consent,
     groups: ProcessGroups,
@@ -84,6 +87,7 @@ impl Toolbox {
             tools: Vec::new(),
             offers: Vec::new(),
             instructions: String::new(),
+            omissions: BTreeSet::new(),
             secrets,
             consent: Consent::new(settings.arguments.yes, environment, Arc::clone(interrupts)),
             groups: groups.clone(),
@@ -165,12 +169,15 @@ impl Toolbox {
             return;
         }
         source.receive(waits, &self.secrets, notes);
-        let Some(server) = source.server() else {
-            return;
-        };
+        self.update_offers();
+    }
+
+    /// Takes what the servers list now for the offers, and adds none.
+    fn update_offers(&mut self) {
         for offer in &mut self.offers {
-            if offer.source == index {
-                offer.update(&source.section, &server.about.tools);
+            let source = &self.sources[offer.source];
+            if let (Some(Ok(about)), Some(_)) = (source.about(), source.server()) {
+                offer.update(&source.section, &about.tools);
             }
         }
     }
@@ -178,41 +185,93 @@ impl Toolbox {
     /// Collects what all sources offer that have started, or are known, and what the model should know about them. A server
     /// that has failed is an error, or without a selection a note.
     fn collect(&mut self, notes: &Notes) -> Result<(), Error> {
+        let (mut offers, errors) = self.all_offers();
+        for error in errors {
+            if self.selection.is_some() {
+                return Err(error);
+            }
+            notes.note_error(&error);
+        }
+        if let Some(selection) = &self.selection {
+            offers = offers::choose(selection, offers)?;
+        }
+        self.offers = self.without_keys_in_arguments(offers, notes)?;
+        self.offer_all();
+        self.instructions = self.all_instructions();
+        Ok(())
+    }
+
+    /// Returns what all sources offer that have started, or are known, each under a name of its own, and why others offer nothing.
+    fn all_offers(&self) -> (Vec<OfferedTool>, Vec<Error>) {
         let mut offers = Vec::new();
-        let mut instructions = String::new();
+        let mut errors = Vec::new();
+        let redact = |name: &str| self.secrets.redact_tool_name(name);
         for (index, source) in self.sources.iter().enumerate() {
-            let section = &source.section;
             let offered = match source.about() {
-                Some(Ok(about)) => {
-                    let more = self.instructions_of(section, about);
-                    instructions = fence::join([&*instructions, &more]);
-                    let redact = |name: &str| self.secrets.redact_tool_name(name);
-                    offers::offers_of(index, section, &about.tools, &redact)
-                }
+                Some(Ok(about)) => offers::offers_of(index, &source.section, &about.tools, &redact),
                 Some(Err(error)) => Err(error.clone()),
                 None => continue,
             };
             match offered {
                 Ok(offered) => offers.extend(offered),
-                Err(error) if self.selection.is_none() => notes.note_error(&error),
-                Err(error) => return Err(error),
+                Err(error) => errors.push(error),
             }
         }
         offers::name_apart(&mut offers);
-        if let Some(selection) = &self.selection {
-            offers = offers::choose(selection, offers)?;
+        (offers, errors)
+    }
+
+    /// Makes the offers the tools for the model.
+    fn offer_all(&mut self) {
+        let offers = self.offers.iter();
+        self.tools = offers.map(|offer| offer.shown.clone()).collect();
+        for source in &mut self.sources {
+            source.has_new_tools = false;
         }
-        offers = self.without_keys_in_arguments(offers, notes)?;
-        self.tools = offers.iter().map(|offer| offer.shown.clone()).collect();
-        self.offers = offers;
-        self.instructions = instructions;
-        Ok(())
+    }
+
+    /// Offers what the servers list now, before the model is asked again: some have said that their tools have changed, and
+    /// others have started with other tools than before. Where nothing would be left, the tools from before stay, because an API may
+    /// reject calls in a request without tools; they do not run.
+    pub fn offer_new_tools(&mut self, accepted: ToolSchemas, provider: &str, notes: &Notes) {
+        self.receive_all(|_| false, notes);
+        for source in &mut self.sources {
+            source.list_again(&self.secrets, notes);
+        }
+        if !self.sources.iter().any(|source| source.has_new_tools) {
+            return;
+        }
+        let (mut offers, _) = self.all_offers();
+        if let Some(selection) = &self.selection {
+            offers::retain_selected(selection, &mut offers);
+        }
+        let before = (self.tools.clone(), self.offers.clone());
+        let allowed = self.without_keys_in_arguments(offers, notes);
+        self.offers = allowed.unwrap_or_default();
+        self.offer_all();
+        let fitting = self.fit(accepted, provider, notes);
+        if fitting.is_err() || self.tools.is_empty() {
+            (self.tools, self.offers) = before;
+            self.update_offers();
+        }
+    }
+
+    /// Returns what the model should know about all sources.
+    fn all_instructions(&self) -> String {
+        let mut instructions = String::new();
+        for source in &self.sources {
+            if let Some(Ok(about)) = source.about() {
+                let more = self.instructions_of(&source.section, about);
+                instructions = fence::join([&*instructions, &more]);
+            }
+        }
+        instructions
     }
 
     /// Leaves out the tools with a key in the name of an argument, with a note for each: a call needs this name as it is, and the
     /// model and the file must not get it.
     fn without_keys_in_arguments(
-        &self,
+        &mut self,
         mut offers: Vec<OfferedTool>,
         notes: &Notes,
     ) -> Result<Vec<OfferedTool>, Error> {
@@ -231,9 +290,16 @@ impl Toolbox {
             return Err(error.advise("ask with other tools, or without: -t none"));
         }
         for name in omitted {
-            notes.note(&format!("{name} is omitted: {reason}"));
+            self.note_once(format!("{name} is omitted: {reason}"), notes);
         }
         Ok(offers)
+    }
+
+    /// Prints a note, unless an earlier list has led to the same.
+    fn note_once(&mut self, note: String, notes: &Notes) {
+        if self.omissions.insert(note.clone()) {
+            notes.note(&note);
+        }
     }
 
     /// Returns what a server, or a command of the user's, wants the model to know, without keys and in a fence; empty if it says
@@ -261,9 +327,10 @@ impl Toolbox {
         let (tools, refused) = tool_schema::fit(&self.tools, accepted);
         for RejectedTool { name, argument } in &refused {
             let argument = on_one_line(argument);
-            notes.note(&format!(
+            let note = format!(
                 "{name} is omitted: {provider} rejects tools with an argument named “{argument}”"
-            ));
+            );
+            self.note_once(note, notes);
             self.offers.retain(|offer| offer.shown.name != *name);
         }
         if tools.is_empty() && !refused.is_empty() {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect, data, failure, held_back, openai_stream};
 use crate::fixtures::{case, in_foreground, make_pipe, session};
+use crate::harness::request::Recorded;
 use crate::pty::{Terminal, WIDE};
 use crate::run::{Q, Running};
 use crate::sandbox::Sandbox;
@@ -789,6 +790,116 @@ fn a_tool_that_its_server_no_longer_has_does_not_run() {
     let expected = "The server no longer has the tool db__echo.";
     assert_eq!(made[0]["result"], expected);
     assert_eq!(calls(&sandbox, "db"), Vec::<Value>::new());
+}
+
+/// A sandbox with a tool server that has the tool `login` until that is called, and then says three times that its tools have
+/// changed. It answers later requests for the list with `later`, and writes each down.
+fn with_changing_tools(later: &str, more: &str) -> Sandbox {
+    let script = r#"n=0; list='"result":{"tools":[{"name":"login"}]}'
+        while read -r line; do
+            case $line in *notifications*) continue;; esac
+            n=$((n + 1)); answer='"result":{"content":[{"type":"text","text":"done"}]}'
+            case $line in
+            *'"initialize"'*) answer='"result":{"protocolVersion":"2025-06-18"}';;
+            *'"tools/list"'*) answer=$list; list='LATER'; echo >>lists;;
+            *'"login"'*) for _ in 1 2 3; do echo '{"method":"notifications/tools/list_changed"}'; done;;
+            esac
+            echo "{\"id\":$n,$answer}"
+        done"#;
+    let sandbox = Sandbox::new();
+    let cache = sandbox.root().join("cache");
+    let sandbox = sandbox.env("XDG_CACHE_HOME", cache);
+    sandbox.write_home("server", &script.replace("LATER", later));
+    sandbox.config(&format!(
+        "[tools.db]\ncommand = [\"/bin/sh\", \"server\"]\n{more}\n"
+    ));
+    sandbox
+}
+
+/// The names of the tools in a request.
+fn offered(request: &Recorded) -> Vec<String> {
+    let tools = request.json()["tools"].as_array().cloned();
+    let name = |tool: &Value| tool["function"]["name"].as_str().map(str::to_owned);
+    tools.iter().flatten().filter_map(name).collect()
+}
+
+#[test]
+fn tools_that_a_server_has_changed_are_listed_once_before_the_next_request() {
+    let report = r#""result":{"tools":[{"name":"report"}]}"#;
+    let both = r#""result":{"tools":[{"name":"login"},{"name":"report"}]}"#;
+    let refusal = r#""error":{"code":-1,"message":"no"}"#;
+    let all = "allow = [\"*\"]";
+    let unknown = "There is no tool db__report.";
+    let nobody = "The call was refused: there is no terminal to ask on.";
+    let failed = "q: db: refused to list its tools: no (-1)\n";
+    // The new list, the selection, lines of the section, what is offered then, the result of a new tool, and a note.
+    for (later, selection, more, tools, result, note) in [
+        (both, "db", all, "db__login db__report", "done", ""),
+        (report, "db", all, "db__report", "done", ""),
+        (
+            report,
+            "db",
+            "allow = [\"login\"]",
+            "db__report",
+            nobody,
+            "db__report did not run",
+        ),
+        (both, "db__login", all, "db__login", unknown, ""),
+        (
+            both,
+            "db",
+            "allow = [\"*\"]\nonly = [\"login\"]",
+            "db__login",
+            unknown,
+            "",
+        ),
+        (refusal, "db", all, "db__login", unknown, failed),
+        // An API may reject a request without tools.
+        (report, "db__login", all, "db__login", unknown, ""),
+        (
+            r#""result":{"tools":[]}"#,
+            "db",
+            all,
+            "db__login",
+            unknown,
+            "",
+        ),
+    ] {
+        let row = format!("{later} {selection} {more}");
+        let _case = case(&row);
+        let sandbox = with_changing_tools(later, more);
+        let call = |tool| vec![("call00001", tool, json!({}))];
+        let server = model(vec![call("db__login"), call("db__report")]);
+        let run = sandbox
+            .q(&["-t", selection, "go"])
+            .server_env(&server)
+            .run();
+        run.exit(0).stdout("the answer\n").stderr_contains(note);
+        let requests = server.requests();
+        assert_eq!(offered(&requests[0]), ["db__login"]);
+        assert_eq!(offered(&requests[1]).join(" "), tools);
+        let steps = &sandbox.current()["messages"][1]["steps"];
+        assert_eq!(steps[1]["calls"][0]["result"], result);
+        let asked = fs::read_to_string(sandbox.home().join("lists"));
+        assert_eq!(asked.expect("a log"), "\n\n");
+    }
+}
+
+#[test]
+fn tools_of_a_server_that_starts_with_others_than_it_listed_last_are_offered_in_the_next_request() {
+    let report = r#""result":{"tools":[{"name":"report"}]}"#;
+    let sandbox = with_changing_tools(report, "allow = [\"*\"]");
+    for (called, first, then) in [
+        ("db__login", "db__login", "db__report"),
+        ("db__report", "db__report", "db__login"),
+    ] {
+        let server = model(vec![vec![("call00001", called, json!({}))]]);
+        let run = sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
+        run.exit(0).stdout("the answer\n");
+        let requests = server.requests();
+        assert_eq!(offered(&requests[0]), [first]);
+        assert_eq!(offered(&requests[1]), [then]);
+    }
 }
 
 #[test]
