@@ -14,8 +14,8 @@ pub struct Argv {
     /// The first is the program, which has no placeholders.
     pub run: Vec<String>,
     pub stdin: Option<String>,
-    /// The arguments. Each has a placeholder.
-    pub inputs: Vec<ShortField>,
+    /// What the model may or must give, as arguments. Each parameter has a placeholder.
+    pub parameters: Vec<ShortField>,
     /// Whether an argument may make an element begin with `-`.
     pub dashes: bool,
 }
@@ -47,24 +47,24 @@ pub struct Invocation {
 }
 
 impl Argv {
-    /// Checks a command as the configuration has it. Without inputs, every placeholder is one, and is text.
+    /// Checks a command as the configuration has it. Without parameters, each placeholder becomes one, and is text.
     pub fn complete(&mut self) -> Result<(), ArgvError> {
-        if self.inputs.is_empty() {
-            self.inputs = self.untyped_inputs()?;
+        if self.parameters.is_empty() {
+            self.parameters = self.untyped_parameters()?;
         }
         self.check_elements()?;
-        self.check_inputs()?;
+        self.check_parameters()?;
         self.check_optional()
     }
 
-    /// Returns every placeholder as an argument that is text.
-    fn untyped_inputs(&self) -> Result<Vec<ShortField>, ArgvError> {
-        let mut inputs: Vec<ShortField> = Vec::new();
+    /// Returns a parameter for every placeholder; each is text.
+    fn untyped_parameters(&self) -> Result<Vec<ShortField>, ArgvError> {
+        let mut parameters: Vec<ShortField> = Vec::new();
         for text in self.run.iter().chain(&self.stdin) {
             for (_, name) in in_braces(text) {
                 if is_argument_name(name) {
-                    if !inputs.iter().any(|field| field.name == name) {
-                        inputs.push(ShortField::text(name));
+                    if !parameters.iter().any(|field| field.name == name) {
+                        parameters.push(ShortField::text(name));
                     }
                 } else if is_like_a_name(name) {
                     return Err(ArgvError::run(format!(
@@ -73,34 +73,35 @@ impl Argv {
                 }
             }
         }
-        Ok(inputs)
+        Ok(parameters)
     }
 
-    /// Returns the inputs in single braces, each with its place. Any other brace means itself.
+    /// Returns the parameters in single braces, each with its place. Any other brace means itself.
     fn placeholders<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
         let mut places = in_braces(text);
-        places.retain(|(_, name)| self.has_input(name));
+        places.retain(|(_, name)| self.has_parameter(name));
         places
     }
 
-    /// Returns the input that an element is, without any other text.
-    fn whole_input(&self, element: &str) -> Option<&ShortField> {
-        let mut inputs = self.inputs.iter();
-        inputs.find(|field| element == whole(&field.name))
+    /// Returns the parameter whose placeholder is the whole element.
+    fn whole_parameter(&self, element: &str) -> Option<&ShortField> {
+        let mut parameters = self.parameters.iter();
+        parameters.find(|field| element == whole(&field.name))
     }
 
-    /// Returns the first input of an element that may be missing, so that the element is left out.
-    fn missing_input<'t>(&self, element: &'t str) -> Option<&'t str> {
+    /// Returns the first parameter of an element whose argument may be missing, so that the element is left out.
+    fn optional_parameter<'t>(&self, element: &'t str) -> Option<&'t str> {
         let may_be_missing = |name: &str| {
-            let mut inputs = self.inputs.iter();
-            inputs.any(|field| field.name == name && field.is_optional && field.default.is_none())
+            let mut parameters = self.parameters.iter();
+            parameters
+                .any(|field| field.name == name && field.is_optional && field.default.is_none())
         };
         let mut placeholders = self.placeholders(element).into_iter();
         placeholders.find_map(|(_, name)| may_be_missing(name).then_some(name))
     }
 
-    fn has_input(&self, name: &str) -> bool {
-        self.inputs.iter().any(|field| field.name == name)
+    fn has_parameter(&self, name: &str) -> bool {
+        self.parameters.iter().any(|field| field.name == name)
     }
 
     /// Refuses elements in which the model could write a program or an option.
@@ -124,8 +125,8 @@ impl Argv {
         Ok(())
     }
 
-    fn check_inputs(&self) -> Result<(), ArgvError> {
-        for ShortField { name, kind, .. } in &self.inputs {
+    fn check_parameters(&self) -> Result<(), ArgvError> {
+        for ShortField { name, kind, .. } in &self.parameters {
             let whole = whole(name);
             let mut is_used = false;
             for text in self.run.iter().chain(&self.stdin) {
@@ -159,13 +160,13 @@ impl Argv {
             if !option.starts_with('-') || option == "--" || value.starts_with('-') {
                 continue;
             }
-            if let Some(name) = self.missing_input(value) {
+            if let Some(name) = self.optional_parameter(value) {
                 let joined = format!("--{name}={value}");
                 return Err(ArgvError::run(format!(
                     "“{value}”, which may be missing, cannot follow “{option}”, which would take the next argument as its value; write one argument, such as “{joined}”, or change their order"
                 )));
             }
-            let Some(field) = self.whole_input(value) else {
+            let Some(field) = self.whole_parameter(value) else {
                 continue;
             };
             // At the end there is no next element.
@@ -180,25 +181,26 @@ impl Argv {
         Ok(())
     }
 
-    /// Returns the names of the arguments in which a model may write any text.
-    pub fn free_texts(&self) -> Vec<&str> {
+    /// Returns the names of the parameters for which a model may write any text.
+    pub fn text_parameters(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        for field in &self.inputs {
-            if is_free(field) {
+        for field in &self.parameters {
+            if takes_any_text(field) {
                 names.push(field.name.as_str());
             }
         }
         names
     }
 
-    /// Returns the arguments in an element, or in standard input, for which a model may write any text, each with its place.
-    pub fn free_parts(&self, text: &str) -> Vec<(usize, &ShortField)> {
-        self.parts(text, is_free)
+    /// Returns the parameters in an element, or in standard input, for which a model may write any text, each with its place.
+    pub fn text_parts(&self, text: &str) -> Vec<(usize, &ShortField)> {
+        self.parts(text, takes_any_text)
     }
 
     /// Whether the model may choose which path a text names.
     pub fn has_chosen_path(&self, text: &str) -> bool {
-        let may_name_one = |field: &ShortField| is_free(field) || field.kind == FieldKind::Path;
+        let may_name_one =
+            |field: &ShortField| takes_any_text(field) || field.kind == FieldKind::Path;
         !self.parts(text, may_name_one).is_empty()
     }
 
@@ -209,30 +211,30 @@ impl Argv {
     ) -> Vec<(usize, &ShortField)> {
         let mut parts = Vec::new();
         for (start, name) in self.placeholders(text) {
-            let mut inputs = self.inputs.iter();
-            if let Some(field) = inputs.find(|field| field.name == name && is_meant(field)) {
+            let mut parameters = self.parameters.iter();
+            if let Some(field) = parameters.find(|field| field.name == name && is_meant(field)) {
                 parts.push((start, field));
             }
         }
         parts
     }
 
-    /// Returns the names of the arguments that are paths of files.
+    /// Returns the names of the parameters that are paths of files.
     pub fn paths(&self) -> Vec<&str> {
-        let inputs = self.inputs.iter();
-        let paths = inputs.filter(|field| field.kind == FieldKind::Path);
+        let parameters = self.parameters.iter();
+        let paths = parameters.filter(|field| field.kind == FieldKind::Path);
         paths.map(|field| field.name.as_str()).collect()
     }
 
-    /// Whether an argument is the path of a file.
+    /// Whether a parameter is the path of a file.
     pub fn has_paths(&self) -> bool {
-        let mut inputs = self.inputs.iter();
-        inputs.any(|field| field.kind == FieldKind::Path)
+        let mut parameters = self.parameters.iter();
+        parameters.any(|field| field.kind == FieldKind::Path)
     }
 
-    /// Returns the JSON Schema of the arguments.
+    /// Returns the JSON Schema of the parameters.
     pub fn schema(&self) -> Value {
-        short_form::schema_of(&self.inputs)
+        short_form::schema_of(&self.parameters)
     }
 
     /// Returns the command with these arguments. An element whose argument is missing is left out. `resolve` gives the absolute
@@ -243,7 +245,7 @@ impl Argv {
         resolve: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Invocation, String> {
         for name in arguments.keys() {
-            if !self.has_input(name) {
+            if !self.has_parameter(name) {
                 return Err(format!("There is no argument {name}."));
             }
         }
@@ -288,7 +290,7 @@ impl Argv {
         resolve: impl Fn(&str) -> Result<String, String>,
     ) -> Result<BTreeMap<&str, Vec<String>>, String> {
         let mut texts = BTreeMap::new();
-        for field in &self.inputs {
+        for field in &self.parameters {
             let name = &field.name;
             let given = arguments.get(name).filter(|value| !value.is_null());
             if let Some(value) = given.or(field.default.as_ref()) {
@@ -321,8 +323,8 @@ impl Argv {
     }
 }
 
-/// Whether a model may write any text for an argument.
-fn is_free(field: &ShortField) -> bool {
+/// Whether a model may write any text for a parameter.
+fn takes_any_text(field: &ShortField) -> bool {
     matches!(field.kind, FieldKind::Text | FieldKind::List)
 }
 
@@ -418,12 +420,12 @@ mod tests {
             let mut argv = Argv {
                 run: run.to_vec(),
                 stdin: stdin.map(str::to_owned),
-                inputs: Vec::new(),
+                parameters: Vec::new(),
                 dashes,
             };
             if let Some(input) = input {
-                let inputs = short_form::parse(input, short_form::FormPurpose::Arguments);
-                argv.inputs = inputs.map_err(ArgvError::input)?;
+                let parameters = short_form::parse(input, short_form::FormPurpose::Arguments);
+                argv.parameters = parameters.map_err(ArgvError::input)?;
             }
             argv.complete()?;
             Ok(argv)
@@ -435,7 +437,7 @@ mod tests {
     }
 
     fn names_of(argv: &Argv) -> String {
-        let names: Vec<&str> = argv.inputs.iter().map(|field| &*field.name).collect();
+        let names: Vec<&str> = argv.parameters.iter().map(|field| &*field.name).collect();
         names.join(",")
     }
 
@@ -460,7 +462,7 @@ mod tests {
             let argv = parse(&["x", text], None).expect(text);
             assert_eq!(names_of(&argv), names, "{text}");
             let mut arguments = Map::new();
-            for field in &argv.inputs {
+            for field in &argv.parameters {
                 arguments.insert(field.name.clone(), format!("<{}>", field.name).into());
             }
             let called = argv.fill(&arguments, full).expect(text);
@@ -612,13 +614,15 @@ mod tests {
         let run = "x {a} {b} {c} {d} {e} {f} {g} {h} {i} {j} {k}";
         let run = Vec::from_iter(run.split(' '));
         let argv = parse(&run, Some(kinds)).expect("an argv");
-        assert_eq!(argv.free_texts(), ["a", "b", "c", "d", "e", "k"]);
+        assert_eq!(argv.text_parameters(), ["a", "b", "c", "d", "e", "k"]);
         assert_eq!(
-            parse(&["x", "{a}"], None).expect("an argv").free_texts(),
+            parse(&["x", "{a}"], None)
+                .expect("an argv")
+                .text_parameters(),
             ["a"]
         );
         let stdin = Argv::parse(&strings(&["x"]), Some("{a}"), None, false);
-        assert_eq!(stdin.expect("an argv").free_texts(), ["a"]);
+        assert_eq!(stdin.expect("an argv").text_parameters(), ["a"]);
     }
 
     #[test]

@@ -5,9 +5,9 @@ mod programs;
 
 use self::program_names::ProgramForms;
 use self::programs::{
-    CODE_WORDS, CodeWords, GIT, MANY_IN_ONE, OPTIONS_WITH_VALUE, PATTERN_AFTER_E, PSQL, READERS,
-    REPOSITORY_OPTIONS, RUNNERS, SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS,
-    is_name,
+    AtFile, CODE_WORDS, CodeValue, CodeWords, GIT, MANY_IN_ONE, OPTIONS_WITH_VALUE,
+    PATTERN_AFTER_E, PSQL, READERS, REPOSITORY_OPTIONS, RUNNERS, SAFE_SQL_CLIENTS, SQL_CLIENTS,
+    SURE_RUNNERS, WORDS_OF_OTHERS, is_name,
 };
 use super::argv::Argv;
 use crate::text::short_form::{FieldKind, ShortField};
@@ -76,14 +76,14 @@ fn place_of(argv: &Argv, index: usize, is_named: bool) -> ElementPlace {
 /// Returns the program that the user has written in the element at `at`, as the value of an option of a program before it.
 fn named_program(argv: &Argv, at: usize) -> Option<&str> {
     let (code, _) = (0..at)
-        .filter_map(|index| code(argv, &ProgramForms::of(&argv.run[index]), index, at))
-        .find(|(_, words)| words.precede_program())?;
+        .filter_map(|index| code_and_words(argv, &ProgramForms::of(&argv.run[index]), index, at))
+        .find(|(_, words)| words.value == CodeValue::Program)?;
     code.split_whitespace().next()
 }
 
 /// Returns the text in the element at `at` that a program, the element at `index`, runs or reads as code, with the words that say
 /// so.
-fn code<'a>(
+fn code_and_words<'a>(
     argv: &'a Argv,
     program: &ProgramForms,
     index: usize,
@@ -91,21 +91,21 @@ fn code<'a>(
 ) -> Option<(&'a str, &'static CodeWords)> {
     let before = &argv.run[index + 1..at];
     let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
-    all.find_map(|words| Some((words.code(before, &argv.run[at])?, words)))
+    all.find_map(|words| Some((words.text_after(before, &argv.run[at])?, words)))
 }
 
 /// Whether the model may write any text in what the element at `at` gives a program, the element at `index`, to run.
 fn gives_code(argv: &Argv, program: &ProgramForms, index: usize, at: usize) -> bool {
-    let Some((code, _)) = code(argv, program, index, at) else {
+    let Some((code, _)) = code_and_words(argv, program, index, at) else {
         return false;
     };
     let is_stdin = matches!(code, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
-    is_free(argv, code) || (is_stdin && has_free_stdin(argv))
+    model_writes_in(argv, code) || (is_stdin && model_writes_stdin(argv))
 }
 
-/// Whether the model may write any text in this one.
-fn is_free(argv: &Argv, text: &str) -> bool {
-    !argv.free_parts(text).is_empty()
+/// Whether the model may write any text in a part of this one.
+fn model_writes_in(argv: &Argv, text: &str) -> bool {
+    !argv.text_parts(text).is_empty()
 }
 
 /// Whether a program, the element at `index`, runs code that somebody gives it.
@@ -114,7 +114,7 @@ fn is_runner(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
         return true;
     }
     // A path is no code, and neither is a number.
-    !argv.free_texts().is_empty()
+    !argv.text_parameters().is_empty()
         && (RUNNERS.iter().any(|group| group.contains(program))
             || program.is_dynamic_linker()
             || is_configured_git(program, argv, index)
@@ -131,7 +131,7 @@ fn is_linked_runner(file: Option<String>, argv: &Argv, index: usize) -> bool {
 
 /// Whether a word, the element at `index`, is the name of a program that runs code, and hardly ever anything else.
 fn is_sure_runner(word: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    !argv.free_texts().is_empty()
+    !argv.text_parameters().is_empty()
         && (SURE_RUNNERS.iter().any(|group| group.contains(word))
             || is_configured_git(word, argv, index))
 }
@@ -157,7 +157,7 @@ fn chooses_repository(program: &ProgramForms, argv: &Argv, index: usize) -> bool
         argv.run.len()
     };
     let is_chosen = |words: &CodeWords, at: usize| {
-        let directory = words.code(&argv.run[index + 1..at], &argv.run[at]);
+        let directory = words.text_after(&argv.run[index + 1..at], &argv.run[at]);
         directory.is_some_and(|directory| argv.has_chosen_path(directory))
     };
     let mut all = REPOSITORY_OPTIONS.iter();
@@ -184,13 +184,13 @@ fn runs_code_of_model(program: &ProgramForms, argv: &Argv, index: usize) -> bool
     if writes_options && !words.is_empty() {
         return true;
     }
-    let reads_files = words.iter().any(|words| words.may_be_in_file());
-    if reads_files && places.clone().any(|at| may_be_options_file(argv, at)) {
+    let reads_options = words.iter().any(|words| words.at_file == AtFile::Options);
+    if reads_options && places.clone().any(|at| may_be_options_file(argv, at)) {
         return true;
     }
     // The commands of psql itself begin with a backslash.
     let runs_psql_command = PSQL.contains(program)
-        && (has_free_stdin(argv) || places.any(|at| begins_psql_command(argv, at)));
+        && (model_writes_stdin(argv) || places.any(|at| begins_psql_command(argv, at)));
     runs_psql_command || writes_command(program, argv, index)
 }
 
@@ -201,7 +201,7 @@ fn writes_command(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
     let elements = argv.run[at..].iter().map(String::as_str);
     let given = Vec::from_iter(elements.filter(|element| !element.starts_with('-')));
     let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
-    all.any(|words| words.may_be_written(&given, |element| is_free(argv, element)))
+    all.any(|words| words.may_be_written(&given, |element| model_writes_in(argv, element)))
 }
 
 /// Returns the place of the first argument of a program, the element at `index`, that is neither an option nor the value of one
@@ -242,8 +242,8 @@ fn is_safe_client(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
 fn begins_psql_command(argv: &Argv, at: usize) -> bool {
     let element = argv.run[at].as_str();
     let is_command = |text: &str| {
-        free_beginning(argv, text).is_some()
-            || (is_free(argv, text) && text.starts_with(['\\', '|']))
+        text_at_beginning(argv, text).is_some()
+            || (model_writes_in(argv, text) && text.starts_with(['\\', '|']))
     };
     let value = element.split_once('=').map_or("", |(_, value)| value);
     let has_value = element.starts_with("--") && !element.starts_with("--set=");
@@ -253,7 +253,7 @@ fn begins_psql_command(argv: &Argv, at: usize) -> bool {
 /// Whether the model may write an option as the element at `at`, which is an argument of the program at `index`. After `--` there
 /// are none. `has_patterns` says that what follows -e is its value, as for grep.
 fn may_be_option(argv: &Argv, at: usize, index: usize, has_patterns: bool) -> bool {
-    let Some(field) = free_beginning(argv, &argv.run[at]) else {
+    let Some(field) = text_at_beginning(argv, &argv.run[at]) else {
         return false;
     };
     let before = &argv.run[index + 1..at];
@@ -269,18 +269,19 @@ fn may_be_option(argv: &Argv, at: usize, index: usize, has_patterns: bool) -> bo
 fn may_be_options_file(argv: &Argv, at: usize) -> bool {
     let element = argv.run[at].as_str();
     let file = element.strip_prefix('@');
-    free_beginning(argv, element).is_some() || file.is_some_and(|file| argv.has_chosen_path(file))
+    text_at_beginning(argv, element).is_some()
+        || file.is_some_and(|file| argv.has_chosen_path(file))
 }
 
 /// Returns the argument that a text begins with, if the model may write any text for it.
-fn free_beginning<'a>(argv: &'a Argv, text: &str) -> Option<&'a ShortField> {
-    let mut parts = argv.free_parts(text).into_iter();
+fn text_at_beginning<'a>(argv: &'a Argv, text: &str) -> Option<&'a ShortField> {
+    let mut parts = argv.text_parts(text).into_iter();
     parts.find_map(|(start, field)| (start == 0).then_some(field))
 }
 
 /// Whether the model may write any text on standard input.
-fn has_free_stdin(argv: &Argv) -> bool {
-    is_free(argv, argv.stdin.as_deref().unwrap_or_default())
+fn model_writes_stdin(argv: &Argv) -> bool {
+    model_writes_in(argv, argv.stdin.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -304,7 +305,7 @@ mod tests {
                 .map(|word| word.replace('␠', " ").replace('¦', "|"))
                 .collect(),
             stdin: Some(stdin.to_owned()),
-            inputs: vec![
+            parameters: vec![
                 field("x", FieldKind::Text),
                 field("l", FieldKind::List),
                 field("n", FieldKind::Integer),

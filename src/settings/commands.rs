@@ -58,7 +58,7 @@ impl Command {
             "about" => self.about = string(value)?,
             "stdin" => self.argv.stdin = Some(string(value)?),
             "input" => {
-                self.argv.inputs = short_form::parse(&string(value)?, FormPurpose::Arguments)?;
+                self.argv.parameters = short_form::parse(&string(value)?, FormPurpose::Arguments)?;
             }
             "reads" => self.reads = switch(value)?,
             "dashes" => self.argv.dashes = switch(value)?,

@@ -191,7 +191,7 @@ pub fn fault_of_unasked_code(
         return None;
     }
     let program = code_runner(command, own)?;
-    let mut written = argv.free_texts();
+    let mut written = argv.text_parameters();
     if written.is_empty() {
         written = argv.paths();
     }
@@ -274,7 +274,8 @@ mod tests {
     fn advice_about_a_server_names_the_keys_and_the_place_that_it_has() {
         let own = Environment::default();
         // A server, and what advice says: its tools, a variable, its address, its key and a bridge.
-        let program = r#"{"command": "x", "environment": {}, "tools": ["a"], "disabledTools": ["a"]}"#;
+        let program =
+            r#"{"command": "x", "environment": {}, "tools": ["a"], "disabledTools": ["a"]}"#;
         let program = ToolServer::parse_shared(program, &own);
         let remote = ToolServer::parse_shared(r#"{"httpUrl": "https://h/mcp"}"#, &own);
         let own_program = ToolServer::parse("s", "command = [\"x\"]");

@@ -809,7 +809,7 @@ fn with_changing_tools(later: &str, more: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let cache = sandbox.root().join("cache");
     let sandbox = sandbox.env("XDG_CACHE_HOME", cache);
-    sandbox.write_home("server", &script.replace("LATER", later));
+    sandbox.write_home("server", script.replace("LATER", later));
     sandbox.config(&format!(
         "[tools.db]\ncommand = [\"/bin/sh\", \"server\"]\n{more}\n"
     ));

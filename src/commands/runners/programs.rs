@@ -166,12 +166,36 @@ pub struct CodeWords {
     command: &'static str,
     /// The options that have such a value. Empty: whatever follows `command` is run.
     options: &'static str,
-    /// Whether an option of one letter may stand behind others in one element.
-    joins_options: bool,
-    /// Whether the value may be the name of a program.
-    names_program: bool,
-    /// Whether an argument @FILE stands for the options in this file.
-    reads_options: bool,
+    letters: LetterOptions,
+    pub value: CodeValue,
+    pub at_file: AtFile,
+}
+
+/// Where an option of one letter may stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LetterOptions {
+    /// Also behind others in one element.
+    Joined,
+    /// In an element of its own.
+    Apart,
+}
+
+/// What the value of an option may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CodeValue {
+    /// Also the name of a program, or a command that begins with one.
+    Program,
+    /// A file of code, or the name of what is no program.
+    NoProgram,
+}
+
+/// What an argument @FILE is, wherever it stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AtFile {
+    /// Like any other argument.
+    Argument,
+    /// It stands for the options in this file.
+    Options,
 }
 
 const fn row(programs: &'static str, command: &'static str, options: &'static str) -> CodeWords {
@@ -179,34 +203,29 @@ const fn row(programs: &'static str, command: &'static str, options: &'static st
         programs: ProgramNames(programs),
         command,
         options,
-        joins_options: true,
-        names_program: true,
-        reads_options: false,
+        letters: LetterOptions::Joined,
+        value: CodeValue::Program,
+        at_file: AtFile::Argument,
     }
 }
 
 impl CodeWords {
     /// Says that options of one letter are never joined.
     const fn apart(mut self) -> CodeWords {
-        self.joins_options = false;
+        self.letters = LetterOptions::Apart;
         self
     }
 
     /// Says that the values are files of code, or names of what is no program.
     const fn with_files(mut self) -> CodeWords {
-        self.names_program = false;
+        self.value = CodeValue::NoProgram;
         self
     }
 
     /// Says that an argument @FILE, wherever it stands, is replaced by the options in this file.
     const fn with_option_files(mut self) -> CodeWords {
-        self.reads_options = true;
+        self.at_file = AtFile::Options;
         self
-    }
-
-    /// Whether an argument @FILE stands for the options in this file.
-    pub fn may_be_in_file(&self) -> bool {
-        self.reads_options
     }
 
     /// Whether these are words of a program.
@@ -214,25 +233,20 @@ impl CodeWords {
         self.programs.contains(program)
     }
 
-    /// Whether one of the words of a command may be free, so that the model may write the word that the program obeys. `given` are
-    /// the words that the program has as its command.
-    pub fn may_be_written(&self, given: &[&str], is_free: impl Fn(&str) -> bool) -> bool {
+    /// Whether the model may write one of the words of the command, which the program obeys. `given` are the words that the
+    /// program has as its command; `model_writes_in` says of each whether the model may write in it.
+    pub fn may_be_written(&self, given: &[&str], model_writes_in: impl Fn(&str) -> bool) -> bool {
         let words = self.command.split_whitespace();
         let mut places = words
             .take_while(|word| !word.starts_with('-'))
             .zip(given)
             .skip_while(|(wanted, word)| wanted == *word);
-        places.next().is_some_and(|(_, word)| is_free(word))
+        places.next().is_some_and(|(_, word)| model_writes_in(word))
     }
 
-    /// Whether what follows them may be the name of a program.
-    pub fn precede_program(&self) -> bool {
-        self.names_program
-    }
-
-    /// Returns the text in an element that the program runs, or reads as code, if these words are before it. `before` has the
+    /// Returns the text in an element that these words are about, which is code or a path, if they are before it. `before` has the
     /// elements between the program and this one.
-    pub fn code<'e>(&self, before: &[String], element: &'e str) -> Option<&'e str> {
+    pub fn text_after<'e>(&self, before: &[String], element: &'e str) -> Option<&'e str> {
         let mut words = before.iter();
         let mut command = self.command.split_whitespace();
         if !command.all(|wanted| words.any(|word| word == wanted)) {
@@ -257,7 +271,8 @@ impl CodeWords {
         let letter = option.strip_prefix('-').unwrap_or_default();
         if letter.chars().count() == 1 {
             let (others, value) = element.strip_prefix('-')?.split_once(letter)?;
-            let joins = self.joins_options && others.chars().all(char::is_alphabetic);
+            let joins =
+                self.letters == LetterOptions::Joined && others.chars().all(char::is_alphabetic);
             let value = value.strip_prefix('=').unwrap_or(value);
             return (others.is_empty() || joins).then_some(value);
         }
