@@ -79,7 +79,8 @@ impl Run<'_> {
             | OptionalField::Encrypted
             | OptionalField::ToolChoice
             | OptionalField::System
-            | OptionalField::SealedReasoning => self.is_changed_without(field, dialogue),
+            | OptionalField::SealedReasoning
+            | OptionalField::UnreasonedTurns => self.is_changed_without(field, dialogue),
         };
         if can_do_without {
             let error = &failed.error;

@@ -192,7 +192,7 @@ pub struct Quirks {
     pub stream_usage: bool,
     /// Whether it knows `max_completion_tokens`, which OpenAI's newer models demand in place of `max_tokens`. Mistral rejects it.
     pub max_completion_tokens: bool,
-    /// Whether it wants the reasoning back with the calls that it led to, and an empty text where there was none.
+    /// Whether it is known to want reasoning with all calls that come back, empty where there was none. Others say so in an error.
     pub returns_reasoning: bool,
     /// Whether it accepts PDFs as `document_url`; other servers that accept PDFs want `file`.
     pub document_url: bool,
@@ -232,6 +232,8 @@ pub enum OptionalField {
     /// What a model has thought before its calls, in a form that only the API reads: encrypted or signed. It goes back with the
     /// results, and another server or key may not be able to read it.
     SealedReasoning,
+    /// Turns of the model without the field for its reasoning. In the other form all have it, empty where no reasoning came.
+    UnreasonedTurns,
 }
 
 /// The limit of an answer's tokens in a request.

@@ -200,6 +200,17 @@ pub(super) const OUTPUT_CONFIG: &str = "output_config";
 const OLD_LIMIT: &str = "max_tokens";
 const NEW_LIMIT: &str = "max_completion_tokens";
 
+/// The field with reasoning in a turn of the model.
+const REASONING: &str = "reasoning_content";
+
+/// What DeepSeek, Moonshot, and servers in Python say of it where a turn lacks it.
+const LACKING: &[&str] = &[
+    "must be passed back",
+    "missing",
+    "required",
+    "must be provided",
+];
+
 /// The words for a field that a server does not know, of OpenAI, Azure, Mistral, servers in Python and in Go, Google, and xAI.
 const UNKNOWN_FIELD: &[&str] = &[
     "unsupported",
@@ -244,9 +255,11 @@ pub(super) fn rejects(
     error: &ServerError,
     status: Option<u16>,
 ) -> bool {
-    if field == OptionalField::Limit {
-        let is_bad = status.is_some_and(|status| BAD_REQUEST.contains(&status));
-        return is_bad && asks_for_other_limit(words);
+    let is_bad = status.is_some_and(|status| BAD_REQUEST.contains(&status));
+    match field {
+        OptionalField::Limit => return is_bad && asks_for_other_limit(words),
+        OptionalField::UnreasonedTurns => return is_bad && asks_for_reasoning(words),
+        _ => {}
     }
     let Some(row) = ROWS.iter().find(|row| row.field == field) else {
         return false;
@@ -271,6 +284,11 @@ pub(super) fn rejects(
 fn asks_for_other_limit(words: &str) -> bool {
     let is_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
     has_name(words, NEW_LIMIT) && (is_unknown || has_name(words, OLD_LIMIT))
+}
+
+/// Whether an error finds a turn of the model without its reasoning.
+fn asks_for_reasoning(words: &str) -> bool {
+    has_name(words, REASONING) && LACKING.iter().any(|phrase| words.contains(phrase))
 }
 
 /// Whether an error names a field with this name, which is also a word.
@@ -338,6 +356,7 @@ mod tests {
         OptionalField::System,
         OptionalField::Form,
         OptionalField::SealedReasoning,
+        OptionalField::UnreasonedTurns,
     ];
 
     #[test]
@@ -405,6 +424,12 @@ mod tests {
             SealedReasoning | Azure | 400 | The requested item was created under a different Azure OpenAI resource.
             SealedReasoning | Anthropic | 400 | messages.1.content.0: Invalid `signature` in `thinking` block
             SealedReasoning | Gemini | 400 | {"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}
+            UnreasonedTurns | DeepSeek | 400 | {"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API.","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}
+            UnreasonedTurns | DeepSeek | 400 | {"error":{"message":"Missing `reasoning_content` field in the assistant message at message index 1","type":"invalid_request_error"}}
+            UnreasonedTurns | OpenCode | 400 | Error from provider: Upstream request failed: [invalid_request_error] The reasoning_content in the thinking mode must be passed back to the API.
+            UnreasonedTurns | Moonshot | 400 | {"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2","type":"invalid_request_error"}}
+            UnreasonedTurns | SiliconFlow | 400 | {"code":20015,"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 32","data":null}
+            UnreasonedTurns | FastAPI | 422 | {"detail":[{"type":"missing","loc":["body","messages",1,"reasoning_content"],"msg":"Field required"}]}
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
             Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
         "##;
@@ -435,6 +460,9 @@ mod tests {
             400 | these instructions make no sense to the system
             500 | the system is down
             500 | stream_options is not supported
+            400 | messages.1.reasoning_content: Extra inputs are not permitted
+            400 | remove reasoning_content from the messages
+            500 | reasoning_content is missing
             400 | with more effort and better reasoning. I think so
             400 | temperature is not supported by grok-4-fast-reasoning
             400 | max_tokens is too large: 9000. This model supports at most 4096 completion tokens.

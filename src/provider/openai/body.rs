@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{self, Attachment, Message, Step, Tool, ToolRun};
+use crate::message::{self, Attachment, Message, Role, Step, Tool, ToolRun};
 use crate::provider::attachment;
 use crate::provider::calls;
 use crate::provider::request::{self, AnswerForm, OptionalField, Prompt, Quirks, SHAPE_NAME};
@@ -103,7 +103,7 @@ fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
         messages.push(json!({"role": "system", "content": prompt.system}));
     }
     for message in &prompt.messages {
-        messages.push(turn(message, quirks));
+        messages.push(turn(message, prompt, quirks));
     }
     if !prompt.forbids_calls {
         for step in prompt.steps {
@@ -112,16 +112,21 @@ fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
     } else if let Some(question) = prompt.messages.last() {
         // Some servers reject calls in a request without tools, so the calls become text.
         messages.pop();
-        messages.push(turn(&with_calls(question, prompt.steps), quirks));
+        let question = with_calls(question, prompt.steps);
+        messages.push(turn(&question, prompt, quirks));
     }
     messages
 }
 
-fn turn(message: &Message, quirks: Quirks) -> Value {
+fn turn(message: &Message, prompt: &Prompt, quirks: Quirks) -> Value {
     let attachments = message.attachments.iter();
     let parts = attachments.map(|attachment| part_of(attachment, quirks));
     let content = attachment::content(parts, &message.text);
-    request::object([("role", json!(message.role)), ("content", content)])
+    let mut turn = request::object([("role", json!(message.role)), ("content", content)]);
+    if message.role == Role::Assistant && !prompt.sends(OptionalField::UnreasonedTurns) {
+        turn[REASONING] = "".into();
+    }
+    turn
 }
 
 /// Returns the question with its calls as text after it, and with their images.
@@ -204,17 +209,15 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
         "content": step.text,
         "tool_calls": calls,
     });
-    if quirks.returns_reasoning {
+    if quirks.returns_reasoning || !prompt.sends(OptionalField::UnreasonedTurns) {
         turn[REASONING] = "".into();
     }
     if let Some(fields) = fields {
-        for (name, text) in [
-            (REASONING, &fields.reasoning),
-            (PLAIN_REASONING, &fields.plain),
-        ] {
-            if !text.is_empty() {
-                turn[name] = text.as_str().into();
-            }
+        if let Some(text) = &fields.reasoning {
+            turn[REASONING] = text.as_str().into();
+        }
+        if !fields.plain.is_empty() {
+            turn[PLAIN_REASONING] = fields.plain.as_str().into();
         }
         if sends_sealed && !fields.details.is_empty() {
             turn[REASONING_DETAILS] = fields.details.value();
