@@ -32,6 +32,9 @@ pub const INTERCEPTED: &str =
 const FEWER_TOOLS: &str =
     "offer fewer tools with -t 'NAME__list_*', or only = [...] in [tools.NAME]";
 
+/// Advice where a tool has a schema that the server does not take, and it does not say which one.
+const OTHER_TOOLS: &str = "it rejects the schema of a tool: offer others with -t 'NAME__list_*', or only = [...] in [tools.NAME]";
+
 /// Advice where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
@@ -97,6 +100,7 @@ impl Rejection<'_> {
             ErrorClass::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
             ErrorClass::RejectsStream => NO_STREAM.to_owned(),
             ErrorClass::TooManyTools => FEWER_TOOLS.to_owned(),
+            ErrorClass::RejectsToolSchema => OTHER_TOOLS.to_owned(),
             ErrorClass::Spent => match try_again_in(self.retry_after) {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),

@@ -61,6 +61,8 @@ pub enum ErrorClass {
     RejectsStream,
     /// The server rejects the tool at this place of the request.
     RejectsTool(usize),
+    /// The server rejects the schema of a tool, and does not say of which.
+    RejectsToolSchema,
     /// The request has more tools than the server takes.
     TooManyTools,
     /// The request has more bytes than the server accepts.
@@ -107,6 +109,11 @@ const ROWS: &[MeaningRow] = &[
     Means(ErrorClass::RejectsStream, Words(words::STREAM)),
     Means(ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
     Means(
+        ErrorClass::TooManyTools,
+        Judged(|case| case.has_too_many_tools()),
+    ),
+    Finds(|case| case.rejected_tool_schema()),
+    Means(
         ErrorClass::RejectsTools,
         Judged(|case| case.rejects_tools()),
     ),
@@ -150,7 +157,7 @@ const ROWS: &[MeaningRow] = &[
     Means(ErrorClass::WrongKey, Words(words::KEY)),
     Means(
         ErrorClass::TooManyTools,
-        Judged(|case| case.has_too_many_tools()),
+        Judged(|case| case.has_too_complex_tools()),
     ),
     Means(ErrorClass::TooLarge, Statuses(&[413])),
     Means(
@@ -222,9 +229,15 @@ fn refused_tool(error: &ServerError, status: Option<u16>, tools: &RequestedTools
     if place.is_some() {
         return place.filter(|place| *place < names.len());
     }
-    let is_about_definition = ["schema", "function", "parameters"]
-        .iter()
-        .any(|word| lower.contains(word));
+    let is_about_definition = [
+        "schema",
+        "function",
+        "parameters",
+        "parameter type",
+        "keyword",
+    ]
+    .iter()
+    .any(|word| lower.contains(word));
     let named = names.iter().position(|tool| has_name(&words, tool));
     named.filter(|_| is_about_definition)
 }
@@ -306,6 +319,24 @@ impl Case<'_> {
     fn rejected_tool(&self) -> Option<ErrorClass> {
         let tools = &self.request.tools;
         refused_tool(self.error, self.status, tools).map(ErrorClass::RejectsTool)
+    }
+
+    /// Returns the meaning of an error that rejects the schema of a tool that it does not name.
+    fn rejected_tool_schema(&self) -> Option<ErrorClass> {
+        let tools = &self.request.tools.names;
+        let is_about_tools = self.error.field.contains("tool") || self.says(&["tool", "function"]);
+        // An answer can have a schema, too.
+        let is_no_other = is_about_tools || !self.asks(OptionalField::Form);
+        let rejects_schema = (is_about_tools && self.says(words::SCHEMA_PARTS))
+            || (is_no_other && self.says(&[words::STRICT_RULE]));
+        if !self.is_bad_request() || !rejects_schema || self.says(words::TOO_COMPLEX) {
+            return None;
+        }
+        match tools.len() {
+            0 => None,
+            1 => Some(ErrorClass::RejectsTool(0)),
+            _ => Some(ErrorClass::RejectsToolSchema),
+        }
     }
 
     fn is_too_long(&self) -> bool {
@@ -400,9 +431,22 @@ impl Case<'_> {
     }
 
     fn has_too_many_tools(&self) -> bool {
-        let has_tools = !self.request.tools.names.is_empty();
-        let are_too_many = has_name(&self.words, "tools") && self.says(words::TOO_MANY);
-        are_too_many || (has_tools && self.says(words::TOO_COMPLEX))
+        let names_them = has_name(&self.words, "tools");
+        let counts_them = || {
+            let mut counted = occurrences(&self.words, "tools");
+            counted.any(|(before, _)| {
+                let before = before.trim_end();
+                before.ends_with(|end: char| end.is_ascii_digit())
+            })
+        };
+        (names_them && self.says(words::TOO_MANY))
+            || (self.is_bad_request() && self.says(words::TOO_MANY_TOOLS))
+            || (self.is_bad_request() && self.says(words::AT_MOST) && counts_them())
+    }
+
+    /// Whether the schemas of the tools are too much together.
+    fn has_too_complex_tools(&self) -> bool {
+        !self.request.tools.names.is_empty() && self.says(words::TOO_COMPLEX)
     }
 
     fn is_loading(&self) -> bool {
@@ -909,6 +953,67 @@ mod tests {
                 assert_eq!(found, meaning, "{words}");
             }
         }
+    }
+
+    #[test]
+    fn a_tool_that_is_rejected_and_too_many_tools_are_distinguished_from_a_model_without_tools() {
+        // What it means where two tools are offered, the field that the error names, and the message.
+        let table = r##"
+            TooManyTools | tools | [unsupported_tool_schema] The tool schema is not supported (tool_count_limit).
+            TooManyTools | tools | Too many tools: at most 16 are supported
+            TooManyTools | tools | Up to 128 tools are supported
+            TooManyTools | tools | Too many tools: 17, at most 16
+            TooManyTools | tools | Maximum tools limit reached. Requested 220, Max: 200
+            TooManyTools | - | [unsupported_tool_schema] The tool schema is not supported (tool_count_limit).
+            TooManyTools | - | Too many tools: at most 16 are supported
+            TooManyTools | - | Up to 128 tools are supported
+            TooManyTools | - | Too many tools: 17, at most 16
+            TooManyTools | - | Maximum tools limit reached. Requested 220, Max: 200
+            TooManyTools | - | Maximum tools limit reached. 219 tools have been provided but the maximum is 200.
+            TooManyTools | - | You may not include more than 128 tools in your request.
+            TooManyTools | - | Cannot have more than 128 tools per request.
+            TooManyTools | tools | Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 220 instead.
+            RejectsToolSchema | tools | [unsupported_tool_schema] The tool schema is not supported (unsupported_keyword).
+            RejectsToolSchema | - | [unsupported_tool_schema] The tool schema is not supported (unsupported_keyword).
+            RejectsToolSchema | tools | Unsupported tool schema keyword: minimum
+            RejectsToolSchema | - | Unsupported tool schema keyword: minimum
+            RejectsToolSchema | tools | This tool parameter type is not supported
+            RejectsToolSchema | - | This tool parameter type is not supported
+            RejectsToolSchema | tools | 'required' is required to be supplied and to be an array including every key in properties. Missing 'timeout'
+            RejectsToolSchema | - | 'required' is required to be supplied and to be an array including every key in properties. Missing 'timeout'
+            RejectsTool(1) | tools | Tool r__term uses an unsupported keyword 'minimum'
+            RejectsTool(1) | - | Tool r__term uses an unsupported keyword 'minimum'
+            RejectsTool(1) | - | Tool 'r__term': this parameter type is not supported
+            RejectsTool(1) | tools | Invalid schema for function 'r__term': In context=(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'timeout'
+            RejectsTools | tools | Unsupported parameter: 'tools' is not supported with this model.
+            RejectsTools | tools | This is not supported by the model
+            RejectsTools | - | m does not support tools
+            RejectsTools | - | Function calling is not supported by this model
+        "##;
+        for [meaning, field, message] in rows(table) {
+            let error = ServerError {
+                field: field.trim_matches('-').to_owned(),
+                ..ServerError::new(message)
+            };
+            for status in [400, 422] {
+                let request = offering(&["x__say", "r__term"]);
+                let found = judge(&error, Some(status), &request);
+                assert_eq!(format!("{found:?}"), meaning, "{field} {message}");
+            }
+            // The only tool is the one.
+            if meaning == "RejectsToolSchema" {
+                let found = judge(&error, Some(400), &offering(&["x__say"]));
+                assert_eq!(found, ErrorClass::RejectsTool(0), "{field} {message}");
+                let found = judge(&error, Some(400), &offering::<&str>(&[]));
+                assert_ne!(found, ErrorClass::RejectsToolSchema, "{field} {message}");
+            }
+        }
+        // The schema of the answer is meant, or may be.
+        let table = r##"
+            Rejects(Form) | 400 | Invalid schema for response_format 'answer': In context=(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'a'
+            Other | 400 | 'required' is required to be supplied and to be an array including every key in properties. Missing 'a'
+        "##;
+        check(&[OptionalField::Form], table);
     }
 
     #[test]

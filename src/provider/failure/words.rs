@@ -134,6 +134,32 @@ pub const TOO_MANY: &[&str] = &[
     TOO_MANY_DECLARATIONS,
 ];
 
+/// The words for too many tools that need no other word: of xAI, Copilot and gateways.
+pub const TOO_MANY_TOOLS: &[&str] = &[
+    "too many tools",
+    "too many functions",
+    "tools limit",
+    "number of tools",
+    "tool_count_limit",
+];
+
+/// The words for a limit, where a number of tools is in the same error.
+pub const AT_MOST: &[&str] = &["up to", "at most", "more than", "maximum", "limit"];
+
+/// The words for a part of the schema of a tool that a server does not take.
+pub const SCHEMA_PARTS: &[&str] = &[
+    "tool schema",
+    "tool_schema",
+    "schema keyword",
+    "unsupported keyword",
+    "unsupported_keyword",
+    "parameter type",
+    STRICT_RULE,
+];
+
+/// OpenAI's words for a schema that breaks its strict rules, which are those of tools and of the answer.
+pub const STRICT_RULE: &str = "including every key in properties";
+
 /// Gemini's, which name the first tool, although they are about all of them.
 pub const TOO_MANY_DECLARATIONS: &str = "function declarations can be specified";
 
