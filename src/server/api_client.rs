@@ -240,10 +240,14 @@ impl<'a> ApiClient<'a> {
             message = images;
         } else if has_reasoned {
             message = "the reply has reasoning and no answer".to_owned();
-            advice = Some(format!(
-                "see the reasoning with -v\n\
-                 leave room for an answer with another --effort, or a higher {limit}"
-            ));
+            let help = if reply.end.is_normal() {
+                "if it has the answer, switch off the reasoning parser of the server; \
+                 if not, try another --effort, or another model with -m"
+                    .to_owned()
+            } else {
+                format!("leave room for an answer with another --effort, or a higher {limit}")
+            };
+            advice = Some(format!("see the reasoning with -v\n{help}"));
         }
         if let Some(finish) = reply.end.finish() {
             message += &format!(" ({}){}", finish.word, reply.end.shown_reason());
