@@ -70,8 +70,20 @@ pub struct ReadingState {
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
     pub(super) has_streamed_reasoning: bool,
+    pub(super) reasoning_arrival: ReasoningArrival,
     /// The calls whose items have begun and have not come again as complete ones.
     pub(super) begun_calls: BegunCalls,
+}
+
+/// How much has come of the item of reasoning that is coming, in the Responses API.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReasoningArrival {
+    #[default]
+    Nothing,
+    /// Increments of a part that has not ended.
+    OpenPart,
+    /// Parts that have ended.
+    WholeParts,
 }
 
 impl Reply {

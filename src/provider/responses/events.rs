@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::item::{
     FUNCTION_CALL, Item, MESSAGE, REASONING, WEB_SEARCH_CALL, finish_refusal, read_item,
+    read_reasoning,
 };
 use super::output::read_response;
 use crate::message::Source;
 use crate::provider::failure::{self, ReplyResult};
 use crate::provider::lenient::{Content, Index, Json, Text};
-use crate::provider::reply::{CallRef, Reply, TextPlace};
+use crate::provider::reply::{CallRef, ReasoningArrival, Reply, TextPlace};
 
 /// What an increment has. Nearly all events are increments, and reading no more of them makes long streams fast.
 #[derive(Default, Deserialize)]
@@ -79,17 +80,36 @@ pub fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             reply.reading.begun_calls.add(&of, delta);
         }
         kind if kind.starts_with("response.reasoning") => {
-            reply.think(delta);
-            reply.reading.has_streamed_reasoning |= !delta.is_empty();
-            // The next part is a paragraph of its own.
             if kind.ends_with("text.done") {
-                reply.think("\n");
+                let details: EventDetails = serde_json::from_str(data)?;
+                finish_reasoning(&details.text, reply);
+            } else {
+                add_reasoning(delta, ReasoningArrival::OpenPart, reply);
             }
         }
         kind if kind.starts_with("response.web_search_call") => reply.activity.search(),
         _ => read_details(kind, event.place(), serde_json::from_str(data)?, reply)?,
     }
     Ok(())
+}
+
+/// Adds an increment of reasoning, or a part of it, if that has any text.
+fn add_reasoning(text: &str, arrival: ReasoningArrival, reply: &mut Reply) {
+    reply.think(text);
+    if !text.is_empty() {
+        reply.reading.has_streamed_reasoning = true;
+        reply.reading.reasoning_arrival = arrival;
+    }
+}
+
+/// Ends a part of reasoning, whose text is new if no increment of it has come. The next part is a paragraph of its own.
+fn finish_reasoning(text: &str, reply: &mut Reply) {
+    if reply.reading.reasoning_arrival == ReasoningArrival::OpenPart {
+        reply.reading.reasoning_arrival = ReasoningArrival::WholeParts;
+    } else {
+        add_reasoning(text, ReasoningArrival::WholeParts, reply);
+    }
+    reply.think("\n");
 }
 
 /// Reads an event that is no increment.
@@ -161,6 +181,12 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
     }
     if &*item.kind == FUNCTION_CALL {
         reply.reading.begun_calls.end(index, &item.call());
+    }
+    if &*item.kind == REASONING {
+        let arrival = std::mem::take(&mut reply.reading.reasoning_arrival);
+        if arrival == ReasoningArrival::Nothing {
+            read_reasoning(&item, reply)?;
+        }
     }
     read_item(json, &item, reply)
 }

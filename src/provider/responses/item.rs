@@ -106,8 +106,10 @@ pub fn read_reasoning(item: &Item, reply: &mut Reply) -> ReplyResult {
     }
     for parts in [item.summary, item.content] {
         for part in parts.list::<Object<ReasoningPart>>()? {
-            reply.think(&part.0.unwrap_or_default().text.text);
+            let text = part.0.unwrap_or_default().text.text;
+            reply.think(&text);
             reply.think("\n");
+            reply.reading.has_streamed_reasoning |= !text.is_empty();
         }
     }
     Ok(())

@@ -76,10 +76,11 @@ fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
     let is_first = reply.turn.items.is_empty();
     let ids_with_output = ids_with_output(output)?;
     let mut calls = Vec::new();
+    let has_reasoning = reply.reading.has_streamed_reasoning;
     for json in output {
         let item: Item = json.object()?;
         if is_first {
-            if !reply.reading.has_streamed_reasoning {
+            if !has_reasoning {
                 read_reasoning(&item, reply)?;
             }
             read_item(*json, &item, reply)?;
