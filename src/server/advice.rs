@@ -87,6 +87,9 @@ impl Rejection<'_> {
                     "this is about the model, not about the key: choose another one with -m; {list} lists them"
                 )
             }
+            ErrorClass::WantsTls => {
+                format!("begin its URL with https://\n{}", check_base_url(provider))
+            }
             ErrorClass::RejectsContent => OTHER_CONTENT.to_owned(),
             ErrorClass::RejectsPlace => OTHER_PLACE.to_owned(),
             ErrorClass::CannotChat => {

@@ -49,6 +49,8 @@ pub enum ErrorClass {
     NoAccess,
     /// The provider does not answer a text or picture like this, whoever asks.
     RejectsContent,
+    /// The server wants TLS, and the URL has none.
+    WantsTls,
     /// The provider does not serve this country or network.
     RejectsPlace,
     /// The quota or the money of the account is used up, or its plan has none of this.
@@ -101,6 +103,7 @@ const fn by_name(field: OptionalField) -> MeaningRow {
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const ROWS: &[MeaningRow] = &[
+    Means(ErrorClass::WantsTls, Words(words::TLS)),
     // It may name a tool and its schema.
     Means(ErrorClass::Transient, Words(words::FAILED_CALL)),
     Finds(|case| case.rejected_tool()),

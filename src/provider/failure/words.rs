@@ -307,6 +307,12 @@ pub const CONTENT: &[&str] = &[
     "new_sensitive",
 ];
 
+/// The words for a request without TLS where the server wants it, of servers in Go and of nginx.
+pub const TLS: &[&str] = &[
+    "client sent an http request to an https server",
+    "the plain http request was sent to https port",
+];
+
 /// The words for a country or network that is not served, of OpenAI, Gemini, Anthropic and Groq.
 pub const PLACE: &[&str] = &[
     "country, region, or territory not supported",
