@@ -1,34 +1,152 @@
-//! Finds the file of a program by its name.
+//! Finds the file of a program by its name, and says why it cannot be run.
 
 use std::env;
-use std::ffi::OsStr;
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use crate::text::escape::escape;
+use crate::text::one_line::quoted;
+use crate::whole_file::broken_link;
+
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
+/// How much of a script Linux reads to find its interpreter.
+const MAX_FIRST_LINE: u64 = 256;
+
+/// A reason why a program cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProgramFault {
+    /// Nothing is there.
+    Missing,
+    /// A link that leads to nothing, in words.
+    BrokenLink(&'static str),
+    Directory,
+    /// A file that this user may not execute.
+    NotExecutable(PathBuf),
+    /// A script whose first line names a program that is not there.
+    NoInterpreter {
+        script: PathBuf,
+        interpreter: PathBuf,
+    },
+}
+
+impl ProgramFault {
+    /// Returns what is wrong with the program of this name or path.
+    pub fn reason(&self, program: &str) -> String {
+        match self {
+            ProgramFault::Missing => format!("there is no program {program}"),
+            ProgramFault::BrokenLink(what) => format!("{program} is {what}"),
+            ProgramFault::Directory => format!("{program} is a directory, not a program"),
+            ProgramFault::NotExecutable(file) => {
+                format!("{file} is not executable", file = file.display())
+            }
+            ProgramFault::NoInterpreter {
+                script,
+                interpreter,
+            } => format!(
+                "{script} cannot run, because its first line names the interpreter {interpreter}, which does not exist",
+                script = script.display(),
+                interpreter = escape(&interpreter.to_string_lossy())
+            ),
+        }
+    }
+
+    /// Returns what to do about a file that is where it should be.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            ProgramFault::Missing | ProgramFault::BrokenLink(_) | ProgramFault::Directory => None,
+            ProgramFault::NotExecutable(file) => Some(format!(
+                "make it executable: chmod +x {file}",
+                file = quoted(&file.to_string_lossy())
+            )),
+            ProgramFault::NoInterpreter {
+                script,
+                interpreter,
+            } if interpreter.to_string_lossy().ends_with('\r') => Some(format!(
+                "remove the carriage returns (^M) at the ends of its lines: dos2unix {script}",
+                script = quoted(&script.to_string_lossy())
+            )),
+            ProgramFault::NoInterpreter { .. } => {
+                Some("install the interpreter\nor correct the first line".to_owned())
+            }
+        }
+    }
+}
+
 /// Returns the file of a program: by its absolute path, or by its name in this PATH. Relative directories of PATH do not count,
 /// because they would depend on where q is started: anybody may have put a program there.
-pub fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    let directories = if name.contains('/') {
+pub fn find_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramFault> {
+    let is_path = name.contains('/');
+    let directories = if is_path {
         vec![PathBuf::new()]
     } else {
         env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))).collect()
     };
-    let mut files = directories
-        .into_iter()
-        .map(|directory| directory.join(name));
-    files.find(|file| file.is_absolute() && is_program(file))
+    let mut fault = ProgramFault::Missing;
+    for directory in directories {
+        let file = directory.join(name);
+        if !file.is_absolute() {
+            continue;
+        }
+        match look_at(&file) {
+            Ok(()) => return with_interpreter(file),
+            // Only a path says that this file is meant.
+            Err(found @ ProgramFault::NotExecutable(_)) if fault == ProgramFault::Missing => {
+                fault = found;
+            }
+            Err(found) if is_path => fault = found,
+            Err(_) => (),
+        }
+    }
+    Err(fault)
 }
 
-/// Whether a path is that of a file that this user may execute, once links are followed. A shell goes on to the next directory of
-/// PATH where it may not, as do we.
-fn is_program(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|metadata| metadata.is_file())
-        && accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+/// Checks that a path is that of a file that this user may execute, once links are followed. A shell goes on to the next
+/// directory of PATH where it is not, as do we.
+fn look_at(file: &Path) -> Result<(), ProgramFault> {
+    match fs::metadata(file) {
+        Err(_) => Err(broken_link(file).map_or(ProgramFault::Missing, ProgramFault::BrokenLink)),
+        Ok(metadata) if metadata.is_dir() => Err(ProgramFault::Directory),
+        Ok(metadata)
+            if metadata.is_file()
+                && accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok() =>
+        {
+            Ok(())
+        }
+        Ok(_) => Err(ProgramFault::NotExecutable(file.to_owned())),
+    }
+}
+
+/// Returns the file of a program, unless it is a script without its interpreter.
+fn with_interpreter(file: PathBuf) -> Result<PathBuf, ProgramFault> {
+    match interpreter_of(&file) {
+        Some(interpreter) if interpreter.is_absolute() && !interpreter.exists() => {
+            Err(ProgramFault::NoInterpreter {
+                script: file,
+                interpreter,
+            })
+        }
+        _ => Ok(file),
+    }
+}
+
+/// Returns the interpreter that the first line of a script names, if the script can be read.
+fn interpreter_of(file: &Path) -> Option<PathBuf> {
+    let mut beginning = Vec::new();
+    let file = File::open(file).ok()?;
+    file.take(MAX_FIRST_LINE).read_to_end(&mut beginning).ok()?;
+    let line = beginning.strip_prefix(b"#!")?;
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let start = line.iter().position(|byte| !is_blank(byte))?;
+    let name = line[start..].split(is_blank).next()?;
+    Some(OsString::from_vec(name.to_vec()).into())
 }
 
 #[cfg(test)]
@@ -62,7 +180,7 @@ mod tests {
         let here = env::current_dir().expect("a directory");
         let up = "../".repeat(here.components().count() - 1);
         let relative = format!("{up}{}", root.trim_start_matches('/'));
-        assert!(is_program(Path::new(&format!("{relative}/one/both"))));
+        assert_eq!(look_at(Path::new(&format!("{relative}/one/both"))), Ok(()));
         // Root may execute what anybody may; its owner may not.
         let others = if rustix::process::geteuid().is_root() {
             "one/others"
@@ -98,9 +216,94 @@ mod tests {
         ] {
             let found = found.map(|found| PathBuf::from(format!("{root}/{found}")));
             let path = Some(OsStr::new(path));
-            assert_eq!(find_program(name, path), found, "{name} {path:?}");
+            assert_eq!(find_program(name, path).ok(), found, "{name} {path:?}");
         }
         let shell = find_program("sh", None).expect("the system's shell");
         assert!(shell.is_absolute() && shell.ends_with("sh"), "{shell:?}");
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_is_told_with_the_reason_and_what_to_do() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path().to_str().expect("UTF-8");
+        fs::create_dir(format!("{root}/directory")).expect("a directory");
+        symlink("nowhere", format!("{root}/dangling")).expect("a link");
+        for (file, mode, content) in [
+            ("plain", 0o644, "#!/bin/sh\n"),
+            ("a b", 0o600, ""),
+            ("script", 0o755, "#!/bin/sh\n"),
+            ("spaced", 0o755, "#! \t/bin/sh -e\n"),
+            ("env", 0o755, "#!/usr/bin/env sh"),
+            ("relative", 0o755, "#!no/such\n"),
+            ("empty", 0o755, ""),
+            ("nothing", 0o755, "#!\n"),
+            ("bytes", 0o755, "\u{7f}ELF"),
+            ("crlf", 0o755, "#!/bin/sh\r\necho\r\n"),
+            ("old", 0o755, "#!/no/such/python -u\n"),
+        ] {
+            let path = format!("{root}/{file}");
+            fs::write(&path, content).expect("a file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        let interpreter = "cannot run, because its first line names the interpreter";
+        for (name, reason, advice) in [
+            ("ROOT/script", "", ""),
+            ("spaced", "", ""),
+            ("env", "", ""),
+            ("relative", "", ""),
+            ("empty", "", ""),
+            ("nothing", "", ""),
+            ("bytes", "", ""),
+            ("gone", "there is no program gone", ""),
+            ("ROOT/gone", "there is no program ROOT/gone", ""),
+            ("directory", "there is no program directory", ""),
+            (
+                "ROOT/directory",
+                "ROOT/directory is a directory, not a program",
+                "",
+            ),
+            ("dangling", "there is no program dangling", ""),
+            (
+                "ROOT/dangling",
+                "ROOT/dangling is a dangling symbolic link",
+                "",
+            ),
+            (
+                "plain",
+                "ROOT/plain is not executable",
+                "make it executable: chmod +x ROOT/plain",
+            ),
+            (
+                "ROOT/a b",
+                "ROOT/a b is not executable",
+                "make it executable: chmod +x 'ROOT/a b'",
+            ),
+            (
+                "crlf",
+                &format!("ROOT/crlf {interpreter} /bin/sh^M, which does not exist"),
+                "remove the carriage returns (^M) at the ends of its lines: dos2unix ROOT/crlf",
+            ),
+            (
+                "ROOT/old",
+                &format!("ROOT/old {interpreter} /no/such/python, which does not exist"),
+                "install the interpreter\nor correct the first line",
+            ),
+        ] {
+            let name = name.replace("ROOT", root);
+            let fault = find_program(&name, Some(OsStr::new(root))).err();
+            let found = fault.as_ref().map(|fault| fault.reason(&name));
+            assert_eq!(
+                found.unwrap_or_default(),
+                reason.replace("ROOT", root),
+                "{name}"
+            );
+            let found = fault.and_then(|fault| fault.advice());
+            assert_eq!(
+                found.unwrap_or_default(),
+                advice.replace("ROOT", root),
+                "{name}"
+            );
+        }
     }
 }

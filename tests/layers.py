@@ -22,8 +22,8 @@ LAYERS = [
     ["session"],
     ["provider"],
     ["output", "flags", "server_url"],
-    ["message", "scratch"],
-    ["shape", "threads", "error", "whole_file", "child_output", "programs"],
+    ["message", "scratch", "programs"],
+    ["shape", "threads", "error", "whole_file", "child_output"],
     ["secret", "commands"],
     ["text", "unix", "wait"],
 ]

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{DisplayOptions, print, print_texts};
+use crate::programs::ProgramFault;
 use crate::server::discover;
 use crate::server::whom::Claim;
 use crate::session::Conversation;
@@ -349,8 +350,11 @@ fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>)
 fn key_summary(key: &Key, environment: &Environment) -> String {
     match key {
         Key::None => "none needed".to_owned(),
-        Key::Command(command) => match startup::missing_key_program(key, environment) {
-            Some(program) => format!("by {program} (there is no such program)"),
+        Key::Command(command) => match startup::fault_of_key_program(key, environment) {
+            Some((program, ProgramFault::Missing)) => {
+                format!("by {program} (there is no such program)")
+            }
+            Some((program, fault)) => format!("by {program} ({})", fault.reason(program)),
             None => format!("by {}", command[0]),
         },
         Key::Variables(names) => match key.find(environment) {

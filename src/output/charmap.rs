@@ -22,7 +22,7 @@ pub fn charmap() -> Charmap {
     if !io::stdout().is_terminal() && !io::stderr().is_terminal() {
         return Charmap::Unknown;
     }
-    let Some(program) = find_program("locale", env::var_os("PATH").as_deref()) else {
+    let Ok(program) = find_program("locale", env::var_os("PATH").as_deref()) else {
         return Charmap::Unknown;
     };
     let mut command = Command::new(program);

@@ -34,7 +34,7 @@ pub fn page<'a>(
 fn run_pager<'a>(text: &str, variable: impl Fn(&str) -> Option<&'a str>) -> bool {
     let pager = variable("PAGER");
     let name = if pager.is_some() { "sh" } else { "less" };
-    let Some(program) = find_program(name, env::var_os("PATH").as_deref()) else {
+    let Ok(program) = find_program(name, env::var_os("PATH").as_deref()) else {
         return false;
     };
     let mut command = Command::new(program);

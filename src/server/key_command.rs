@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::child_output::{ChildOutput, NeededOutput, OutputLimits};
 use crate::error::Error;
 use crate::output::{LateNote, Notes};
-use crate::programs::find_program;
+use crate::programs::{ProgramFault, find_program};
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, Provider, check_key, expand_home};
 use crate::text::size::in_units;
@@ -58,10 +58,19 @@ pub fn fetch(
     let program = &command[0];
     let name = expand_home(program, environment).map_err(&wrong)?;
     let is_path = name.contains('/');
-    let found = find_program(&name, environment.get_os("PATH"));
-    let Some(file) = found.or_else(|| is_path.then(|| name.into())) else {
-        let error = wrong(format!("there is no program {program}"));
-        return Err(error.advise("install it\nor write its absolute path"));
+    let file = match find_program(&name, environment.get_os("PATH")) {
+        Ok(file) => file,
+        // It may be below the current directory.
+        Err(ProgramFault::Missing) if is_path && !name.starts_with('/') => name.into(),
+        Err(fault) => {
+            let error = wrong(fault.reason(program));
+            let advice = match fault.advice() {
+                Some(advice) => advice,
+                None if is_path => "correct its path in key_cmd".to_owned(),
+                None => "install it\nor write its absolute path".to_owned(),
+            };
+            return Err(error.advise(advice));
+        }
     };
     let mut started = Command::new(file);
     started.args(&command[1..]);

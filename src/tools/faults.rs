@@ -3,8 +3,9 @@
 //! What is called `fault_of` something returns the error, or `None` if there is nothing wrong. `startup` finds what a program
 //! needs.
 
-use super::startup::{bounds_of, code_runner, missing_key_program, program_file, start_directory};
+use super::startup::{bounds_of, code_runner, fault_of_key_program, program_file, start_directory};
 use crate::error::Error;
+use crate::programs::ProgramFault;
 use crate::settings::{
     Command, Environment, Key, LocalProgram, READS, ServerKind, ServerOrigin, SharedEntry,
     ToolServer, expand_home,
@@ -110,7 +111,12 @@ fn faults_of_program(
     local: &LocalProgram,
     own: &Environment,
 ) -> Vec<Error> {
-    let mut faults = Vec::from_iter(fault_of_file(section, dotted_key, local, own));
+    let mut faults = Vec::new();
+    if let Ok(program) = expand_home(&local.name, own)
+        && let Err(fault) = program_file(&program, &local.environment(own))
+    {
+        faults.push(fault_of_file(section, dotted_key, &program, &fault));
+    }
     let wrong = |part, reason: String| Some(fault_of_program(section, dotted_key, part, &reason));
     faults.extend(match bounds_of(local, own) {
         Err(reason) => wrong(ProgramPart::Bounds, reason),
@@ -122,29 +128,28 @@ fn faults_of_program(
     faults
 }
 
-/// Returns the error for a program that is not there.
-fn fault_of_file(
+/// Returns the error for a program with this name or path, which cannot be run.
+pub fn fault_of_file(
     section: &ToolServer,
     dotted_key: &str,
-    local: &LocalProgram,
-    own: &Environment,
-) -> Option<Error> {
-    let program = expand_home(&local.name, own).ok()?;
-    match program_file(&program, &local.environment(own)) {
-        Some(_) => None,
-        None => Some(fault_of_missing(section, dotted_key, &program)),
+    program: &str,
+    fault: &ProgramFault,
+) -> Error {
+    let reason = fault.reason(program);
+    let error = fault_of_program(section, dotted_key, ProgramPart::Command, &reason);
+    error.advise(advice_for_file(section, dotted_key, program, fault))
+}
+
+/// Returns what to do about a program that cannot be run.
+fn advice_for_file(
+    section: &ToolServer,
+    dotted_key: &str,
+    program: &str,
+    fault: &ProgramFault,
+) -> String {
+    if let Some(advice) = fault.advice() {
+        return advice;
     }
-}
-
-/// Returns the error for a program with this name or path, which is not there.
-pub fn fault_of_missing(section: &ToolServer, dotted_key: &str, program: &str) -> Error {
-    let reason = format!("there is no program {program}");
-    let missing = fault_of_program(section, dotted_key, ProgramPart::Command, &reason);
-    missing.advise(advice_for_missing(section, dotted_key, program))
-}
-
-/// Returns what to do about a program that is not there.
-fn advice_for_missing(section: &ToolServer, dotted_key: &str, program: &str) -> String {
     if !program.contains('/') {
         return "install it\nor write its absolute path".to_owned();
     }
@@ -159,9 +164,10 @@ fn advice_for_missing(section: &ToolServer, dotted_key: &str, program: &str) -> 
 /// Returns the error for a key that no program can print.
 fn fault_of_key(section: &ToolServer, key: &Key, own: &Environment) -> Option<Error> {
     let name = &section.name;
-    let program = missing_key_program(key, own)?;
-    let missing = fault_at(name, &format!("key_cmd: there is no program {program}"));
-    Some(missing.advise(advice_for_missing(section, name, program)))
+    let (program, fault) = fault_of_key_program(key, own)?;
+    let reason = fault.reason(program);
+    let error = fault_at(name, &format!("key_cmd: {reason}"));
+    Some(error.advise(advice_for_file(section, name, program, &fault)))
 }
 
 /// Returns the error for a command that can never get a file: its argument would be one in the temporary directory, which is

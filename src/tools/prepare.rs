@@ -147,7 +147,7 @@ impl Preparation<'_> {
         let mut environment = local.environment(own);
         let name = expand_home(&local.name, own).map_err(wrong(ProgramPart::Command))?;
         let file = program_file(&name, &environment)
-            .ok_or_else(|| faults::fault_of_missing(section, dotted_key, &name))?;
+            .map_err(|fault| faults::fault_of_file(section, dotted_key, &name, &fault))?;
         let bounds = bounds_of(local, own).map_err(wrong(ProgramPart::Bounds))?;
         let directory = start_directory(local, own).map_err(wrong(ProgramPart::Directory))?;
         let mut confined = None;

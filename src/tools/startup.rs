@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use super::bounds::Bounds;
 use super::{kernel, names};
 use crate::commands::runners::runner;
-use crate::programs::find_program;
+use crate::programs::{ProgramFault, find_program};
 use crate::settings::{
     Command, Environment, Key, LocalProgram, ServerKind, ToolServer, expand_home,
 };
@@ -46,7 +46,7 @@ pub fn bounds_of(local: &LocalProgram, own: &Environment) -> Result<Option<Bound
     }
     let bounds = found?;
     let name = expand_home(&local.name, own)?;
-    if let Some(file) = program_file(&name, &local.environment(own)) {
+    if let Ok(file) = program_file(&name, &local.environment(own)) {
         bounds.real_program(&file)?;
     }
     if let Some(cwd) = &local.cwd {
@@ -94,25 +94,27 @@ pub fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c st
     let variables = command.program.environment(own);
     runner(argv, |name| {
         let path = expand_home(name, own).ok()?;
-        let file = fs::canonicalize(program_file(&path, &variables)?).ok()?;
+        let file = fs::canonicalize(program_file(&path, &variables).ok()?).ok()?;
         Some(file.to_string_lossy().into_owned())
     })
 }
 
-/// Returns the program that should print a key, if it is not there.
-pub fn missing_key_program<'k>(key: &'k Key, own: &Environment) -> Option<&'k str> {
+/// Returns the program that should print a key, and why it cannot be run; `None` if it can.
+pub fn fault_of_key_program<'k>(
+    key: &'k Key,
+    own: &Environment,
+) -> Option<(&'k str, ProgramFault)> {
     let Key::Command(command) = key else {
         return None;
     };
     let program = command.first()?;
     let wanted = expand_home(program, own).ok()?;
-    find_program(&wanted, own.get_os("PATH"))
-        .is_none()
-        .then_some(program)
+    let fault = find_program(&wanted, own.get_os("PATH")).err()?;
+    Some((program, fault))
 }
 
 /// Returns the file of a program: by its absolute path, or by its name in the PATH that it will have itself.
-pub fn program_file(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
+pub fn program_file(name: &str, variables: &[(String, OsString)]) -> Result<PathBuf, ProgramFault> {
     let mut variables = variables.iter();
     let path = variables.find(|(variable, _)| variable == "PATH");
     find_program(name, path.map(|(_, path)| path.as_os_str()))

@@ -132,7 +132,7 @@ fn ignore_settings(
         let text = read_if_any(&file, MAX_CONFIGURATION)?;
         configuration.push((file, text));
     }
-    if let Some(program) = find_program("git", environment.get_os("PATH")) {
+    if let Ok(program) = find_program("git", environment.get_os("PATH")) {
         return settings_of_git(&program, root, environment);
     }
     if let Some(git) = git {
