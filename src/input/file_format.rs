@@ -20,6 +20,9 @@ const NOT_UTF_8: u8 = 0xFF;
 /// How many bytes show whether a text is in UTF-16.
 const LOOKED_AT: usize = 4096;
 
+/// The fewest units that show it where most are not ASCII.
+const FEW_UNITS: usize = 8;
+
 /// The most bytes of a text in which one place shows its encoding.
 const SHORT: usize = 200;
 
@@ -52,20 +55,55 @@ pub fn encoding_of(bytes: &[u8]) -> &'static str {
     if is_utf_16(bytes) { "UTF-16" } else { "UTF-8" }
 }
 
-/// The encoding of what seems to be text in UTF-16 without a byte order mark, by its name for `iconv`: most of its characters
-/// are printable ASCII, and none is zero.
+/// The encoding of what seems to be text in UTF-16 without a byte order mark, by its name for `iconv`. No unit is zero, and most
+/// characters are printable ASCII, or all are usual ones.
 pub fn utf_16_without_mark(bytes: &[u8]) -> Option<&'static str> {
-    let units = bytes[..bytes.len().min(LOOKED_AT)].as_chunks::<2>().0;
-    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
-    for (encoding, low) in [("UTF-16LE", 0), ("UTF-16BE", 1)] {
-        let ascii = units
-            .iter()
-            .filter(|unit| unit[1 - low] == 0 && is_text(&unit[low]));
-        if ascii.count() * 4 > units.len() * 3 && !units.contains(&[0, 0]) {
+    let pairs = bytes[..bytes.len().min(LOOKED_AT)].as_chunks::<2>().0;
+    if pairs.contains(&[0, 0]) {
+        return None;
+    }
+    let is_ascii = |unit: &u16| u8::try_from(*unit).is_ok_and(is_ascii_text);
+    let little = Vec::from_iter(pairs.iter().map(|unit| u16::from_le_bytes(*unit)));
+    let big = Vec::from_iter(little.iter().map(|unit| unit.swap_bytes()));
+    for (encoding, units) in [("UTF-16LE", little), ("UTF-16BE", big)] {
+        let ascii = units.iter().filter(|unit| is_ascii(unit)).count();
+        let is_mostly_ascii = ascii * 4 > units.len() * 3;
+        if is_mostly_ascii || ascii > 0 && is_usual_text(&units) && !is_separated_by_zeros(bytes) {
             return Some(encoding);
         }
     }
     None
+}
+
+fn is_ascii_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+}
+
+/// Whether these units are enough to judge, and all are characters that are usual in a text: of the alphabets, the ideographs and
+/// syllables of East Asia, or punctuation and symbols. Only the last unit may be half a character.
+fn is_usual_text(units: &[u16]) -> bool {
+    let last = units.len().saturating_sub(1);
+    let whole = match units.last() {
+        Some(0xD800..0xDC00) => &units[..last],
+        _ => units,
+    };
+    let is_usual = |character: char| match character {
+        '\0'..='\x7F' => is_ascii_text(character as u8),
+        '\u{a0}'..='\u{e7f}' | '\u{1e00}'..='\u{27bf}' => true,
+        '\u{3000}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}' => true,
+        '\u{ac00}'..='\u{d7a3}' | '\u{ff01}'..='\u{ffee}' => true,
+        '\u{1f000}'..='\u{1faff}' => true,
+        _ => false,
+    };
+    let mut characters = char::decode_utf16(whole.iter().copied());
+    whole.len() >= FEW_UNITS && characters.all(|character| character.is_ok_and(is_usual))
+}
+
+/// Whether bytes are text in UTF-8 but for zeros between its parts, such as the paths of `find -print0`.
+fn is_separated_by_zeros(bytes: &[u8]) -> bool {
+    let is_text =
+        |character: char| !character.is_control() || matches!(character, '\0' | '\t' | '\n' | '\r');
+    str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_text))
 }
 
 /// What bytes that are not UTF-8 seem to be.
@@ -374,6 +412,57 @@ mod tests {
             (b"", None),
         ] {
             assert_eq!(utf_16_without_mark(bytes), encoding, "{bytes:?}");
+        }
+        for text in [
+            "名称,数量,价格\n苹果,10,3.50\n".repeat(20).as_str(),
+            "名称,数量,价格\n苹果,10,3.50\n".repeat(500).as_str(),
+            "12:00 Сервер запущен: порт 80\r\n12:01 Ошибка — нет «файла» №5\r\n",
+            "标题 Title 中文",
+            "見出し、テスト 1\n",
+            "안녕하세요 여러분, 반갑습니다\n",
+            "Καλημέρα, κόσμε\n",
+            "שלום עולם 123",
+            "مرحبا بالعالم 123",
+            "สวัสดี ชาวโลก",
+            "Größe und Übermaß: 5 €\n",
+            "Tiếng Việt có dấu\n",
+            "日本語のテスト 🎉 です\n",
+            &"🎉 ".repeat(3_000),
+        ] {
+            let units = || text.encode_utf16();
+            let little = Vec::from_iter(units().flat_map(u16::to_le_bytes));
+            let big = Vec::from_iter(units().flat_map(u16::to_be_bytes));
+            assert_eq!(utf_16_without_mark(&little), Some("UTF-16LE"), "{text}");
+            assert_eq!(utf_16_without_mark(&big), Some("UTF-16BE"), "{text}");
+        }
+    }
+
+    #[test]
+    fn binary_data_is_not_called_text_in_utf_16() {
+        let samples = (0..200_i16).flat_map(|time| (time * 37 % 251 - 125).to_le_bytes());
+        let samples = Vec::from_iter(samples);
+        for (name, bytes) in [
+            ("ELF", &b"\x7FELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3E\0\x01\0\0\0"[..]),
+            ("PNG", b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x10\x08\x06\0\0\0"),
+            ("zip", b"PK\x03\x04\x14\0\x08\0\x08\0\x21\x84\x5A\x59\x12\x34\x56\x78"),
+            ("SQLite", b"SQLite format 3\0\x10\0\x01\x01\0\x40\x20\x20\0\0\0\x05"),
+            ("WAVE", b"RIFF\x24\x08\0\0WAVEfmt \x10\0\0\0\x01\0\x02\0\x44\xAC\0\0"),
+            ("samples", &samples),
+            ("Java class", b"\xCA\xFE\xBA\xBE\0\0\0\x34\0\x1D\x0A\0\x06\0\x0F"),
+            ("MP4", b"\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41"),
+            ("gzip", b"\x1F\x8B\x08\0\x12\x34\x56\x67\0\x03\x4B\x4C\x4A\xE6\x02\0\x4E\x81\x88\x47\x04\0\0\0"),
+            ("bzip2", b"BZh91AY&SY\xD8\x72\x01\x2F\0\0\x01\x57\x80\0\x10\x40"),
+            ("xz", b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46\x02\0\x21\x01\x16\0\0\0"),
+            ("zstd", b"\x28\xB5\x2F\xFD\x04\x58\x41\0\0\x61\x62\x63\x0A\xDE\xAD\xBE\xEF"),
+            ("TIFF", b"II*\0\x08\0\0\0\x0E\0\xFE\0\x04\0\x01\0\0\0"),
+            ("icon", b"\0\0\x01\0\x01\0\x10\x10\0\0\x01\0\x20\0\x68\x04\0\0"),
+            ("WebAssembly", b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0"),
+            ("tar", &[&b"name.txt"[..], &[0; 92], b"0000644\0" as &[u8]].concat()),
+            ("names with zeros between", b"one\0two\0ten\0six\0one\0two\0ten\0six\0"),
+            ("names in UTF-8", "один\0dva\0три\0\0".repeat(4).trim_end_matches('\0').as_bytes()),
+            ("few bytes", b"\x54\x0D\x2C\0\x54\x0D"),
+        ] {
+            assert_eq!(utf_16_without_mark(bytes), None, "{name}");
         }
     }
 
