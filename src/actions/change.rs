@@ -15,6 +15,7 @@ use crate::session::name::{ConversationRef, option_of};
 use crate::session::rules::FileKind;
 use crate::session::store::{self, Purpose};
 use crate::text::yes_or_no::is_yes;
+use crate::whole_file::broken_link;
 
 /// Drops the last exchange and prints its question. Unless `keep` is 0, a backup keeps it.
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
@@ -84,8 +85,11 @@ pub fn copy(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             print_done(&done, &report, &text, arguments, context)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let taken = Error::nothing(format!("there is already a conversation {name}"));
-            Err(taken.advise("--copy needs a new name"))
+            let taken = match broken_link(&target.path) {
+                Some(link) => format!("{path} is {link}", path = target.path.display()),
+                None => format!("there is already a conversation {name}"),
+            };
+            Err(Error::nothing(taken).advise("--copy needs a new name"))
         }
         Err(error) => Err(Error::file(format!("nothing was copied: {error}"))),
     }

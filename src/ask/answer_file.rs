@@ -14,6 +14,7 @@ use crate::session::directory::NO_HOME;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, History};
 use crate::text::fence;
+use crate::whole_file::{broken_link, directory_of};
 
 /// The file that has the answer to a question, or gets it.
 pub struct AnswerFile<'a> {
@@ -97,7 +98,10 @@ impl<'a> AnswerFile<'a> {
         } else if self.run.settings.caching == Cached::Only {
             let message = format!("no cached answer, and cached = only sends no requests: {path}");
             let mut error = Error::nothing(message);
-            if let Some(difference) = self.entry.nearest() {
+            let directory = directory_of(&self.entry.path);
+            if let Some(link) = broken_link(directory) {
+                error = error.advise(format!("{} is {link}", directory.display()));
+            } else if let Some(difference) = self.entry.nearest() {
                 error = error.advise(difference);
             }
             return Err(error.advise_also("use Q_CACHED=on to ask and cache the answer"));

@@ -249,7 +249,10 @@ impl Handle {
         } else {
             "q --list --all lists the backups, too"
         };
-        let error = Error::nothing(format!("there is no conversation {id}"));
-        error.advise(format!("{meant}{lists}"))
+        let mut message = format!("there is no conversation {id}");
+        if let Some(link) = broken_link(&self.path) {
+            message += &format!(": {path} is {link}", path = self.path.display());
+        }
+        Error::nothing(message).advise(format!("{meant}{lists}"))
     }
 }

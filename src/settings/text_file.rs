@@ -51,9 +51,13 @@ fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the error for a file that cannot be read.
+/// Returns the error for a file that cannot be read. The system would say of a broken link that there is nothing.
 pub fn unreadable(path: &Path, reason: &dyn Display) -> String {
-    format!("cannot read {}: {reason}", path.display())
+    let path_shown = path.display();
+    match whole_file::broken_link(path) {
+        Some(link) => format!("cannot read {path_shown}: it is {link}"),
+        None => format!("cannot read {path_shown}: {reason}"),
+    }
 }
 
 #[cfg(test)]
