@@ -34,6 +34,10 @@ pub enum Version {
     InPaths(&'static [&'static str]),
 }
 
+/// The error for a URL with a variable in place of its host or of its beginning. A list of tool servers has its variables filled in
+/// before.
+const UNFILLED: &str = "is not a URL: variables such as ${HOST} are not filled in here";
+
 /// The parameters of a query that hold a key.
 const KEY_PARAMETERS: [&str; 6] = ["key", "api-key", "api_key", "token", "access_token", "sig"];
 
@@ -55,6 +59,7 @@ impl ServerUrl {
     /// Checks a URL. A slash at its end does not matter. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<ServerUrl, String> {
         let text = text.trim();
+        check_host_is_filled_in(text)?;
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
             return Err(NO_SCHEME.to_owned());
@@ -251,6 +256,17 @@ impl ServerUrl {
     }
 }
 
+/// Refuses a variable where the host is. A password may look like one.
+fn check_host_is_filled_in(text: &str) -> Result<(), String> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if host.contains("${") {
+        return Err(UNFILLED.to_owned());
+    }
+    Ok(())
+}
+
 /// Refuses what others read otherwise than q: to browsers and proxies, `#` and a backslash end the host, so that what follows is
 /// no server. In a password or a query they have to be escaped anyway, as blanks and control characters have everywhere.
 fn check_characters(text: &str) -> Result<(), String> {
@@ -318,14 +334,15 @@ pub struct Endpoint {
     pub server: ServerUrl,
     /// Both may contain a key.
     path_and_query: Secret,
-    /// What variables have added to it. Any of it may be a key, so its path is not shown then.
-    pub variables: Vec<Secret>,
+    /// What variables have added to it besides its scheme, host and port. Any of it may be a key, so its path is not shown then.
+    variables: Vec<Secret>,
 }
 
 impl Endpoint {
     /// Checks a URL. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
+        check_host_is_filled_in(text)?;
         check_characters(text)?;
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -341,6 +358,20 @@ impl Endpoint {
             path_and_query: Secret::new(path_and_query),
             variables: Vec::new(),
         })
+    }
+
+    /// Notes the values that variables have added to it. A value of which all is in its scheme, host and port, and nothing
+    /// elsewhere, is no secret.
+    pub fn add_variables(&mut self, values: impl Iterator<Item = Secret>) {
+        let shown = self.server.to_string();
+        let user_info = self.server.user_info.as_ref().map(Secret::expose);
+        let hidden = [self.path_and_query(), user_info.unwrap_or_default()];
+        let is_secret = |value: &Secret| {
+            let value = value.expose().trim_end_matches('/');
+            !shown.contains(value) || hidden.iter().any(|part| part.contains(value))
+        };
+        let secrets = Vec::from_iter(values.filter(is_secret));
+        self.variables.extend(secrets);
     }
 
     /// Returns the path and the query, for the request and for nothing else.
@@ -471,6 +502,18 @@ mod tests {
             assert!(!error.contains("hunter22"), "{error}");
             assert!(Endpoint::parse(text).is_err(), "{text}");
         }
+        for text in [
+            "${URL}",
+            "${URL}/mcp",
+            "http://${HOST}/mcp",
+            "https://u@h:${PORT}?x",
+        ] {
+            assert_eq!(
+                Endpoint::parse(text).err().as_deref(),
+                Some(UNFILLED),
+                "{text}"
+            );
+        }
     }
 
     #[test]
@@ -555,12 +598,42 @@ mod tests {
         let expected = "bWU6aHVudGVyMjI= hunter22 hunter22 12%2F45 x";
         assert_eq!(secrets, expected);
         let mut endpoint = Endpoint::parse("https://h/a-b/mcp?k=v").expect("a URL");
-        endpoint.variables = vec![Secret::new("b")];
+        endpoint.add_variables([Secret::new("b")].into_iter());
         assert_eq!(endpoint.to_string(), "https://h/…");
         assert_eq!(exposed(endpoint.secrets()), "v b");
+        // A URL, the value of a variable in it, how the URL is shown, and what is secret.
+        let table = r##"
+            http://h.example:8080/mcp | http://h.example:8080 | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | http://h.example:8080/ | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | h.example | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | 8080 | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | http://h.example:8080/mcp | http://h.example:8080/… | http://h.example:8080/mcp
+            http://h.example:8080/mcp | h.example:8080/mc | http://h.example:8080/… | h.example:8080/mc
+            http://h.example/h.example | h.example | http://h.example/… | h.example
+            http://token:p@token.example/mcp | token | http://token.example/… | dG9rZW46cA== p p token
+            http://h.example/mcp | token@h.example | http://h.example/… | token@h.example
+        "##;
+        for [text, value, shown, secrets] in rows(table) {
+            let mut endpoint = Endpoint::parse(text).expect(text);
+            endpoint.add_variables([Secret::new(value)].into_iter());
+            assert_eq!(endpoint.to_string(), shown, "{text} {value}");
+            assert_eq!(exposed(endpoint.secrets()), secrets, "{text} {value}");
+        }
         let texts = "|h.example/mcp|ftp://h/mcp|https:///mcp|https://h/a b";
         for text in texts.split('|') {
             assert!(Endpoint::parse(text).is_err(), "{text}");
+        }
+        for text in [
+            "${URL}",
+            "${URL}/mcp",
+            "http://${HOST}/mcp",
+            "https://u@h:${PORT}?x",
+        ] {
+            assert_eq!(
+                Endpoint::parse(text).err().as_deref(),
+                Some(UNFILLED),
+                "{text}"
+            );
         }
     }
 

@@ -436,8 +436,7 @@ impl SectionReader<'_> {
         let filled = self.fill_value(url)?;
         let endpoint = Endpoint::parse(&filled.text);
         let mut endpoint = endpoint.map_err(|reason| url.explain(reason))?;
-        let values = filled.values.into_iter().map(|(_, value)| value);
-        endpoint.variables = values.collect();
+        endpoint.add_variables(filled.values.into_iter().map(|(_, value)| value));
         let mut server = RemoteServer::new(endpoint);
         if let Some(headers) = section.get("headers") {
             for (name, field) in headers.entries()? {
