@@ -392,8 +392,9 @@ pub const FLAGS: &[Flag] = &[
         help: "print JSON, including model, usage and errors",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
               messages_sent; where they apply also messages_left_out, sources, rounds, tool_calls and cached. After a \
-              failure it has error instead. usage has the tokens in and out and, where the provider gives them, \
-              cached_tokens, reasoning_tokens and cost. Actions print what they show, or did.",
+              failure it has error instead. Nothing is printed if a signal ends q, such as that of Ctrl-C. usage has the \
+              tokens in and out and, where the provider gives them, cached_tokens, reasoning_tokens and cost. Actions \
+              print what they show, or did.",
     },
     Flag {
         names: "-q, --quiet",
