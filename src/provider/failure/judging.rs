@@ -1227,7 +1227,7 @@ mod tests {
             Other | 400 | messages: roles must alternate between "user" and "assistant"
             Other | 400 | {"message":"Invocation of model ID m with on-demand throughput isn't supported. Retry your request with an inference profile."}
             Other | 400 | Prefilling assistant messages is not supported for this model.
-            Other | 400 | The plain HTTP request was sent to HTTPS port
+            WantsTls | 400 | The plain HTTP request was sent to HTTPS port
             Other | 400 | Unsupported API version. Content-Type must be application/json
             UnknownModel | 400 | invalid model name: llama-vision
             Spent | 400 | Your credit balance is too low to access the Anthropic API.
