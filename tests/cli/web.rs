@@ -106,7 +106,8 @@ fn no_sources_are_noted_after_the_reader_of_the_answer_has_gone() {
     let more = vec![word("more "); 20_000].concat();
     let reply = Reply::sse([half()]).wait_for(&gate).piece(more);
     let server = Server::always(reply.hang());
-    let mut running = Sandbox::new().server_env(&server).q(&["why?"]).spawn();
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut running = sandbox.q(&["why?"]).spawn();
     running.read_stdout_until("half ");
     running.close_stdout();
     gate.open();
