@@ -173,6 +173,7 @@ impl RequestLoop<'_> {
     fn run_calls(&mut self, reply: &Reply) {
         let RequestLoop { run, dialogue, .. } = self;
         let turn = dialogue.end_turn(reply);
+        let must_answer = dialogue.must_answer();
         let Some(toolbox) = &mut dialogue.toolbox else {
             return;
         };
@@ -187,8 +188,10 @@ impl RequestLoop<'_> {
         }
         let refused = too_many.iter().map(|call| toolbox.refuse(call));
         run.record.calls_finished(refused.collect());
-        let provider = run.target.provider();
-        toolbox.offer_new_tools(provider.api.tool_schemas, &provider.name, run.notes);
+        if !must_answer {
+            let provider = run.target.provider();
+            toolbox.offer_new_tools(provider.api.tool_schemas, &provider.name, run.notes);
+        }
         if dialogue.reads_no_images {
             run.record.leave_out_images();
         }

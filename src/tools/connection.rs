@@ -37,6 +37,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// something that it has started holds that open.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
+/// The longest time to list changed tools in, within a question. One that needs longer is asked in vain once.
+const LIST_AGAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The most tools of a server, and the most pages of its list. More are left out.
 const MAX_TOOLS: usize = 1_000;
 const MAX_PAGES: usize = 100;
@@ -203,11 +206,14 @@ impl Connection {
         self.protocol().has_changed_tools
     }
 
-    /// Lists the tools once more.
+    /// Lists the tools once more, in a time that nobody minds who waits for an answer.
     pub fn list_again(&mut self, section: &ToolServer) -> Result<Vec<ListedTool>, Failure> {
         self.renew_lost_session(section)?;
-        self.timeout = section.start;
-        self.deadline = after(section.start);
+        let limit = section
+            .start
+            .map_or(LIST_AGAIN_TIMEOUT, |start| start.min(LIST_AGAIN_TIMEOUT));
+        self.timeout = Some(limit);
+        self.deadline = after(self.timeout);
         self.listed = 0;
         self.listed_weight = 0;
         let tools = self.list_tools(section)?;
@@ -351,7 +357,13 @@ impl Connection {
         for _ in 0..MAX_PAGES {
             let mut result = match self.ask_at_start(section, "tools/list", parameters)? {
                 StartAnswer::Accepted(result) => result,
-                StartAnswer::Refused(words) if protocol::says_unknown_method(&words) => break,
+                // One that has listed tools knows the method.
+                StartAnswer::Refused(words)
+                    if protocol::says_unknown_method(&words)
+                        && self.protocol().tools.is_empty() =>
+                {
+                    break;
+                }
                 StartAnswer::Refused(words) => {
                     return Err(self.failure(format!("refused to list its tools: {words}")));
                 }
@@ -433,10 +445,11 @@ impl Connection {
             };
         }
         let is_listed = !self.protocol().tools.is_empty();
-        let goal = if is_listed && method != "tools/list" {
-            "begin another session"
-        } else {
-            "list its tools"
+        let is_list = method == "tools/list";
+        let goal = match (is_listed, is_list) {
+            (true, true) => "list its tools again",
+            (true, false) => "begin another session",
+            (false, _) => "list its tools",
         };
         let edited = section.section_to_edit();
         let limit = in_seconds(self.timeout.unwrap_or_default());
@@ -445,7 +458,8 @@ impl Connection {
         let failure = self.failure(format!("did not {goal} within {limit}"));
         let mut failure = self.with_strays(failure, &strays);
         // One that answers otherwise than it should is not slow.
-        failure.advice = (!strays.has_json).then_some(advice);
+        let may_be_slow = !strays.has_json && !(is_listed && is_list);
+        failure.advice = may_be_slow.then_some(advice);
         Err(failure)
     }
 
@@ -585,9 +599,13 @@ impl Connection {
         {
             what = format!("ended by itself ({status})");
         }
-        // Its last lines are on standard error or, of many programs, on standard output.
         let mut lines = self.lines();
-        lines.extend(self.protocol().strays.kept.iter().cloned());
+        if lines.is_empty() {
+            // Many programs say on standard output why they cannot start. Their messages say nothing of that.
+            let protocol = self.protocol();
+            let strays = protocol.strays.kept.iter();
+            lines.extend(strays.filter(|line| !line.contains("\"jsonrpc\"")).cloned());
+        }
         Failure {
             has_ended_server: true,
             ..self.failure_with(FailureCause::ServerDid(what), &lines)

@@ -348,7 +348,8 @@ mod tests {
             ended by itself (exit status: 1): no key | read -r line; echo no key; exit 1
             ended by itself (exit status: 1): {"level":"error","msg":"no key"} | echo '{"level":"error","msg":"no key"}'; exit 1
             ended by itself (exit status: 1):␊usage: x KEY␊no key | echo usage: x KEY; echo; echo no key; exit 1
-            ended by itself (exit status: 1):␊warning␊no key | echo warning >&2; echo no key; exit 1
+            ended by itself (exit status: 1): no key | echo starting; echo no key >&2; exit 1
+            ended by itself (exit status: 1) | echo '{"jsonrpc":"2.0","id":99,"result":{}}'; exit 1
             closed its output | exec >&-; read -r line; read -r end
             closed its output | exec >/dev/null; cat; sleep 1; echo late >&2
             refused to start a conversation: no initialize (-32601) | read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end

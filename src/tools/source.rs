@@ -25,6 +25,8 @@ pub struct ToolSource {
     was_listed_before: bool,
     /// Whether it lists other tools than those that were offered.
     pub has_new_tools: bool,
+    /// Whether it has failed to list its tools again. It is not asked once more.
+    cannot_list_again: bool,
     /// Where to keep what it lists now.
     list: Option<PathBuf>,
     /// Whether its program was started once more after it had ended.
@@ -73,6 +75,7 @@ impl ToolSource {
             was_listed_before: about.is_some(),
             about,
             has_new_tools: false,
+            cannot_list_again: false,
             list: list.filter(|_| settings.saves()),
             was_restarted: false,
             state: SourceState::Starting(open(server, secrets, &context.notes)?),
@@ -152,7 +155,8 @@ impl ToolSource {
                     about.cut_descriptions();
                     notes.detail(|| secrets.redact_for_user(&introduction(&server, &about)));
                 }
-                self.take_list(about, secrets);
+                self.store_list(&about, secrets);
+                self.take_list(about);
                 SourceState::Ready(Arc::new(server))
             }
             Some(Err(error)) => {
@@ -167,12 +171,12 @@ impl ToolSource {
     }
 
     /// Lists the tools once more if the server has said that they have changed. If that fails, those from before stay, and a
-    /// note says so.
+    /// note says so. The list is not stored: the next process of the server begins without these changes.
     pub fn list_again(&mut self, secrets: &ToolSecrets, notes: &Notes) {
         let (Some(server), Some(before)) = (self.server(), &self.about) else {
             return;
         };
-        if !server.has_changed_tools() {
+        if self.cannot_list_again || !server.has_changed_tools() {
             return;
         }
         let name = &self.section.name;
@@ -188,15 +192,24 @@ impl ToolSource {
                 };
                 secrets.redact_about(&mut about);
                 about.cut_descriptions();
-                self.take_list(about, secrets);
+                self.take_list(about);
             }
-            Err(error) => notes.note_error(&secrets.redact_error(error)),
+            Err(error) => {
+                self.cannot_list_again = true;
+                notes.note_error(&secrets.redact_error(error));
+            }
         }
     }
 
-    /// Takes what the server lists now in place of what it has listed before, also in its file.
-    fn take_list(&mut self, about: ServerInfo, secrets: &ToolSecrets) {
-        if self.about.as_ref() == Some(&about) {
+    /// Takes what the server lists now in place of what it has listed before.
+    fn take_list(&mut self, about: ServerInfo) {
+        self.has_new_tools |= self.about.as_ref() != Some(&about);
+        self.about = Some(about);
+    }
+
+    /// Stores what the server lists when it has started, unless that is stored already.
+    fn store_list(&self, about: &ServerInfo, secrets: &ToolSecrets) {
+        if self.about.as_ref() == Some(about) {
             return;
         }
         let mut tools = about.tools.iter();
@@ -207,10 +220,8 @@ impl ToolSource {
         if let Some(path) = &self.list
             && !has_key
         {
-            cached_list::write_list(path, &about);
+            cached_list::write_list(path, about);
         }
-        self.about = Some(about);
-        self.has_new_tools = true;
     }
 }
 

@@ -886,20 +886,53 @@ fn tools_that_a_server_has_changed_are_listed_once_before_the_next_request() {
 }
 
 #[test]
+fn tools_are_not_listed_again_after_a_failure_nor_where_no_call_can_follow() {
+    let refusal = r#""error":{"code":-32601,"message":"no such method"}"#;
+    let both = r#""result":{"tools":[{"name":"login"},{"name":"report"}]}"#;
+    let failed = "q: db: refused to list its tools: no such method (-32601)\n";
+    let last = "q: the model had to answer, because rounds = 1 allows no more calls\n";
+    // The answer to the second list, the most rounds, how many lists are asked for, and the note.
+    for (later, rounds, asked, note) in [(refusal, "5", 2, failed), (both, "1", 1, last)] {
+        let _case = case(rounds);
+        let sandbox = with_changing_tools(later, "allow = [\"*\"]");
+        let login = || vec![("call00001", "db__login", json!({}))];
+        let server = model(if rounds == "1" {
+            vec![login()]
+        } else {
+            vec![login(), login()]
+        });
+        let run = sandbox
+            .q(&["-t", "db", "go"])
+            .server_env(&server)
+            .env("Q_ROUNDS", rounds)
+            .run();
+        run.exit(0).stdout("the answer\n").stderr(note);
+        let lists = fs::read_to_string(sandbox.home().join("lists"));
+        assert_eq!(lists.expect("a log").lines().count(), asked);
+        let steps = sandbox.current()["messages"][1]["steps"].clone();
+        for step in steps.as_array().expect("steps") {
+            assert_eq!(step["calls"][0]["result"], "done");
+        }
+    }
+}
+
+#[test]
 fn tools_of_a_server_that_starts_with_others_than_it_listed_last_are_offered_in_the_next_request() {
     let report = r#""result":{"tools":[{"name":"report"}]}"#;
     let sandbox = with_changing_tools(report, "allow = [\"*\"]");
-    for (called, first, then) in [
-        ("db__login", "db__login", "db__report"),
-        ("db__report", "db__report", "db__login"),
-    ] {
-        let server = model(vec![vec![("call00001", called, json!({}))]]);
+    let ask = || {
+        let server = model(vec![vec![("call00001", "db__login", json!({}))]]);
         let run = sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
         run.exit(0).stdout("the answer\n");
-        let requests = server.requests();
-        assert_eq!(offered(&requests[0]), [first]);
-        assert_eq!(offered(&requests[1]), [then]);
-    }
+        [0, 1].map(|request| offered(&server.requests()[request]).join(" "))
+    };
+    // What has changed while it ran is not what its next process begins with.
+    assert_eq!(ask(), ["db__login", "db__report"]);
+    assert_eq!(ask(), ["db__login", "db__report"]);
+    let script = fs::read_to_string(sandbox.home().join("server")).expect("a script");
+    sandbox.write_home("server", script.replacen("login", "report", 1));
+    assert_eq!(ask(), ["db__login", "db__report"]);
+    assert_eq!(ask(), ["db__report", "db__report"]);
 }
 
 #[test]
