@@ -29,7 +29,7 @@ pub struct Finish {
 const MEANINGS: &[(FinishKind, &str)] = &[
     (
         FinishKind::Complete,
-        "stop end_turn stop_sequence eos eos_token complete completed done end",
+        "stop end_turn stop_sequence eos eos_token complete completed end",
     ),
     // The token limit of the answer or of the context.
     (
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_finish_reason_is_assigned_to_its_kind_in_upper_and_lower_case() {
         for (words, kind) in [
-            ("stop end_turn eos end done", FinishKind::Complete),
+            ("stop end_turn eos end", FinishKind::Complete),
             ("length max_tokens model_length", FinishKind::Limit),
             ("error network_error malformed_response", FinishKind::Failed),
             ("safety image_safety sensitive", FinishKind::Blocked),

@@ -292,12 +292,6 @@ impl<'a> ApiClient<'a> {
                 self.failed(message)
                     .advise(Some(advice::check_api(self.name())))
             }
-            ReplyError::Unfinished(status) => {
-                let status = reply::shown_word(&status, &self.secrets);
-                self.failed(format!(
-                    "the response ended before the answer did ({status})"
-                ))
-            }
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
             }

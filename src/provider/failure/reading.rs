@@ -87,8 +87,6 @@ pub enum ReplyError {
     OtherApi(&'static str),
     /// It is in the form of no API that q speaks. The names of its first fields.
     UnknownForm(String),
-    /// The server is still working on it, and says so with this status.
-    Unfinished(String),
     /// With it the reply, which calls tools, is longer than q keeps.
     TooLong,
 }

@@ -136,11 +136,7 @@ fn read_details(
         }
         "response.output_item.done" => read_done_item(event.item, index, reply)?,
         // xAI calls the end `response.done`.
-        "response.completed"
-        | "response.incomplete"
-        | "response.failed"
-        | "response.cancelled"
-        | "response.done" => {
+        "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
             let word = kind.trim_start_matches("response.");
             read_response(event.response.object()?, word, reply)?;
             reply.close();

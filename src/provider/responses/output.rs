@@ -10,12 +10,9 @@ use super::item::{
 };
 use super::output_calls::read_calls;
 use crate::provider::counts::Counts;
-use crate::provider::failure::{self, ReplyError, ReplyResult};
+use crate::provider::failure::{self, ReplyResult};
 use crate::provider::lenient::{Json, Object, Text};
 use crate::provider::reply::{CallItem, CompleteMessage, Reply, call_pairs, repeated_call_pairs};
-
-/// The statuses of a response that the server still works on. An event that says how the response ended counts more.
-const UNFINISHED: &[&str] = &["queued", "in_progress"];
 
 /// A complete response, or what is known of it at its end.
 #[derive(Default, Deserialize)]
@@ -44,13 +41,11 @@ pub fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     read_response(response.0.unwrap_or_default(), "", reply)
 }
 
-/// Reads a complete response. `word` says how it ended, if it does not say so itself; empty if nothing else does.
+/// Reads a complete response. `word` says how it ended, if it does not say so itself.
 pub fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> ReplyResult {
     let output = response.output.entries()?;
     let details = response.incomplete_details.0.unwrap_or_default();
-    let is_unfinished = UNFINISHED.contains(&&*response.status);
-    let status = if is_unfinished { "" } else { &*response.status };
-    let words = [&*details.reason, status, word];
+    let words = [&*details.reason, &*response.status, word];
     let given = words.into_iter().find(|text| !text.is_empty());
     reply.end.read(given.unwrap_or_default());
     reply.add_usage(Counts::read(response.usage).usage());
@@ -63,9 +58,6 @@ pub fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> 
     }
     reply.add_missing_messages(&messages);
     read_calls(reply);
-    if is_unfinished && given.is_none() {
-        return Err(ReplyError::Unfinished(response.status.to_string()));
-    }
     Ok(())
 }
 
