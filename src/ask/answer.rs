@@ -13,9 +13,6 @@ use crate::text::reasoning_end::{Extent, split_at_end};
 /// In place of the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
 
-/// The most bytes of reasoning that may be an answer, if a server takes one for the other.
-const MAX_REASONING: usize = 1_000_000;
-
 /// As much of an answer as has come.
 #[derive(Default)]
 pub struct Answer {
@@ -38,8 +35,6 @@ pub struct Answer {
     reply_begins: usize,
     /// Whether reasoning has come with the latest reply, or was found in its text.
     pub has_reasoned: bool,
-    /// The reasoning that has come with the latest reply, up to [`MAX_REASONING`] and a piece.
-    reasoning: String,
     /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
     may_reason_on: bool,
     /// Whether it is a cached answer. Reasoning was taken out of its text before it was stored.
@@ -59,17 +54,10 @@ impl Answer {
         self.text.trim().is_empty() && !self.budget.is_exhausted()
     }
 
-    /// Returns all reasoning of the latest reply, without the space around it, unless that is more than is kept.
-    pub fn whole_reasoning(&self) -> Option<&str> {
-        let is_whole = self.reasoning.len() <= MAX_REASONING;
-        is_whole.then(|| self.reasoning.trim())
-    }
-
     /// Begins another reply.
     pub fn begin_reply(&mut self) {
         self.reply_begins = self.text.len();
         self.has_reasoned = false;
-        self.reasoning.clear();
         self.may_reason_on = false;
     }
 
@@ -86,9 +74,6 @@ impl Answer {
     /// Adds a piece. Takes its sources. Returns whether the answer is still kept.
     pub fn push(&mut self, piece: &mut Piece) -> bool {
         self.has_reasoned |= !piece.reasoning.trim().is_empty();
-        if self.reasoning.len() <= MAX_REASONING {
-            self.reasoning.push_str(&piece.reasoning);
-        }
         self.may_reason_on |= piece.may_reason_on;
         let sources = std::mem::take(&mut piece.sources);
         self.keep(&piece.text, sources)

@@ -26,6 +26,9 @@ impl Run<'_> {
             ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
             ErrorClass::Rejects(field) => self.retry_without(field, failed, dialogue),
+            ErrorClass::MayRejectAttachments => {
+                self.retry_without(OptionalField::Attachments, failed, dialogue)
+            }
             // A limit that has been lowered is no longer q's own, so this happens once.
             ErrorClass::OwnLimitTooLarge(most) => {
                 let error = &failed.error;

@@ -10,7 +10,7 @@ use super::run::Run;
 use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
-use crate::provider::reply::{Piece, Reply, note_of_images};
+use crate::provider::reply::{Reply, note_of_images};
 use crate::provider::request::LimitOrigin;
 use crate::provider::text_calls::{self, TextCall};
 use crate::server::api_client::ApiClient;
@@ -205,17 +205,6 @@ impl RequestLoop<'_> {
             mut end,
             timing,
         } = received;
-        if end.is_ok()
-            && reply.end.is_normal()
-            && let Some(text) = self.answer_in_reasoning()
-        {
-            run.notes
-                .detail(|| "the answer came as reasoning".to_owned());
-            end = run.take(Piece {
-                text,
-                ..Piece::default()
-            });
-        }
         // The last reply may have no text where all of it came before a pause.
         let state = run.record.lock();
         let is_blank = state.answer.is_blank();
@@ -246,17 +235,6 @@ impl RequestLoop<'_> {
             file.store(&last.reply, self.dialogue, &result);
         }
         result
-    }
-
-    /// Returns the answer that a server has taken for reasoning: where there is no text and a shape is asked for, all of the
-    /// reasoning if that has this shape.
-    fn answer_in_reasoning(&self) -> Option<String> {
-        let shape = self.run.output.shape()?;
-        let state = self.run.record.lock();
-        let answer = &state.answer;
-        let reasoning = answer.whole_reasoning().filter(|_| answer.is_blank())?;
-        let found = shape.find_in(reasoning).ok()?;
-        (found.trim() == reasoning).then(|| reasoning.to_owned())
     }
 
     /// Returns the call that the answer is or ends with, if the server has passed it on as text. It never runs, because an answer

@@ -14,9 +14,8 @@ pub enum Echo {
 /// The fields that come with the text and the calls of a turn in chat completions, and go back with them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EchoFields {
-    /// Of `reasoning_content`, if the server has sent it. Some want it back even if it is empty.
-    pub reasoning: Option<String>,
-    /// Of the field `reasoning`, where that and the details lack it.
+    /// Of `reasoning_content`, and of the field `reasoning` where that and the details lack it.
+    pub reasoning: String,
     pub plain: String,
     pub details: RawList,
 }
@@ -65,9 +64,8 @@ impl Echo {
         match self {
             Echo::Items(items) => Box::new(items.iter().map(Value::to_string)),
             Echo::Fields(fields) => {
-                let reasoning = fields.reasoning.as_deref().unwrap_or_default();
-                let words = [reasoning, &fields.plain, &fields.details.elements];
-                let words = words.map(|words| Value::from(words).to_string());
+                let words = [&fields.reasoning, &fields.plain, &fields.details.elements];
+                let words = words.map(|words| Value::from(words.as_str()).to_string());
                 Box::new(words.into_iter())
             }
         }
@@ -76,7 +74,8 @@ impl Echo {
 
 impl EchoFields {
     pub fn is_empty(&self) -> bool {
-        self.reasoning.is_none() && self.plain.is_empty() && self.details.is_empty()
+        let texts = [&self.reasoning, &self.plain];
+        texts.iter().all(|text| text.is_empty()) && self.details.is_empty()
     }
 }
 
@@ -110,7 +109,7 @@ mod tests {
         let items = |items: Value| Echo::Items(items.as_array().cloned().unwrap_or_default());
         let fields = |reasoning: &str| {
             Echo::Fields(EchoFields {
-                reasoning: Some(reasoning.to_owned()),
+                reasoning: reasoning.to_owned(),
                 ..EchoFields::default()
             })
         };

@@ -9,8 +9,11 @@ use super::lenient::{Json, Text};
 use crate::text::one_line::{beginning, on_one_line};
 
 /// The most fields that are named of a reply in no known form, and the most characters of each name.
-const MAX_NAMES: usize = 5;
+const MAX_SHOWN: usize = 5;
 const MAX_NAME: usize = 40;
+
+/// The most fields of a reply that are looked at.
+const MAX_NAMES: usize = 100;
 
 /// The form of a part of a reply.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,17 +33,10 @@ struct ReplyFields<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
     object: Text<'a>,
-    status: Text<'a>,
     choices: Json<'a>,
     candidates: Json<'a>,
     output: Json<'a>,
-    output_text: Text<'a>,
     content: Json<'a>,
-    usage: Json<'a>,
-    #[serde(rename = "promptFeedback")]
-    prompt_feedback: Json<'a>,
-    #[serde(rename = "usageMetadata")]
-    usage_metadata: Json<'a>,
 }
 
 /// The types of Anthropic's events that no other API has.
@@ -69,18 +65,21 @@ impl ReplyFields<'_> {
             None
         }
     }
+}
 
-    /// Whether they may be of this dialect, though what tells the APIs apart is missing: of an answer without a word, say.
-    fn may_be_of(&self, api: &str) -> bool {
-        match api {
-            "openai" => self.object.starts_with("chat.completion") || !self.usage.is_null(),
-            "gemini" => !self.prompt_feedback.is_null() || !self.usage_metadata.is_null(),
-            "anthropic" => !self.kind.is_empty() || is_list(self.content),
-            _ => {
-                let texts = [&self.kind, &self.object, &self.status, &self.output_text];
-                texts.into_iter().any(|text| !text.is_empty()) || is_list(self.output)
-            }
-        }
+/// The names of fields that an API's replies have, also those without a word of the answer, and with null for a value.
+fn own_fields(api: &str) -> &'static [&'static str] {
+    match api {
+        "openai" => &["choices", "id", "object", "created", "usage"],
+        "gemini" => &[
+            "candidates",
+            "promptFeedback",
+            "usageMetadata",
+            "responseId",
+            "modelVersion",
+        ],
+        "anthropic" => &["type", "role", "stop_reason"],
+        _ => &["id", "object", "type", "status", "output", "output_text"],
     }
 }
 
@@ -97,11 +96,9 @@ pub fn form_of(json: &str, asked: &str) -> ReplyForm {
     match fields.api() {
         Some(api) if api == asked => ReplyForm::Expected,
         Some(api) => ReplyForm::Other(api),
-        None if fields.may_be_of(asked) => ReplyForm::Expected,
-        None => match first_value::<FieldNames>(json) {
-            Some(FieldNames(names)) if !names.is_empty() => ReplyForm::Unknown(names.join(", ")),
-            _ => ReplyForm::Expected,
-        },
+        None => {
+            first_value::<FieldNames>(json).map_or(ReplyForm::Expected, |names| names.form(asked))
+        }
     }
 }
 
@@ -111,8 +108,21 @@ fn first_value<'j, T: Deserialize<'j>>(json: &'j str) -> Option<T> {
     values.next()?.ok()
 }
 
-/// The names of the first fields of an object, each on one line and cut.
+/// The names of the first fields of an object.
 struct FieldNames(Vec<String>);
+
+impl FieldNames {
+    /// Returns the form that they are of, where they are not those of another API.
+    fn form(&self, asked: &str) -> ReplyForm {
+        let own = own_fields(asked);
+        if self.0.is_empty() || self.0.iter().any(|name| own.contains(&name.as_str())) {
+            return ReplyForm::Expected;
+        }
+        let first = self.0.iter().take(MAX_SHOWN);
+        let shown = first.map(|name| beginning(&on_one_line(name), MAX_NAME));
+        ReplyForm::Unknown(Vec::from_iter(shown).join(", "))
+    }
+}
 
 impl<'de> Deserialize<'de> for FieldNames {
     fn deserialize<D: Deserializer<'de>>(object: D) -> Result<FieldNames, D::Error> {
@@ -133,7 +143,7 @@ impl<'de> Visitor<'de> for FieldNamesVisitor {
         let mut names = Vec::new();
         while let Some((name, _)) = object.next_entry::<Text, IgnoredAny>()? {
             if names.len() < MAX_NAMES {
-                names.push(beginning(&on_one_line(&name), MAX_NAME));
+                names.push(name.to_string());
             }
         }
         Ok(FieldNames(names))
@@ -152,7 +162,6 @@ mod tests {
             - | model, response, done | {"model":"m","response":"Because.","done":true}
             - | model, response | {"model":"m","response":"Be"}␊{"model":"m","response":"cause."}
             - | message, done | {"message":{"role":"assistant","content":"Because."},"done":true}
-            - | output | {"output":"Because."}
             - | text | {"text":"Because."}
             - | result | {"result":"Because."}
             - | content, stop | {"content":"Because.","stop":true}
@@ -160,11 +169,16 @@ mod tests {
             openai anthropic responses gemini | - | {}
             openai anthropic responses gemini | - | {"response":"Bec
             openai anthropic responses gemini | - | 7
-            openai | id, usage | {"id":"x","usage":{"total_tokens":1}}
-            openai responses | id, object | {"id":"x","object":"chat.completion"}
-            gemini | usageMetadata, modelVersion | {"usageMetadata":{},"modelVersion":"m"}
+            openai responses | id | {"id":"x"}
+            openai responses | id, choices | {"id":"x","choices":null}
+            openai responses | id, model, usage | {"id":"x","model":"m","usage":null}
+            openai responses | id | {"id":"x"}␊{"choices":null}
+            gemini | candidates, usageMetadata | {"candidates":null,"usageMetadata":null}
+            gemini | modelVersion | {"modelVersion":"m"}
             anthropic responses | type | {"type":"ping"}
-            responses | status, output | {"status":"completed","output":[]}
+            openai anthropic responses | id, role, content, stop_reason | {"id":"x","role":"assistant","content":"","stop_reason":null}
+            responses | output | {"output":"Because."}
+            responses | status, output | {"status":"completed","output":null}
         "##;
         for [expected, names, json] in rows(table) {
             let json = &json.replace('␊', "\n");

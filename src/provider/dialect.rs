@@ -196,19 +196,29 @@ impl Dialect {
         Ok(())
     }
 
-    /// Notes in which API's form this part of a reply is, as long as nothing of the answer has arrived.
+    /// Notes in which API's form a whole reply is, as long as nothing of the answer has arrived.
     fn note_form(&self, json: &str, reply: &mut Reply) {
+        if reply.answer.has_text() {
+            return;
+        }
+        let reading = &mut reply.reading;
+        match form_of(json, self.name) {
+            ReplyForm::Expected => (),
+            ReplyForm::Other(api) => reading.other_api = Some(api),
+            ReplyForm::Unknown(fields) => reading.unknown_fields = Some(fields),
+        }
+    }
+
+    /// Notes in which other API's form the events of a stream are, as long as nothing of the answer has arrived. One of no known
+    /// form may be a sign of life.
+    fn note_api(&self, json: &str, reply: &mut Reply) {
         let reading = &mut reply.reading;
         if reply.answer.has_text() || reading.looks_at_api >= MAX_LOOKS {
             return;
         }
         reading.looks_at_api += 1;
-        match form_of(json, self.name) {
-            ReplyForm::Expected => reading.has_expected_form = true,
-            ReplyForm::Other(api) => reading.other_api = reading.other_api.or(Some(api)),
-            ReplyForm::Unknown(fields) => {
-                reading.unknown_fields.get_or_insert(fields);
-            }
+        if let ReplyForm::Other(api) = form_of(json, self.name) {
+            reading.other_api = reading.other_api.or(Some(api));
         }
     }
 
@@ -221,7 +231,7 @@ impl Dialect {
             if matches!(data, Cow::Owned(_)) {
                 reply.note_half();
             }
-            self.note_form(&data, reply);
+            self.note_api(&data, reply);
             if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }

@@ -56,11 +56,9 @@ pub struct Reply {
 pub struct ReadingState {
     /// The name of the API in whose form the reply has come, if it is not the one that was asked for.
     pub(super) other_api: Option<&'static str>,
-    /// The fields of its first part that is in the form of no API.
+    /// The first fields of a whole reply that is in the form of no API.
     pub(super) unknown_fields: Option<String>,
-    /// Whether a part of it may be in the form of the API that was asked for.
-    pub(super) has_expected_form: bool,
-    /// How many parts of the reply have been looked at for these.
+    /// How many events of the reply have been looked at for its API.
     pub(super) looks_at_api: usize,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
     pub(super) half: String,
@@ -80,9 +78,9 @@ pub struct ReadingState {
 pub(super) enum ReasoningArrival {
     #[default]
     Nothing,
-    /// Increments of a part that has not ended.
-    OpenPart,
-    /// Parts that have ended.
+    /// Increments of its parts.
+    Increments,
+    /// Parts in one piece.
     WholeParts,
 }
 
@@ -406,7 +404,7 @@ impl Reply {
             return Err(ReplyError::OtherApi(api));
         }
         match &reading.unknown_fields {
-            Some(fields) if !reading.has_expected_form && self.end.finish().is_none() => {
+            Some(fields) if self.end.finish().is_none() => {
                 Err(ReplyError::UnknownForm(fields.clone()))
             }
             _ => Ok(()),

@@ -240,7 +240,7 @@ impl<'a> ApiClient<'a> {
             message = images;
         } else if has_reasoned {
             message = "the reply has reasoning and no answer".to_owned();
-            let help = if reply.end.is_normal() {
+            let help = if reply.end.finish().is_some() && reply.end.is_normal() {
                 "if it has the answer, switch off the reasoning parser of the server; \
                  if not, try another --effort, or another model with -m"
                     .to_owned()

@@ -63,6 +63,8 @@ pub enum ErrorClass {
     RejectsStream,
     /// The server rejects the tool at this place of the request.
     RejectsTool(usize),
+    /// The request is bad for a reason that is not known, and has images or files that may be it.
+    MayRejectAttachments,
     /// The server rejects the schema of a tool, and does not say of which.
     RejectsToolSchema,
     /// The request has more tools than the server takes.
@@ -166,6 +168,10 @@ const ROWS: &[MeaningRow] = &[
     Means(
         ErrorClass::Rejects(OptionalField::Attachments),
         Judged(|case| case.may_be_about_attachments()),
+    ),
+    Means(
+        ErrorClass::MayRejectAttachments,
+        Judged(|case| case.could_be_about_attachments()),
     ),
     Means(ErrorClass::Transient, Judged(|case| case.is_transient())),
 ];
@@ -295,9 +301,15 @@ impl Case<'_> {
 
     /// Whether the provider does not serve the place that the request comes from.
     fn rejects_place(&self) -> bool {
+        let may_be = matches!(self.status, Some(403) | None);
         let message = self.error.message.to_lowercase();
-        let is_alone = message.trim_end_matches('.') == words::PLACE_ALONE;
-        self.says(words::PLACE) || (self.status == Some(403) && is_alone)
+        let mut places = occurrences(&message, words::PLACE_ALONE);
+        let is_whole = |(before, after): (&str, &str)| {
+            let goes_on = after.trim_start().starts_with(char::is_alphabetic);
+            let before = before.trim_end();
+            !goes_on && !words::METHODS.iter().any(|method| before.ends_with(method))
+        };
+        self.says(words::PLACE) || (may_be && places.any(is_whole))
     }
 
     /// Returns the meaning of an error that finds the limit of tokens too large, unless a shorter prompt makes room for it.
@@ -329,10 +341,12 @@ impl Case<'_> {
         let tools = &self.request.tools.names;
         let is_about_tools = self.error.field.contains("tool") || self.says(&["tool", "function"]);
         // An answer can have a schema, too.
+        let is_about_form = has_name(&self.words, "response_format");
         let is_no_other = is_about_tools || !self.asks(OptionalField::Form);
         let rejects_schema = (is_about_tools && self.says(words::SCHEMA_PARTS))
             || (is_no_other && self.says(&[words::STRICT_RULE]));
-        if !self.is_bad_request() || !rejects_schema || self.says(words::TOO_COMPLEX) {
+        let is_other = is_about_form || self.says(words::TOO_COMPLEX);
+        if !self.is_bad_request() || !rejects_schema || is_other {
             return None;
         }
         match tools.len() {
@@ -442,6 +456,9 @@ impl Case<'_> {
                 before.ends_with(|end: char| end.is_ascii_digit())
             })
         };
+        if self.request.tools.names.is_empty() {
+            return false;
+        }
         (names_them && self.says(words::TOO_MANY))
             || (self.is_bad_request() && self.says(words::TOO_MANY_TOOLS))
             || (self.is_bad_request() && self.says(words::AT_MOST) && counts_them())
@@ -473,17 +490,24 @@ impl Case<'_> {
 
     /// Whether the server rejects a part of a message, or does not say what it rejects.
     fn may_be_about_content(&self) -> bool {
+        self.could_be_about_content()
+            && (self.has_word(words::PARTS)
+                || self.says(words::NOT_A_STRING)
+                || words::says_nothing(&self.error.message))
+    }
+
+    /// Whether the server could mean the images and files, as a template for text alone that fails with them. It may as well
+    /// mean anything else.
+    fn could_be_about_attachments(&self) -> bool {
+        let is_bad = matches!(self.status, Some(400 | 422));
+        is_bad && self.asks(OptionalField::Attachments) && self.could_be_about_content()
+    }
+
+    /// Whether the error names no field, or a part of the messages.
+    fn could_be_about_content(&self) -> bool {
         let field = &self.error.field;
-        if !field.is_empty()
-            && !words::CONTENT_FIELDS
-                .iter()
-                .any(|name| field.contains(name))
-        {
-            return false;
-        }
-        self.has_word(words::PARTS)
-            || self.says(words::NOT_A_STRING)
-            || words::says_nothing(&self.error.message)
+        let mut names = words::CONTENT_FIELDS.iter();
+        field.is_empty() || names.any(|name| field.contains(name))
     }
 
     /// Whether one of these words is there. The name of a model, such as `llama-3.2-vision`, is another word.
@@ -861,7 +885,10 @@ mod tests {
             RejectsPlace | 400 | {"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}
             RejectsPlace | 403 | {"type":"error","error":{"type":"forbidden","message":"Request not allowed"}}
             RejectsPlace | 403 | Access denied. Please check your network settings.
+            RejectsPlace | 403 | litellm.PermissionDeniedError: AnthropicException - Request not allowed
+            RejectsPlace | 403 | litellm.PermissionDeniedError: AnthropicException - {"type":"error","error":{"type":"forbidden","message":"Request not allowed"}}
             Other | 405 | POST request not allowed
+            WrongKey | 403 | POST request not allowed
             WrongKey | 403 | Request not allowed for this key
             NoAccess | 403 | You are not allowed to sample from this model
             NoAccess | 404 | {"error":{"message":"Your organization must be verified to use the model `m`.","code":"model_not_found"}}
@@ -1217,18 +1244,22 @@ mod tests {
             Rejects(Attachments) | 422 | Unprocessable Entity
             Rejects(Attachments) | 400 | {}
             Other | 400 | {"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model.","param":"temperature","code":"unsupported_parameter"}}
-            Other | 400 | temperature is not supported with llama-3.2-11b-vision
-            Other | 400 | {"error":{"message":"Invalid 'top_p': must be at most 1","param":null}}
-            Other | 400 | {"error":{"message":"n must be 1"}}
+            MayRejectAttachments | 400 | temperature is not supported with llama-3.2-11b-vision
+            MayRejectAttachments | 400 | {"error":{"message":"Invalid 'top_p': must be at most 1","param":null}}
+            MayRejectAttachments | 400 | {"error":{"message":"n must be 1"}}
             Other | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted"}]}
             Other | 422 | {"detail":[{"type":"string_type","loc":["body","stop"],"msg":"Input should be a valid string"}]}
-            Other | 400 | [{"error":{"code":400,"message":"* GenerateContentRequest.generation_config.temperature: must be in the range [0, 2]","status":"INVALID_ARGUMENT"}}]
-            Other | 400 | [{"error":{"code":400,"message":"Please enable billing on project p","status":"FAILED_PRECONDITION"}}]
-            Other | 400 | messages: roles must alternate between "user" and "assistant"
-            Other | 400 | {"message":"Invocation of model ID m with on-demand throughput isn't supported. Retry your request with an inference profile."}
-            Other | 400 | Prefilling assistant messages is not supported for this model.
+            MayRejectAttachments | 400 | [{"error":{"code":400,"message":"* GenerateContentRequest.generation_config.temperature: must be in the range [0, 2]","status":"INVALID_ARGUMENT"}}]
+            MayRejectAttachments | 400 | [{"error":{"code":400,"message":"Please enable billing on project p","status":"FAILED_PRECONDITION"}}]
+            MayRejectAttachments | 400 | messages: roles must alternate between "user" and "assistant"
+            MayRejectAttachments | 400 | {"message":"Invocation of model ID m with on-demand throughput isn't supported. Retry your request with an inference profile."}
+            MayRejectAttachments | 400 | Prefilling assistant messages is not supported for this model.
+            MayRejectAttachments | 400 | can only concatenate str (not "list") to str
+            MayRejectAttachments | 400 | Unexpected role 'user' after role 'tool'
+            MayRejectAttachments | 422 | 当前模型不支持图片
+            Other | 404 | can only concatenate str (not "list") to str
             WantsTls | 400 | The plain HTTP request was sent to HTTPS port
-            Other | 400 | Unsupported API version. Content-Type must be application/json
+            MayRejectAttachments | 400 | Unsupported API version. Content-Type must be application/json
             UnknownModel | 400 | invalid model name: llama-vision
             Spent | 400 | Your credit balance is too low to access the Anthropic API.
             WrongKey | 400 | API key not valid. Please pass a valid API key.

@@ -323,8 +323,11 @@ pub const PLACE: &[&str] = &[
     "check your network settings",
 ];
 
-/// Anthropic's message for the same, with a status 403. As a part of one, it may be about a method.
+/// Anthropic's message for the same, with a status 403. After a method it is about that.
 pub const PLACE_ALONE: &str = "request not allowed";
+
+/// The methods of HTTP, which servers name with a path that they do not serve.
+pub const METHODS: &[&str] = &["get", "post", "put", "patch", "delete", "method"];
 
 /// The words for pictures that a model does not read, with statuses that would mean something else: of OpenRouter, Mistral,
 /// Gemini and Bedrock.

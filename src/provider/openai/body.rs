@@ -213,11 +213,13 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
         turn[REASONING] = "".into();
     }
     if let Some(fields) = fields {
-        if let Some(text) = &fields.reasoning {
-            turn[REASONING] = text.as_str().into();
-        }
-        if !fields.plain.is_empty() {
-            turn[PLAIN_REASONING] = fields.plain.as_str().into();
+        for (name, text) in [
+            (REASONING, &fields.reasoning),
+            (PLAIN_REASONING, &fields.plain),
+        ] {
+            if !text.is_empty() {
+                turn[name] = text.as_str().into();
+            }
         }
         if sends_sealed && !fields.details.is_empty() {
             turn[REASONING_DETAILS] = fields.details.value();

@@ -95,8 +95,8 @@ struct Delta<'a> {
     annotations: Json<'a>,
     /// OpenRouter's.
     images: Json<'a>,
-    /// See [`super::body::REASONING`]. That it came, even empty, matters to the next request.
-    reasoning_content: Option<Text<'a>>,
+    /// See [`super::body::REASONING`].
+    reasoning_content: Text<'a>,
     /// See [`super::body::PLAIN_REASONING`].
     reasoning: Text<'a>,
     /// See [`super::body::REASONING_DETAILS`].
@@ -104,16 +104,12 @@ struct Delta<'a> {
 }
 
 impl Delta<'_> {
-    fn reasoning_content(&self) -> &str {
-        self.reasoning_content.as_deref().unwrap_or_default()
-    }
-
     /// Whether it adds anything. Some servers send an empty one next to the message.
     fn says_something(&self) -> bool {
         if !self.content.text.is_empty() {
             return true;
         }
-        let texts = [self.reasoning_content(), &self.reasoning];
+        let texts = [&self.reasoning_content, &self.reasoning];
         let fields = [
             self.refusal,
             self.tool_calls,
@@ -306,16 +302,15 @@ fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResul
     }
     let details = delta.reasoning_details.list::<&RawValue>()?;
     let mut plain = &*delta.reasoning;
-    if !delta.reasoning_content().is_empty() || !details.is_empty() {
+    if !delta.reasoning_content.is_empty() || !details.is_empty() {
         // The others say the same.
         plain = "";
     }
     let turn = &mut reply.turn;
     if turn.offers_tools {
-        if let Some(text) = &delta.reasoning_content
-            && turn.budget.spend(text.len())
-        {
-            turn.fields.reasoning.get_or_insert_default().push_str(text);
+        let text = &*delta.reasoning_content;
+        if turn.budget.spend(text.len()) {
+            turn.fields.reasoning.push_str(text);
         }
         if turn.budget.spend(plain.len()) {
             turn.fields.plain.push_str(plain);
@@ -326,7 +321,7 @@ fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResul
             }
         }
     }
-    let mut thought = delta.reasoning_content();
+    let mut thought = &*delta.reasoning_content;
     if thought.is_empty() {
         thought = &delta.reasoning;
     }

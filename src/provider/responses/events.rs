@@ -84,7 +84,7 @@ pub fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
                 let details: EventDetails = serde_json::from_str(data)?;
                 finish_reasoning(&details.text, reply);
             } else {
-                add_reasoning(delta, ReasoningArrival::OpenPart, reply);
+                add_reasoning(delta, ReasoningArrival::Increments, reply);
             }
         }
         kind if kind.starts_with("response.web_search_call") => reply.activity.search(),
@@ -102,11 +102,9 @@ fn add_reasoning(text: &str, arrival: ReasoningArrival, reply: &mut Reply) {
     }
 }
 
-/// Ends a part of reasoning, whose text is new if no increment of it has come. The next part is a paragraph of its own.
+/// Ends a part of reasoning, whose text is new if no increment of its item has come. The next part is a paragraph of its own.
 fn finish_reasoning(text: &str, reply: &mut Reply) {
-    if reply.reading.reasoning_arrival == ReasoningArrival::OpenPart {
-        reply.reading.reasoning_arrival = ReasoningArrival::WholeParts;
-    } else {
+    if reply.reading.reasoning_arrival != ReasoningArrival::Increments {
         add_reasoning(text, ReasoningArrival::WholeParts, reply);
     }
     reply.think("\n");

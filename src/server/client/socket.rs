@@ -128,11 +128,14 @@ impl Transport for Socket {
         let timeout = timeout.for_read();
         let mut limit = duration_of(timeout)?;
         let awaits_tls = self.exchanged == Exchanged::TlsBeginning;
-        if awaits_tls {
-            limit = Some(limit.map_or(TLS_TIMEOUT, |limit| limit.min(TLS_TIMEOUT)));
+        // A shorter one is the user's own, or that of a question.
+        let is_own_limit = awaits_tls && limit.is_none_or(|limit| limit > TLS_TIMEOUT);
+        if is_own_limit {
+            limit = Some(TLS_TIMEOUT);
         }
         let read = self.read(limit);
-        if awaits_tls && let Some(unanswered) = UnansweredTls::of(&read, limit) {
+        let longest = limit.filter(|_| is_own_limit);
+        if awaits_tls && let Some(unanswered) = UnansweredTls::of(&read, longest) {
             return Err(unanswered.into_io().into());
         }
         self.exchanged = Exchanged::More;
