@@ -53,7 +53,7 @@ impl Context {
         // Before any fault, because that may be that something is missing which the file has.
         if let Some(obstacle) = &settings.obstacle {
             self.notes.note(&format!(
-                "{} {obstacle}; XDG_CONFIG_HOME names another directory",
+                "{} {obstacle}; set XDG_CONFIG_HOME to use another directory",
                 settings.file.display()
             ));
         }

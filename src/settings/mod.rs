@@ -487,6 +487,9 @@ fn obstacle_on_the_way(path: &Path) -> Option<String> {
         None if place.is_file() => "not a directory",
         None => return None,
     };
+    if place == path {
+        return Some(format!("is {what}, so it counts as missing"));
+    }
     let place = place.display();
     Some(format!("counts as missing, because {place} is {what}"))
 }
