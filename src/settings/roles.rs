@@ -44,6 +44,7 @@ pub fn apply(
     if section.is_none() && prompt.is_none() {
         return Err(unknown(name, sections, file));
     }
+    let prompt = prompt.or_else(|| unreachable_prompt(name, file));
     let role = section.cloned().unwrap_or_default();
     let read_beside = |path: &str| {
         let path = expand_home(path, environment)?;
@@ -157,25 +158,34 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     names
 }
 
+/// Returns the paths that the system prompt of a role may have.
+fn prompt_paths(name: &str, file: &Path) -> [PathBuf; 2] {
+    let directory = file.with_file_name("roles");
+    [
+        directory.join(format!("{name}.md")),
+        directory.join(name).join("system.md"),
+    ]
+}
+
+/// Returns a path where the system prompt of a role may be, if nobody can tell because of a broken link above it.
+fn unreachable_prompt(name: &str, file: &Path) -> Option<PathBuf> {
+    let mut paths = prompt_paths(name, file).into_iter();
+    paths.find(|path| nearest_place(path).and_then(broken_link).is_some())
+}
+
 /// Returns the file that is the system prompt of a role, if there is one. It may be one that cannot be read: then reading it says
 /// why, as for every other file.
 fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
-    let directory = file.parent()?.join("roles");
-    let paths = [
-        directory.join(format!("{name}.md")),
-        directory.join(name).join("system.md"),
-    ];
+    let paths = prompt_paths(name, file);
     let usable = paths.iter().find(|path| path.is_file());
     usable.or(paths.iter().find(|path| is_there(path))).cloned()
 }
 
-/// Whether something is at a path, or nobody can tell because of a directory above it, such as a dangling link to one.
+/// Whether something is at a path, or nobody can tell because of a directory above it.
 fn is_there(path: &Path) -> bool {
-    let Err(error) = path.symlink_metadata() else {
-        return true;
-    };
-    let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-    !is_absent || nearest_place(path).and_then(broken_link).is_some()
+    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    path.symlink_metadata()
+        .map_or_else(|error| !absent.contains(&error.kind()), |_| true)
 }
 
 fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
@@ -186,7 +196,16 @@ fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
         choices(name, &names, "the roles are")
     };
     let section = adds_one("roles", file);
-    Error::usage(format!("there is no role “{name}”")).advise(format!("{there}\n{section}"))
+    let mut advice = format!("{there}\n{section}");
+    // A note about the configuration file tells a link above its directory.
+    if let Some(path) = unreachable_prompt(name, file)
+        && let Some(link) = nearest_place(&path)
+        && link.starts_with(file.with_file_name("roles"))
+        && let Some(what) = broken_link(link)
+    {
+        advice += &format!("\ncheck {}: it is {what}", link.display());
+    }
+    Error::usage(format!("there is no role “{name}”")).advise(advice)
 }
 
 #[cfg(test)]
