@@ -2,12 +2,14 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::process::geteuid;
 
 use crate::text::escape::escape;
 use crate::text::one_line::quoted;
@@ -27,8 +29,12 @@ pub enum ProgramFault {
     /// A link that leads to nothing, in words.
     BrokenLink(&'static str),
     Directory,
-    /// A file that this user may not execute.
+    /// A pipe, a socket or a device.
+    NotRegular(PathBuf),
+    /// A file whose mode does not let this user execute it.
     NotExecutable(PathBuf),
+    /// A file that the system does not execute although its mode lets this user do so.
+    Forbidden(PathBuf),
     /// A script whose first line names a program that is not there.
     NoInterpreter {
         script: PathBuf,
@@ -43,8 +49,14 @@ impl ProgramFault {
             ProgramFault::Missing => format!("there is no program {program}"),
             ProgramFault::BrokenLink(what) => format!("{program} is {what}"),
             ProgramFault::Directory => format!("{program} is a directory, not a program"),
+            ProgramFault::NotRegular(file) => {
+                format!("{file} is not a regular file", file = file.display())
+            }
             ProgramFault::NotExecutable(file) => {
                 format!("{file} is not executable", file = file.display())
+            }
+            ProgramFault::Forbidden(file) => {
+                format!("{file} cannot be executed", file = file.display())
             }
             ProgramFault::NoInterpreter {
                 script,
@@ -60,7 +72,13 @@ impl ProgramFault {
     /// Returns what to do about a file that is where it should be.
     pub fn advice(&self) -> Option<String> {
         match self {
-            ProgramFault::Missing | ProgramFault::BrokenLink(_) | ProgramFault::Directory => None,
+            ProgramFault::Missing
+            | ProgramFault::BrokenLink(_)
+            | ProgramFault::Directory
+            | ProgramFault::NotRegular(_) => None,
+            ProgramFault::Forbidden(_) => {
+                Some("check whether its file system is mounted with noexec".to_owned())
+            }
             ProgramFault::NotExecutable(file) => Some(format!(
                 "make it executable: chmod +x {file}",
                 file = quoted(&file.to_string_lossy())
@@ -97,9 +115,11 @@ pub fn find_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, Program
         match look_at(&file) {
             Ok(()) => return with_interpreter(file),
             // Only a path says that this file is meant.
-            Err(found @ ProgramFault::NotExecutable(_)) if fault == ProgramFault::Missing => {
-                fault = found;
-            }
+            Err(
+                found @ (ProgramFault::NotRegular(_)
+                | ProgramFault::NotExecutable(_)
+                | ProgramFault::Forbidden(_)),
+            ) if fault == ProgramFault::Missing => fault = found,
             Err(found) if is_path => fault = found,
             Err(_) => (),
         }
@@ -113,13 +133,21 @@ fn look_at(file: &Path) -> Result<(), ProgramFault> {
     match fs::metadata(file) {
         Err(_) => Err(broken_link(file).map_or(ProgramFault::Missing, ProgramFault::BrokenLink)),
         Ok(metadata) if metadata.is_dir() => Err(ProgramFault::Directory),
-        Ok(metadata)
-            if metadata.is_file()
-                && accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok() =>
-        {
-            Ok(())
-        }
-        Ok(_) => Err(ProgramFault::NotExecutable(file.to_owned())),
+        Ok(metadata) if !metadata.is_file() => Err(ProgramFault::NotRegular(file.to_owned())),
+        Ok(_) if accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok() => Ok(()),
+        Ok(metadata) => Err(refused(file, &metadata)),
+    }
+}
+
+/// Returns the fault of a regular file that the system does not let this user execute.
+fn refused(file: &Path, metadata: &Metadata) -> ProgramFault {
+    // This user may be in the group of another's file or not.
+    let is_own = metadata.uid() == geteuid().as_raw();
+    let bits = if is_own { 0o100 } else { 0o011 };
+    if metadata.mode() & bits == bits {
+        ProgramFault::Forbidden(file.to_owned())
+    } else {
+        ProgramFault::NotExecutable(file.to_owned())
     }
 }
 
@@ -136,14 +164,19 @@ fn with_interpreter(file: PathBuf) -> Result<PathBuf, ProgramFault> {
     }
 }
 
-/// Returns the interpreter that the first line of a script names, if the script can be read.
+/// Returns the interpreter that the first line of a script names, if the script can be read. Only the system can tell that of a line
+/// that is longer than what it reads, or that has a NUL byte.
 fn interpreter_of(file: &Path) -> Option<PathBuf> {
     let mut beginning = Vec::new();
     let file = File::open(file).ok()?;
     file.take(MAX_FIRST_LINE).read_to_end(&mut beginning).ok()?;
     let line = beginning.strip_prefix(b"#!")?;
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let line = line.split(|byte| *byte == b'\n').next()?;
+    let end = line.iter().position(|byte| *byte == b'\n')?;
+    let line = &line[..end];
+    if line.contains(&0) {
+        return None;
+    }
     let start = line.iter().position(|byte| !is_blank(byte))?;
     let name = line[start..].split(is_blank).next()?;
     Some(OsString::from_vec(name.to_vec()).into())
@@ -225,6 +258,7 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_run_is_told_with_the_reason_and_what_to_do() {
         use std::os::unix::fs::{PermissionsExt, symlink};
+        use std::os::unix::net::UnixListener;
         let root = tempfile::tempdir().expect("a directory");
         let root = root.path().to_str().expect("UTF-8");
         fs::create_dir(format!("{root}/directory")).expect("a directory");
@@ -241,11 +275,16 @@ mod tests {
             ("bytes", 0o755, "\u{7f}ELF"),
             ("crlf", 0o755, "#!/bin/sh\r\necho\r\n"),
             ("old", 0o755, "#!/no/such/python -u\n"),
+            ("long", 0o755, &format!("#!/{}\n", "no/such/".repeat(40))),
+            ("nul", 0o755, "#!/bin/sh\0junk\n"),
         ] {
             let path = format!("{root}/{file}");
             fs::write(&path, content).expect("a file");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
         }
+        let socket = format!("{root}/socket");
+        let _listener = UnixListener::bind(&socket).expect("a socket");
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o755)).expect("a mode");
         let interpreter = "cannot run, because its first line names the interpreter";
         for (name, reason, advice) in [
             ("ROOT/script", "", ""),
@@ -255,6 +294,11 @@ mod tests {
             ("empty", "", ""),
             ("nothing", "", ""),
             ("bytes", "", ""),
+            ("long", "", ""),
+            ("nul", "", ""),
+            ("socket", "ROOT/socket is not a regular file", ""),
+            ("ROOT/socket", "ROOT/socket is not a regular file", ""),
+            ("/dev/null", "/dev/null is not a regular file", ""),
             ("gone", "there is no program gone", ""),
             ("ROOT/gone", "there is no program ROOT/gone", ""),
             ("directory", "there is no program directory", ""),
@@ -304,6 +348,26 @@ mod tests {
                 advice.replace("ROOT", root),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_file_is_made_executable_only_where_its_mode_forbids_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().expect("a directory");
+        let file = root.path().join("file");
+        fs::write(&file, "").expect("a file");
+        let noexec = "check whether its file system is mounted with noexec";
+        for (mode, advice) in [
+            (0o755, noexec),
+            (0o700, noexec),
+            (0o644, "make it executable: chmod +x"),
+            (0o611, "make it executable: chmod +x"),
+        ] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a mode");
+            let metadata = file.metadata().expect("it is there");
+            let found = refused(&file, &metadata).advice().unwrap_or_default();
+            assert!(found.starts_with(advice), "{mode:o} {found}");
         }
     }
 }
