@@ -58,8 +58,13 @@ pub struct ServerUrl {
 impl ServerUrl {
     /// Checks a URL. A slash at its end does not matter. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<ServerUrl, String> {
+        check_host_is_filled_in(text.trim())?;
+        ServerUrl::parse_filled(text)
+    }
+
+    /// Checks a URL whose variables have been filled in.
+    fn parse_filled(text: &str) -> Result<ServerUrl, String> {
         let text = text.trim();
-        check_host_is_filled_in(text)?;
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
             return Err(NO_SCHEME.to_owned());
@@ -341,13 +346,18 @@ pub struct Endpoint {
 impl Endpoint {
     /// Checks a URL. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
+        check_host_is_filled_in(text.trim())?;
+        Endpoint::parse_filled(text)
+    }
+
+    /// Checks a URL whose variables have been filled in. An error repeats nothing of it that may be secret.
+    pub fn parse_filled(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
-        check_host_is_filled_in(text)?;
         check_characters(text)?;
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, path_and_query) = rest.split_at(end);
-        let server = ServerUrl::parse(&format!("{scheme}://{host}"))?;
+        let server = ServerUrl::parse_filled(&format!("{scheme}://{host}"))?;
         let mut path_and_query = path_and_query.to_owned();
         if !path_and_query.starts_with('/') {
             path_and_query.insert(0, '/');
@@ -360,17 +370,24 @@ impl Endpoint {
         })
     }
 
-    /// Notes the values that variables have added to it. A value of which all is in its scheme, host and port, and nothing
-    /// elsewhere, is no secret.
-    pub fn add_variables(&mut self, values: impl Iterator<Item = Secret>) {
+    /// Notes the variables that have been filled in, with their values. A value of which all is in its scheme, host and port, and
+    /// nothing elsewhere, is no secret, unless the variable has the name of a key.
+    pub fn add_variables(
+        &mut self,
+        variables: Vec<(String, Secret)>,
+        names_key: impl Fn(&str) -> bool,
+    ) {
         let shown = self.server.to_string();
         let user_info = self.server.user_info.as_ref().map(Secret::expose);
         let hidden = [self.path_and_query(), user_info.unwrap_or_default()];
-        let is_secret = |value: &Secret| {
+        let is_secret = |(name, value): &(String, Secret)| {
             let value = value.expose().trim_end_matches('/');
-            !shown.contains(value) || hidden.iter().any(|part| part.contains(value))
+            names_key(name)
+                || !shown.contains(value)
+                || hidden.iter().any(|part| part.contains(value))
         };
-        let secrets = Vec::from_iter(values.filter(is_secret));
+        let secrets = variables.into_iter().filter(is_secret);
+        let secrets = Vec::from_iter(secrets.map(|(_, value)| value));
         self.variables.extend(secrets);
     }
 
@@ -598,24 +615,28 @@ mod tests {
         let expected = "bWU6aHVudGVyMjI= hunter22 hunter22 12%2F45 x";
         assert_eq!(secrets, expected);
         let mut endpoint = Endpoint::parse("https://h/a-b/mcp?k=v").expect("a URL");
-        endpoint.add_variables([Secret::new("b")].into_iter());
+        endpoint.add_variables(vec![("A".to_owned(), Secret::new("b"))], |_| false);
         assert_eq!(endpoint.to_string(), "https://h/…");
         assert_eq!(exposed(endpoint.secrets()), "v b");
-        // A URL, the value of a variable in it, how the URL is shown, and what is secret.
+        // A URL, a variable in it and its value, how the URL is shown, and what is secret.
         let table = r##"
-            http://h.example:8080/mcp | http://h.example:8080 | http://h.example:8080/mcp | -
-            http://h.example:8080/mcp | http://h.example:8080/ | http://h.example:8080/mcp | -
-            http://h.example:8080/mcp | h.example | http://h.example:8080/mcp | -
-            http://h.example:8080/mcp | 8080 | http://h.example:8080/mcp | -
-            http://h.example:8080/mcp | http://h.example:8080/mcp | http://h.example:8080/… | http://h.example:8080/mcp
-            http://h.example:8080/mcp | h.example:8080/mc | http://h.example:8080/… | h.example:8080/mc
-            http://h.example/h.example | h.example | http://h.example/… | h.example
-            http://token:p@token.example/mcp | token | http://token.example/… | dG9rZW46cA== p p token
-            http://h.example/mcp | token@h.example | http://h.example/… | token@h.example
+            http://h.example:8080/mcp | HOST | http://h.example:8080 | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | HOST | http://h.example:8080/ | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | HOST | h.example | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | HOST | 8080 | http://h.example:8080/mcp | -
+            http://h.example:8080/mcp | HOST | http://h.example:8080/mcp | http://h.example:8080/… | http://h.example:8080/mcp
+            http://h.example:8080/mcp | HOST | h.example:8080/mc | http://h.example:8080/… | h.example:8080/mc
+            http://h.example/h.example | HOST | h.example | http://h.example/… | h.example
+            http://token:p@token.example/mcp | HOST | token | http://token.example/… | dG9rZW46cA== p p token
+            http://h.example/mcp | HOST | token@h.example | http://h.example/… | token@h.example
+            http://hunter22.example/mcp | HOST | hunter22 | http://hunter22.example/mcp | -
+            http://hunter22.example/mcp | KEY | hunter22 | http://hunter22.example/… | hunter22
+            http://h.example:8080/mcp | KEY | 8080 | http://h.example:8080/… | 8080
         "##;
-        for [text, value, shown, secrets] in rows(table) {
+        for [text, name, value, shown, secrets] in rows(table) {
             let mut endpoint = Endpoint::parse(text).expect(text);
-            endpoint.add_variables([Secret::new(value)].into_iter());
+            let variables = vec![(name.to_owned(), Secret::new(value))];
+            endpoint.add_variables(variables, |name| name == "KEY");
             assert_eq!(endpoint.to_string(), shown, "{text} {value}");
             assert_eq!(exposed(endpoint.secrets()), secrets, "{text} {value}");
         }
@@ -634,6 +655,14 @@ mod tests {
                 Some(UNFILLED),
                 "{text}"
             );
+        }
+        for (text, reason) in [
+            ("${HOST}/mcp", NO_SCHEME),
+            ("http://${NOPE:1/mcp", "is not a URL ("),
+            ("http://${HOST}/mcp", "is not a URL ("),
+        ] {
+            let error = Endpoint::parse_filled(text).expect_err(text);
+            assert!(error.starts_with(reason), "{text}: {error}");
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::environment::Environment;
+use super::key::names_key;
 use super::paths::{check_directory, check_program};
 use super::program::LocalProgram;
 use super::server_origin::{DisabledServer, ServerOrigin, SharedEntry};
@@ -434,9 +435,9 @@ impl SectionReader<'_> {
 
     fn remote(&mut self, section: &SharedField, url: &SharedField) -> Result<RemoteServer, String> {
         let filled = self.fill_value(url)?;
-        let endpoint = Endpoint::parse(&filled.text);
+        let endpoint = Endpoint::parse_filled(&filled.text);
         let mut endpoint = endpoint.map_err(|reason| url.explain(reason))?;
-        endpoint.add_variables(filled.values.into_iter().map(|(_, value)| value));
+        endpoint.add_variables(filled.values, names_key);
         let mut server = RemoteServer::new(endpoint);
         if let Some(headers) = section.get("headers") {
             for (name, field) in headers.entries()? {
