@@ -320,6 +320,27 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_or_waits_before_it_answers_does_not_answer() {
+        let limit = Duration::from_millis(14_100);
+        let failed = |kind: ErrorKind| Err(kind.into());
+        let closed = Some("TLS: no answer, and the connection was closed");
+        let silent = Some("TLS: no answer within 15 s");
+        for (read, limit, expected) in [
+            (Ok(0), None, closed),
+            (failed(ErrorKind::ConnectionReset), Some(limit), closed),
+            (failed(ErrorKind::TimedOut), Some(limit), silent),
+            (failed(ErrorKind::WouldBlock), Some(limit), silent),
+            // The user's own timeout says more.
+            (failed(ErrorKind::TimedOut), None, None),
+            (failed(ErrorKind::Interrupted), Some(limit), None),
+            (Ok(1), Some(limit), None),
+        ] {
+            let found = UnansweredTls::of(&read, limit).map(|unanswered| unanswered.to_string());
+            assert_eq!(found.as_deref(), expected, "{read:?}");
+        }
+    }
+
+    #[test]
     fn an_expired_or_future_certificate_is_reported_with_the_date_of_the_clock() {
         let (early, late) = (moment(86_400), moment(1_790_000_000));
         let young = CertificateError::NotValidYetContext {
