@@ -458,8 +458,8 @@ impl Connection {
         let failure = self.failure(format!("did not {goal} within {limit}"));
         let mut failure = self.with_strays(failure, &strays);
         // One that answers otherwise than it should is not slow.
-        let may_be_slow = !strays.has_json && !(is_listed && is_list);
-        failure.advice = may_be_slow.then_some(advice);
+        let is_again = is_listed && is_list;
+        failure.advice = (!strays.has_json && !is_again).then_some(advice);
         Err(failure)
     }
 
