@@ -448,6 +448,9 @@ impl Case<'_> {
     }
 
     fn has_too_many_tools(&self) -> bool {
+        if self.request.tools.names.is_empty() {
+            return false;
+        }
         let names_them = has_name(&self.words, "tools");
         let counts_them = || {
             let mut counted = occurrences(&self.words, "tools");
@@ -456,9 +459,6 @@ impl Case<'_> {
                 before.ends_with(|end: char| end.is_ascii_digit())
             })
         };
-        if self.request.tools.names.is_empty() {
-            return false;
-        }
         (names_them && self.says(words::TOO_MANY))
             || (self.is_bad_request() && self.says(words::TOO_MANY_TOOLS))
             || (self.is_bad_request() && self.says(words::AT_MOST) && counts_them())
