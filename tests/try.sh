@@ -17,7 +17,7 @@ quiet=--quiet
 [ "$new" = no ] || say 'Building q and downloading a small model of 130 MB: two minutes on two cores, and 0.5 GB below target/.'
 sh "$root/tests/venv.sh" model 'a small model of 130 MB' --no-deps </dev/null >"$try/python" 2>"$try/install.log" &
 installing=$!
-(cd "$root" && CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 cargo build --locked $quiet --target-dir target/try/build) </dev/null
+(cd "$root" && CARGO_INCREMENTAL=0 cargo build --locked $quiet --target-dir target/try/build) </dev/null
 [ "$new" = no ] || ! kill -0 "$installing" 2>/dev/null || say 'q is built; the model is still being installed.'
 wait "$installing" || {
     cat "$try/install.log" >&2

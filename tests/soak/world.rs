@@ -22,7 +22,10 @@ use crate::role;
 use crate::snapshot::{self, Snapshot};
 use crate::toolserver;
 
-const Q: &str = env!("CARGO_BIN_EXE_q");
+/// The q that is hammered: the one that `Q_NEW` names, or the one that cargo has built with the soak.
+fn program_of_q() -> OsString {
+    std::env::var_os("Q_NEW").unwrap_or_else(|| env!("CARGO_BIN_EXE_q").into())
+}
 
 /// How many state directories there are.
 pub const HOMES: usize = 2;
@@ -142,9 +145,15 @@ impl World {
 
     /// q in this state directory.
     pub fn q(&self, wrapper: &[String], home: usize) -> process::Command {
-        let mut words = wrapper.iter().map(String::as_str).chain([Q]);
-        let mut run = process::Command::new(words.next().unwrap_or(Q));
-        run.args(words);
+        let q = program_of_q();
+        let mut run = match wrapper {
+            [] => process::Command::new(q),
+            [wrapper, arguments @ ..] => {
+                let mut run = process::Command::new(wrapper);
+                run.args(arguments).arg(q);
+                run
+            }
+        };
         self.program(run, home)
     }
 
