@@ -146,7 +146,7 @@ impl World {
     /// q in this state directory.
     pub fn q(&self, wrapper: &[String], home: usize) -> process::Command {
         let q = program_of_q();
-        let mut run = match wrapper {
+        let run = match wrapper {
             [] => process::Command::new(q),
             [wrapper, arguments @ ..] => {
                 let mut run = process::Command::new(wrapper);
