@@ -34,6 +34,9 @@ pub struct ServerInfo {
     /// How a model should use the server.
     pub instructions: String,
     pub tools: Vec<ListedTool>,
+    /// What the server does so that some of its tools are not among these, for a note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 impl ServerInfo {
@@ -49,6 +52,7 @@ impl ServerInfo {
             revision: revision.to_owned(),
             instructions: string(&answer["instructions"]),
             tools: Vec::new(),
+            left_out: None,
         }
     }
 
@@ -60,6 +64,7 @@ impl ServerInfo {
             revision,
             instructions,
             tools,
+            left_out: _,
         } = self;
         for text in [name, version, revision, instructions] {
             *text = secret::redact(text, keys);

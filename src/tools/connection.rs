@@ -1,6 +1,5 @@
 //! A conversation with a tool server, from its start to its last call.
 
-use std::collections::BTreeSet;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::about::{ListedTool, ServerInfo};
+use super::about::ServerInfo;
 use super::bounds::Bounds;
 use super::commands::Commands;
 use super::events::{Arrival, EventReceiver, event_queue};
@@ -24,6 +23,7 @@ use super::program::Program;
 use super::protocol::{
     self, Handshake, Id, Protocol, RpcAnswer, RpcError, STATELESS, ServerEvent, Strays,
 };
+use super::tool_list::ToolList;
 use crate::server::retry::Attempts;
 use crate::settings::ToolServer;
 use crate::text::size::{in_seconds, in_units};
@@ -39,10 +39,6 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// The longest time to list changed tools in, within a question. One that needs longer is asked in vain once.
 const LIST_AGAIN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The most tools of a server, and the most pages of its list. More are left out.
-const MAX_TOOLS: usize = 1_000;
-const MAX_PAGES: usize = 100;
 
 /// The most bytes that a server may say of itself and its tools, all pages together, and the most memory, by an estimate,
 /// that these values may take.
@@ -207,7 +203,7 @@ impl Connection {
     }
 
     /// Lists the tools once more, in a time that nobody minds who waits for an answer.
-    pub fn list_again(&mut self, section: &ToolServer) -> Result<Vec<ListedTool>, Failure> {
+    pub fn list_again(&mut self, section: &ToolServer) -> Result<ToolList, Failure> {
         self.renew_lost_session(section)?;
         let limit = section
             .start
@@ -216,9 +212,9 @@ impl Connection {
         self.deadline = after(self.timeout);
         self.listed = 0;
         self.listed_weight = 0;
-        let tools = self.list_tools(section)?;
-        self.protocol().tools.clone_from(&tools);
-        Ok(tools)
+        let list = self.list_tools(section)?;
+        self.protocol().tools.clone_from(&list.tools);
+        Ok(list)
     }
 
     /// Whether a remote server no longer knows the session.
@@ -285,7 +281,7 @@ impl Connection {
         introduction: &Value,
     ) -> Result<ServerInfo, Failure> {
         let mut about = ServerInfo::new(&self.protocol().revision, introduction);
-        about.tools = self.list_tools(section)?;
+        self.list_tools(section)?.replace_in(&mut about);
         if about.tools.is_empty() {
             return Err(self.failure("offers no tools"));
         }
@@ -348,13 +344,10 @@ impl Connection {
         Err(self.failure("speaks neither revision"))
     }
 
-    fn list_tools(&mut self, section: &ToolServer) -> Result<Vec<ListedTool>, Failure> {
-        let mut tools = Vec::new();
-        // Also the names of those that q cannot call: a page of them says something new.
-        let mut names = BTreeSet::new();
+    fn list_tools(&mut self, section: &ToolServer) -> Result<ToolList, Failure> {
+        let mut list = ToolList::default();
         let mut parameters = json!({});
-        let mut last_cursor = Value::Null;
-        for _ in 0..MAX_PAGES {
+        loop {
             let mut result = match self.ask_at_start(section, "tools/list", parameters)? {
                 StartAnswer::Accepted(result) => result,
                 // One that has listed tools knows the method.
@@ -362,7 +355,7 @@ impl Connection {
                     if protocol::says_unknown_method(&words)
                         && self.protocol().tools.is_empty() =>
                 {
-                    break;
+                    return Ok(list);
                 }
                 StartAnswer::Refused(words) => {
                     return Err(self.failure(format!("refused to list its tools: {words}")));
@@ -372,28 +365,16 @@ impl Connection {
             let Some(Value::Array(page)) = page else {
                 return Err(self.failure("answered tools/list without a list of tools"));
             };
-            // Some servers repeat a page forever, but an empty one may come before others.
-            let mut is_repeated = !page.is_empty();
-            for entry in page {
-                if !names.insert(entry["name"].to_string()) {
-                    continue;
-                }
-                is_repeated = false;
-                if tools.len() < MAX_TOOLS {
-                    tools.extend(ListedTool::read(entry));
-                }
-            }
-            let cursor = &result["nextCursor"];
+            let mut next = result["nextCursor"].as_str().map(str::to_owned);
             // In the revisions with a handshake, an empty cursor is how some servers say that there is none.
-            let means_nothing = cursor == "" && !self.protocol().is_stateless();
-            let is_all = is_repeated || tools.len() >= MAX_TOOLS || *cursor == last_cursor;
-            if is_all || !cursor.is_string() || means_nothing {
-                break;
+            if !self.protocol().is_stateless() {
+                next = next.filter(|cursor| !cursor.is_empty());
             }
-            last_cursor = cursor.clone();
-            parameters = json!({"cursor": cursor});
+            match list.take_page(page, next, &|tool| section.offers(tool)) {
+                Some(cursor) => parameters = json!({"cursor": cursor}),
+                None => return Ok(list),
+            }
         }
-        Ok(tools)
     }
 
     /// Returns the answer to a request that has to be answered before the server can be used. It calls nothing, so it is sent

@@ -70,6 +70,7 @@ mod secrets;
 mod server;
 mod source;
 pub mod startup;
+mod tool_list;
 mod toolbox;
 mod withheld;
 

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::about::{ListedTool, ServerInfo};
+use super::about::ServerInfo;
 use super::commands::FilledCommand;
 use super::connection::{Callee, Connection};
 use super::failure::Failure;
 use super::groups::ProcessGroups;
 use super::lines::ReportLine;
 use super::outcome::Outcome;
+use super::tool_list::ToolList;
 use super::withheld::variable_asked_for;
 use crate::error::Error;
 use crate::settings::ToolServer;
@@ -128,7 +129,7 @@ impl Server {
     }
 
     /// Lists its tools once more.
-    pub fn list_again(&self) -> Result<Vec<ListedTool>, Error> {
+    pub fn list_again(&self) -> Result<ToolList, Error> {
         self.with_connection(|connection| connection.list_again(&self.section))
             .map_err(|failure| failure.into_error(&self.section.name))
     }
@@ -542,16 +543,20 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_tools_that_have_no_end_are_read_up_to_a_limit() {
+    fn pages_of_tools_that_have_no_end_are_read_up_to_a_limit_with_a_note() {
         let (before, _) = START.split_once("read -r list").expect("a list");
         let pages = r#"n=2; while read -r page; do
             answer $n "{\"tools\":[{\"name\":\"t$n\"}],\"nextCursor\":\"$n\"}"; n=$((n + 1)); done"#;
-        let server = scripted(&format!("{before}{pages}")).open(&silent());
-        assert_eq!(server.expect("tools").1.tools.len(), 100);
-        // A cursor that leads to itself ends the list, whatever comes with it.
         let same = pages.replace(r#"\"nextCursor\":\"$n\""#, r#"\"nextCursor\":\"n\""#);
-        let server = scripted(&format!("{before}{same}")).open(&silent());
-        assert_eq!(server.expect("tools").1.tools.len(), 2);
+        for (script, count, what) in [
+            (pages, 1_000, "lists tools on more than 1000 pages"),
+            (&same, 2, "lists a page of tools a second time"),
+        ] {
+            let server = scripted(&format!("{before}{script}")).open(&silent());
+            let about = server.expect("tools").1;
+            let note = format!("{what}; the others are left out");
+            assert_eq!((about.tools.len(), about.left_out), (count, Some(note)));
+        }
     }
 
     #[test]

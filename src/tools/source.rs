@@ -184,12 +184,11 @@ impl ToolSource {
         let listed = server.list_again();
         notes.spinner().stop();
         match listed {
-            Ok(tools) => {
-                notes.detail(|| format!("{name}: has listed its tools again: {}", tools.len()));
-                let mut about = ServerInfo {
-                    tools,
-                    ..before.clone()
-                };
+            Ok(list) => {
+                let count = list.tools.len();
+                notes.detail(|| format!("{name}: has listed its tools again: {count}"));
+                let mut about = before.clone();
+                list.replace_in(&mut about);
                 secrets.redact_about(&mut about);
                 about.cut_descriptions();
                 self.take_list(about);

@@ -185,6 +185,7 @@ impl Toolbox {
     /// Collects what all sources offer that have started, or are known, and what the model should know about them. A server
     /// that has failed is an error, or without a selection a note.
     fn collect(&mut self, notes: &Notes) -> Result<(), Error> {
+        self.note_tools_left_out(notes);
         let (mut offers, errors) = self.all_offers();
         for error in errors {
             if self.selection.is_some() {
@@ -241,6 +242,7 @@ impl Toolbox {
         if !self.sources.iter().any(|source| source.has_new_tools) {
             return;
         }
+        self.note_tools_left_out(notes);
         let (mut offers, _) = self.all_offers();
         if let Some(selection) = &self.selection {
             offers::retain_selected(selection, &mut offers);
@@ -293,6 +295,23 @@ impl Toolbox {
             self.note_once(format!("{name} is omitted: {reason}"), notes);
         }
         Ok(offers)
+    }
+
+    /// Prints a note for each server that lists more tools than are read.
+    fn note_tools_left_out(&mut self, notes: &Notes) {
+        let mut left_out = Vec::new();
+        for source in &self.sources {
+            if let Some(Ok(about)) = source.about()
+                && let Some(what) = &about.left_out
+            {
+                let section = &source.section;
+                let choice = section.choice_of_tools();
+                left_out.push(format!("{}: {what}; to choose: {choice}", section.name));
+            }
+        }
+        for note in left_out {
+            self.note_once(note, notes);
+        }
     }
 
     /// Prints a note, unless an earlier list has led to the same.

@@ -1,0 +1,212 @@
+//! The tools that a server lists, page by page, up to a limit (pure).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::about::{ListedTool, ServerInfo};
+
+/// The most tools of a server that are offered, and the most pages of its list that are read. More are left out.
+const MAX_TOOLS: usize = 1_000;
+const MAX_PAGES: usize = 1_000;
+
+/// The tools that a server has listed so far.
+#[derive(Debug, Default)]
+pub struct ToolList {
+    pub tools: Vec<ListedTool>,
+    /// What the server does so that tools are left out, for a note.
+    pub left_out: Option<String>,
+    /// How many of the tools its section offers.
+    offered: usize,
+    /// Also those of tools that q cannot call: a page of them says something new.
+    names: BTreeSet<String>,
+    /// What led to each page.
+    cursors: BTreeSet<String>,
+    pages: usize,
+}
+
+impl ToolList {
+    /// Takes a page, and returns what leads to the one after it; `None` if this was the last that is read. `offers` says whether
+    /// a tool is offered at all: only such tools count.
+    pub fn take_page(
+        &mut self,
+        page: Vec<Value>,
+        next: Option<String>,
+        offers: &dyn Fn(&str) -> bool,
+    ) -> Option<String> {
+        self.pages += 1;
+        // An empty page may come before others.
+        let mut is_repeated = !page.is_empty();
+        for entry in page {
+            if !self.names.insert(entry["name"].to_string()) {
+                continue;
+            }
+            is_repeated = false;
+            let Some(tool) = ListedTool::read(entry) else {
+                continue;
+            };
+            if offers(&tool.name) {
+                if self.offered == MAX_TOOLS {
+                    self.leave_out(format!("lists more than {MAX_TOOLS} tools"));
+                    return None;
+                }
+                self.offered += 1;
+            }
+            self.tools.push(tool);
+        }
+        let next = next?;
+        let is_known = !self.cursors.insert(next.clone());
+        if is_repeated && is_known {
+            // A server that knows no pages has answered with its only one again.
+            return None;
+        }
+        if is_repeated || is_known {
+            self.leave_out("lists a page of tools a second time".to_owned());
+            return None;
+        }
+        if self.pages == MAX_PAGES {
+            self.leave_out(format!("lists tools on more than {MAX_PAGES} pages"));
+            return None;
+        }
+        Some(next)
+    }
+
+    /// Puts the list in place of what the server has listed before.
+    pub fn replace_in(self, about: &mut ServerInfo) {
+        about.tools = self.tools;
+        about.left_out = self.left_out;
+    }
+
+    fn leave_out(&mut self, what: String) {
+        self.left_out = Some(format!("{what}; the others are left out"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::from_fn;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A server's list. It returns the tools of the page with this number, and the cursor to the next one.
+    type Pages = fn(usize) -> (Vec<String>, Option<String>);
+
+    /// What comes of a list: how many tools it has, the last one, how many pages were asked for, and the beginning of the note.
+    type Expected = (usize, &'static str, usize, &'static str);
+
+    /// Reads a list to its end, and returns the same of it, with the whole note.
+    fn read(pages: Pages, offers: &dyn Fn(&str) -> bool) -> (usize, String, usize, String) {
+        let mut list = ToolList::default();
+        let mut numbers = 0..;
+        let asked = from_fn(|| {
+            let (names, next) = pages(numbers.next()?);
+            let entries = names.iter().map(|name| json!({"name": name}));
+            list.take_page(entries.collect(), next, offers)
+        });
+        let asked = asked.count() + 1;
+        let last = list.tools.last().map(|tool| tool.name.clone());
+        let note = list.left_out.unwrap_or_default();
+        (list.tools.len(), last.unwrap_or_default(), asked, note)
+    }
+
+    fn tool(number: usize) -> String {
+        format!("t{number}")
+    }
+
+    fn next(number: usize) -> Option<String> {
+        Some(number.to_string())
+    }
+
+    #[test]
+    fn every_tool_is_listed_up_to_a_limit_and_what_is_left_out_has_a_note() {
+        let table: [(&str, Pages, Expected); 12] = [
+            (
+                "one page",
+                |_| (vec![tool(0), tool(1)], None),
+                (2, "t1", 1, ""),
+            ),
+            (
+                "120 pages",
+                |page| (vec![tool(page)], next(page).filter(|_| page < 119)),
+                (120, "t119", 120, ""),
+            ),
+            (
+                "1000 tools on a page",
+                |_| ((0..1_000).map(tool).collect(), None),
+                (1_000, "t999", 1, ""),
+            ),
+            (
+                "1001 tools on a page",
+                |_| ((0..1_001).map(tool).collect(), None),
+                (1_000, "t999", 1, "lists more than 1000 tools"),
+            ),
+            (
+                "1000 tools on two pages",
+                |page| {
+                    let first = page * 500;
+                    let tools = (first..first + 500).map(tool);
+                    (tools.collect(), next(page).filter(|_| page == 0))
+                },
+                (1_000, "t999", 2, ""),
+            ),
+            (
+                "pages without an end",
+                |page| {
+                    let first = page * 300;
+                    ((first..first + 300).map(tool).collect(), next(page))
+                },
+                (1_000, "t999", 4, "lists more than 1000 tools"),
+            ),
+            (
+                "a thousand pages",
+                |page| (vec![tool(page)], next(page).filter(|_| page < 999)),
+                (1_000, "t999", 1_000, ""),
+            ),
+            (
+                "empty pages without an end",
+                |page| (Vec::new(), next(page)),
+                (0, "", 1_000, "lists tools on more than 1000 pages"),
+            ),
+            (
+                "no pages, whatever is asked for",
+                |_| (vec![tool(0)], next(0)),
+                (1, "t0", 2, ""),
+            ),
+            (
+                "the same tools under other cursors",
+                |page| (vec![tool(0)], next(page)),
+                (1, "t0", 2, "lists a page of tools a second time"),
+            ),
+            (
+                "other tools under the same cursor",
+                |page| (vec![tool(page)], next(0)),
+                (2, "t1", 2, "lists a page of tools a second time"),
+            ),
+            (
+                "pages in a circle",
+                |page| (vec![tool(page % 3)], next(page % 3)),
+                (3, "t2", 4, ""),
+            ),
+        ];
+        for (name, pages, (tools, last, asked, note)) in table {
+            let mut expected = note.to_owned();
+            if !note.is_empty() {
+                expected.push_str("; the others are left out");
+            }
+            let found = read(pages, &|_| true);
+            assert_eq!(found, (tools, last.to_owned(), asked, expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_tools_that_are_offered_count_for_the_limit() {
+        let many: Pages = |_| ((0..3_000).map(tool).collect(), None);
+        let found = read(many, &|name| name.starts_with("t29"));
+        assert_eq!(found, (3_000, "t2999".to_owned(), 1, String::new()));
+        let (tools, last, _, note) = read(many, &|name| name != "t0");
+        assert_eq!((tools, &*last), (1_001, "t1000"));
+        assert_eq!(note, "lists more than 1000 tools; the others are left out");
+    }
+}
