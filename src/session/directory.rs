@@ -24,6 +24,9 @@ pub const NO_HOME: &str = "there is no home directory";
 /// The root of a directory that is nowhere. Nothing can ever be made there, because it is below a device.
 const NOWHERE: &str = "/dev/null/q";
 
+/// The rights in the mode of a directory.
+const RIGHTS: u32 = 0o777;
+
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
@@ -286,13 +289,18 @@ impl StateDirectory {
         Ok(())
     }
 
-    /// Makes the directories, unless there are some, and corrects their modes.
+    /// Makes the directories, unless there are some, and takes the rights of others away. What their owner may not do there, q does
+    /// not do either.
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.check()?;
         for directory in [&self.root, &self.sessions] {
             make_directory(directory, PRIVATE)?;
-            // Some file systems have no modes.
-            let _ = fs::set_permissions(directory, fs::Permissions::from_mode(PRIVATE));
+            let mode = fs::metadata(directory).or_cannot("read", directory)?.mode();
+            if mode & !PRIVATE & RIGHTS != 0 {
+                // Some file systems have no modes.
+                let private = fs::Permissions::from_mode(mode & PRIVATE);
+                let _ = fs::set_permissions(directory, private);
+            }
         }
         Ok(())
     }
