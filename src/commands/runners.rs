@@ -362,7 +362,22 @@ mod tests {
             pgcli -safe shop ␠{x}          | pgcli   | pgcli
             mycli -e ␠{x}                  | mycli   | mycli
             litecli -safe shop.db ␠{x}     | litecli | litecli
-            usql -c ␠{x}                   | usql    | usql",
+            usql -c ␠{x}                   | usql    | usql
+            clickhouse local {x}           | clickhouse | clickhouse
+            clickhouse-client --query={x}  | clickhouse-client | clickhouse-client
+            clickhouse-local -q ␠{x}       | clickhouse-local | clickhouse-local
+            ch -q ␠{x}                     | ch      | ch
+            cqlsh -e ␠{x}                  | cqlsh   | cqlsh
+            dolt sql -q ␠{x}               | dolt    | dolt
+            mclient -s ␠{x}                | mclient | mclient
+            ysqlsh -c ␠{x}                 | ysqlsh  | ysqlsh
+            gp -q < {x}                    | gp      | gp
+            gremlin -e {x}                 | gremlin | gremlin
+            trino --execute={x}            | -       | -
+            bq query ␠{x}                  | -       | -
+            redis-cli get a{x}             | -       | -
+            wrap --label gap {x}           | -       | -
+            weather ch {x}                 | -       | -",
         ) {
             let file = |path: &str| (path == "/bin/config").then(|| "/usr/bin/git".to_owned());
             for (dashes, expected) in [(true, by_dashes), (false, without)] {

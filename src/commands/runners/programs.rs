@@ -13,17 +13,18 @@ const INTERPRETERS: ProgramNames = ProgramNames(
     "a68g abcl amm asy awk babashka babel bats bb bpftrace bpython bsh bun busted ccl cgdb chez chezscheme chibi-scheme \
      cling clisp clj clojure cmd codecept coverage cpan crystal cscript csharp csi cypress d8 dart dbx dc delve deno dlv \
      dmd dotnet-script drgn drush duk ecl edb-debugger elixir erl es escript eslint evcxr execlineb expect expectk fennel \
-     file-rename fricas fsharpi fsi gawk gdb gdbserver gdbtui gforth ghc ghci giac gnuplot goawk gore gosh gprolog graalpy \
-     gretlcli groovy groovysh gs gsed gsi guestfish guile gunicorn hermes hy iex ion ipdb ipy ipython irb janet java jbang \
-     jdb jest jexec jimsh jjs jruby jrunscript jsc jsh jshell julia jupyter jython karma kawa kotlin kotlinc kscript latex \
-     latexmk lldb lldb-server lua luajit lualatex luatex luau lune m4 matlab mawk maxima micropython mit-scheme mlr mocha \
-     mongo mongosh mono mpost mshta mujs mysqlsh nawk newlisp nim njs node nodejs nosetests nyc ocaml octave octave-cli \
-     oorexx original-awk osascript pdb pdflatex pdftex perl phing php php-cgi phpspec phpunit picolisp pil playwright \
-     polymake posh powershell prename prove pry psysh ptipython ptpython pudb py.test pydoc pypy pyspark pytest python qjs \
-     quarto R racket radare2 raku rc rdmd regina rexx rhino rizin Rscript rspec ruby rundll32 runghc runhaskell rust-script \
-     sage sbcl scala scala-cli scheme scilab sed slsh spark-shell spark-submit sparkR sphinx-build stap stklos swift swipl \
-     tarantool tcc tclsh tectonic tex texlua tjs trial ts-node tsx utop uvicorn vite vitest wapptclsh webpack wish \
-     wolframscript workerd wp wscript xelatex xetex yaegi zig zx",
+     file-rename fricas fsharpi fsi gap gawk gdb gdbserver gdbtui gforth ghc ghci giac gnuplot goawk gore gosh gp gprolog \
+     graalpy gremlin gremlin.sh gretlcli groovy groovysh gs gsed gsi guestfish guile gunicorn hermes hy iex ion ipdb ipy \
+     ipython irb janet java jbang jdb jest jexec jimsh jjs jruby jrunscript jsc jsh jshell julia jupyter jython karma \
+     kawa kotlin kotlinc kscript latex latexmk lldb lldb-server lua luajit lualatex luatex luau lune M2 m4 magma maple \
+     matlab mawk maxima micropython mit-scheme mlr mocha mongo mongosh mono mpost mshta mujs mysqlsh nawk newlisp nim njs \
+     node nodejs nosetests nyc ocaml octave octave-cli oorexx original-awk osascript pdb pdflatex pdftex perl phing php \
+     php-cgi phpspec phpunit picolisp pig pil playwright polymake posh powershell prename prove pry psysh ptipython \
+     ptpython pudb py.test pydoc pypy pyspark pytest python qjs quarto R racket radare2 raku rc rdmd regina rexx rhino \
+     rizin Rscript rspec ruby rundll32 runghc runhaskell rust-script sage sbcl scala scala-cli scheme scilab sed Singular \
+     slsh spark-shell spark-submit sparkR sphinx-build stap stklos swift swipl tarantool tcc tclsh tectonic tex texlua \
+     tjs trial ts-node tsx utop uvicorn vite vitest wapptclsh webpack wish wolframscript workerd wp wscript xelatex xetex \
+     yaegi zig zx",
 );
 
 /// Editors and pagers, which have commands that run programs.
@@ -135,16 +136,17 @@ pub const READERS: ProgramNames = ProgramNames(
      wc whatis whois xxd",
 );
 
-/// Those of [`RUNNERS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
+/// Those of [`RUNNERS`] and [`SQL_CLIENTS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
 /// first word of a command only. The programs that run it are themselves known.
 pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
-    "act aider amp arch b2 babel background bats bolt busted chef claude cline cmd codex command compose copilot coverage \
-     crush cu cypress daemon define doit dotenv droid drush dub dune edit editor ee es eslint export fab fex finch flutter \
-     foot foreground foreman forever gemini gn goose grunt guake gulp gunicorn hermes hy i386 if interpreter inv invoke ion \
-     ip jam janet jest jupyter karma kermit kimi kitty konsole lf lv mage mc mill mocha moe most mujs ne nomad nq nx open \
-     opencode packer pager pants pee pg phpunit pipeline playwright please pod posh powershell print py.test pytest qe qemu \
-     qwen rails ranger rc redo reflex regina rhino rspec see sem service shake shards sk st supervise task terminator thor \
-     trap trial ts tsp turbo unison uvicorn view vite vitest webpack wp x86_64 xe yay",
+    "act aider amp arch b2 babel background bats bolt busted ch chc chef claude cline cmd codex command compose copilot \
+     coverage crush cu cypress daemon define doit dotenv droid drush dub dune edit editor ee es eslint export fab fex \
+     finch flutter foot foreground foreman forever gap gemini gn goose gremlin grunt guake gulp gunicorn hermes hy i386 \
+     if interpreter inv invoke ion ip jam janet jest jupyter karma kermit kimi kitty konsole lf lv mage magma maple mc \
+     mill mocha moe most mujs ne nomad nq nx open opencode packer pager pants pee pg phpunit pig pipeline playwright \
+     please pod posh powershell print py.test pytest qe qemu qwen rails ranger rc redo reflex regina rhino rspec see sem \
+     service shake shards Singular sk st supervise task terminator thor trap trial ts tsp turbo unison uvicorn view vite \
+     vitest webpack wp x86_64 xe yay",
 );
 
 /// Whether a word is one of all these names as it is, but for a version at its end. Another word may be a variant of a program,
@@ -453,10 +455,11 @@ pub const CODE_WORDS: &[CodeWords] = &[
     row("duckdb sqlite sqlite3", "", "-cmd -f -init --cmd --init"),
 ];
 
-/// Clients of databases that have commands of their own, which run programs, among the SQL that they are given.
+/// Clients of databases that have commands of their own, which run programs or write any file, among the SQL that they are given.
 pub const SQL_CLIENTS: ProgramNames = ProgramNames(
-    "beeline bteq cockroach db2 duckdb gsql hive impala-shell iredis isql isql-fb litecli mariadb mssql-cli mycli mysql \
-     nzsql pgcli snowsql spark-sql sqlcmd sqlite sqlite3 sqlline sqlplus sqsh usql vsql",
+    "beeline bteq ch chc chl clickhouse clickhouse-client clickhouse-local cockroach cqlsh db2 dbaccess dolt duckdb \
+     edb-psql gsql hive impala-shell iredis isql isql-fb litecli mariadb mclient mssql-cli mycli mysql nzsql pgcli \
+     snowsql spark-sql sqlcmd sqlite sqlite3 sqlline sqlplus sqsh usql vsql ysqlsh",
 );
 
 /// Those of them that have no such commands with the option -safe, but for those of [`CODE_WORDS`].
