@@ -484,6 +484,7 @@ impl Case<'_> {
             // Too many requests, or overload.
             Some(429 | 503 | 529) => false,
             _ if self.has_word(words::ATTACHMENTS) => true,
+            _ if self.says(words::JOINED_ATTACHMENTS) => true,
             _ => self.is_bad_request() && self.may_be_about_content(),
         }
     }
@@ -1256,7 +1257,12 @@ mod tests {
             MayRejectAttachments | 400 | Prefilling assistant messages is not supported for this model.
             MayRejectAttachments | 400 | can only concatenate str (not "list") to str
             MayRejectAttachments | 400 | Unexpected role 'user' after role 'tool'
-            MayRejectAttachments | 422 | 当前模型不支持图片
+            Rejects(Attachments) | 422 | 当前模型不支持图片
+            Rejects(Attachments) | 400 | {"error":{"message":"该模型不支持图像输入","code":"invalid_parameter_error"}}
+            Rejects(Attachments) | 400 | 此模型不支援圖片輸入
+            Rejects(Attachments) | 400 | このモデルは画像入力に対応していません。
+            Rejects(Attachments) | 400 | 이 모델은 이미지를 지원하지 않습니다.
+            MayRejectAttachments | 400 | 参数 temperature 不合法
             Other | 404 | can only concatenate str (not "list") to str
             WantsTls | 400 | The plain HTTP request was sent to HTTPS port
             MayRejectAttachments | 400 | Unsupported API version. Content-Type must be application/json

@@ -391,6 +391,25 @@ pub const ATTACHMENTS: &[&str] = &[
     "modalities",
 ];
 
+/// Such words in Chinese, Japanese and Korean, which are not apart from others.
+pub const JOINED_ATTACHMENTS: &[&str] = &[
+    "图片",
+    "图像",
+    "视觉",
+    "多模态",
+    "附件",
+    "圖片",
+    "圖像",
+    "視覺",
+    "多模態",
+    "画像",
+    "マルチモーダル",
+    "添付",
+    "이미지",
+    "멀티모달",
+    "첨부",
+];
+
 /// The words for parts of a message, by which a request that is rejected as bad may be so because of an image or a PDF.
 pub const PARTS: &[&str] = &[
     "content",
