@@ -6,7 +6,7 @@ use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
 use super::synonyms::{self, WordPlace};
-use super::table::{Effect, FLAGS, Flag, Value};
+use super::table::{Completion, Effect, FLAGS, Flag, Value};
 use crate::error::Error;
 use crate::text::one_line::{beginning, on_one_line, quoted};
 
@@ -144,13 +144,29 @@ fn value_of(flag: &Flag, value: &Value, parser: &mut lexopt::Parser) -> Result<O
     let Ok(text) = parser.value() else {
         return Err(missing);
     };
-    // A system prompt may be any text, and a file may have any name.
-    if !value.setter.takes_any_text() && FLAGS.iter().any(|option| option.is_called(&text)) {
-        let option = text.display();
-        let advice = format!("{option} is an option; {name}={option} makes it the value");
+    if FLAGS.iter().any(|option| option.is_called(&text))
+        && let Some(advice) = advice_on_option(flag, value, &text.display().to_string())
+    {
         return Err(missing.advise(advice));
     }
     Ok(text)
+}
+
+/// Returns what to do about an option that stands in the place of a value; `None` if it can be the value.
+fn advice_on_option(flag: &Flag, value: &Value, option: &str) -> Option<String> {
+    let name = flag.name();
+    let wanted = value.name;
+    if value.may_begin_with_hyphen {
+        // A system prompt may be any text, and a file may have any name.
+        let is_doubtful = !value.setter.takes_any_text();
+        return is_doubtful
+            .then(|| format!("{option} is an option; {name}={option} makes it the value"));
+    }
+    if let Completion::Words(words) = value.completion {
+        let words = words.join(", ");
+        return Some(format!("{option} is an option; {wanted} is one of {words}"));
+    }
+    Some(format!("{option} is an option; put the {wanted} before it"))
 }
 
 /// Refuses options and words that do not go together.

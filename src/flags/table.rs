@@ -60,6 +60,8 @@ pub struct Value {
     pub name: &'static str,
     pub completion: Completion,
     pub setter: Setter,
+    /// Whether a value may begin with a hyphen, as an option does.
+    pub may_begin_with_hyphen: bool,
 }
 
 const fn value(name: &'static str, completion: Completion, setter: Setter) -> Value {
@@ -67,6 +69,15 @@ const fn value(name: &'static str, completion: Completion, setter: Setter) -> Va
         name,
         completion,
         setter,
+        may_begin_with_hyphen: true,
+    }
+}
+
+impl Value {
+    /// Says that no value begins with a hyphen.
+    const fn without_hyphen(mut self) -> Value {
+        self.may_begin_with_hyphen = false;
+        self
     }
 }
 
@@ -219,7 +230,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Conversation,
         effect: Takes(
             &[Ask, History, Last, Mode::Result, Undo, Copy, Clear, Status],
-            value("NAME", Conversations, Raw(|a| &mut a.session)),
+            value("NAME", Conversations, Raw(|a| &mut a.session)).without_hyphen(),
         ),
         help: "use the conversation NAME, or create it",
         doc: "Continue the conversation `NAME`, or start it. A name has at most 100 of the characters A-Z a-z 0-9 . _ - and \
@@ -282,7 +293,10 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-o, --option",
         group: OptionGroup::Model,
-        effect: Takes(SET, value("KEY=VALUE", Nothing, Texts(|a| &mut a.options))),
+        effect: Takes(
+            SET,
+            value("KEY=VALUE", Nothing, Texts(|a| &mut a.options)).without_hyphen(),
+        ),
         help: "set a field of the API request (temperature=0)",
         doc: "Set a field of the API request, such as `temperature=0`; repeatable, not saved. Dots in `KEY` address nested \
               fields. `VALUE` is JSON if it parses as JSON, otherwise a string; null removes the field.",
@@ -329,7 +343,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Tools,
         effect: Takes(
             &[Ask, ListTools],
-            value("NAME", NamesOf(NameList::Tools), Names(|a| &mut a.tools)),
+            value("NAME", NamesOf(NameList::Tools), Names(|a| &mut a.tools)).without_hyphen(),
         ),
         help: "let the model call these tools",
         doc: "Let the model call these tools: see TOOLS.",
@@ -344,7 +358,10 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--messages",
         group: OptionGroup::Conversation,
-        effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
+        effect: Takes(
+            SET,
+            value("N", Nothing, Text(|a| &mut a.messages)).without_hyphen(),
+        ),
         help: "send only the last N messages (default: 10)",
         doc: "Send exactly the last `N` messages with a follow-up; 0 sends none.",
     },
@@ -473,7 +490,10 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--copy",
         group: OptionGroup::Action,
-        effect: ActionWith(Copy, value("NAME", Nothing, Raw(|a| &mut a.copy))),
+        effect: ActionWith(
+            Copy,
+            value("NAME", Nothing, Raw(|a| &mut a.copy)).without_hyphen(),
+        ),
         help: "copy the conversation to a new name",
         doc: "Copy the conversation to `NAME`, which must be new.",
     },
@@ -520,7 +540,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: ActionWith(
             Generate,
-            value("KIND", Words(&Document::NAMES), Kind(|a| &mut a.generate)),
+            value("KIND", Words(&Document::NAMES), Kind(|a| &mut a.generate)).without_hyphen(),
         ),
         help: "print the man page, completions, keys or a skill",
         doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), a key for one (keys-bash, keys-zsh \
