@@ -112,6 +112,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     }
     let (count, done) = match cleared {
         Cleared::Nothing => (0, "there was no conversation"),
+        Cleared::LinkToNothing(_) => (0, "the link was removed"),
         Cleared::Conversation | Cleared::Link(_) => (1, "the conversation was cleared"),
     };
     let report = json!({"cleared": count});
@@ -119,6 +120,11 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     match cleared {
         Cleared::Nothing => context.notes.note("there was no conversation"),
         Cleared::Conversation => {}
+        // What it led to may be there again, once a disk is mounted.
+        Cleared::LinkToNothing(target) => context.notes.note(&format!(
+            "there was no conversation: only a link was removed, which led to {}",
+            target.display()
+        )),
         Cleared::Link(path) => {
             let option = option_of(&handle.directory.id(&path));
             context.notes.note(&format!(

@@ -1,7 +1,7 @@
 //! Changes, copies and deletes conversations without a question.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::conversation::Exchange;
 use super::directory::{self, StateDirectory};
@@ -66,6 +66,8 @@ pub enum Cleared {
     Conversation,
     /// The link to the current conversation alone. The user has named that, and its file is still there.
     Link(PathBuf),
+    /// The user's own link with the name of a conversation. It led to this path, where nothing is.
+    LinkToNothing(PathBuf),
 }
 
 /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has named,
@@ -82,6 +84,12 @@ pub fn clear(handle: &Handle) -> io::Result<Cleared> {
     let metadata = directory::metadata(&path)?;
     let is_current = handle.which.is_current();
     if metadata.is_none() && !is_current {
+        if directory.has_conversation(link)
+            && let Ok(target) = fs::read_link(link)
+        {
+            disk::remove(link)?;
+            return Ok(Cleared::LinkToNothing(target));
+        }
         return Ok(Cleared::Nothing);
     }
     if let Some(metadata) = &metadata
