@@ -195,5 +195,9 @@ fn confirmed(count: usize) -> bool {
     let _ = io::stderr().write_all(question.as_bytes());
     let mut answer = String::new();
     let _ = io::stdin().read_line(&mut answer);
+    if !answer.ends_with('\n') {
+        // The end of the input, as by Ctrl-D, ends no line.
+        let _ = io::stderr().write_all(b"\n");
+    }
     is_yes(&answer)
 }

@@ -162,6 +162,7 @@ fn clear_all_asks_the_user_before_it_deletes_every_conversation() {
         (&["--clear", "--all"][..], "\n", false),
         (&["--clear", "--all"], "n\n", false),
         (&["--clear", "--all"], "nonsense\n", false),
+        (&["--clear", "--all"], "\x04", false),
         (&["--clear", "--all"], "y\n", true),
         (&["--clear", "--all", "-q"], "yes\n", true),
         (&["--clear", "--all", "--yes"], "", true),
@@ -192,6 +193,12 @@ fn clear_all_asks_the_user_before_it_deletes_every_conversation() {
             before.expect_unchanged();
             let unseen = sandbox.q(args).stdin_from(terminal.end()).run();
             unseen.exit(2).stderr_contains("error is not a terminal");
+            // It begins a line, also where Ctrl-D was the answer.
+            let lines = terminal.screen();
+            assert!(
+                lines.iter().any(|line| line == "q: nothing was deleted"),
+                "{lines:?}"
+            );
         }
     }
 }
