@@ -34,8 +34,7 @@ pub enum Version {
     InPaths(&'static [&'static str]),
 }
 
-/// The error for a URL with a variable in place of its host or of its beginning. A list of tool servers has its variables filled in
-/// before.
+/// The error for a URL with a variable in place of one of its parts. A list of tool servers has its variables filled in before.
 const UNFILLED: &str = "is not a URL: variables such as ${HOST} are not filled in here";
 
 /// The parameters of a query that hold a key.
@@ -58,7 +57,7 @@ pub struct ServerUrl {
 impl ServerUrl {
     /// Checks a URL. A slash at its end does not matter. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<ServerUrl, String> {
-        check_host_is_filled_in(text.trim())?;
+        check_is_filled_in(text.trim())?;
         ServerUrl::parse_filled(text)
     }
 
@@ -261,12 +260,13 @@ impl ServerUrl {
     }
 }
 
-/// Refuses a variable where the host is. A password may look like one.
-fn check_host_is_filled_in(text: &str) -> Result<(), String> {
+/// Refuses a variable anywhere but in a password, which may look like one.
+fn check_is_filled_in(text: &str) -> Result<(), String> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path_and_query) = rest.split_at(end);
     let host = authority.rsplit('@').next().unwrap_or_default();
-    if host.contains("${") {
+    if host.contains("${") || path_and_query.contains("${") {
         return Err(UNFILLED.to_owned());
     }
     Ok(())
@@ -346,7 +346,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// Checks a URL. An error repeats nothing of it that may be secret.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
-        check_host_is_filled_in(text.trim())?;
+        check_is_filled_in(text.trim())?;
         Endpoint::parse_filled(text)
     }
 
@@ -524,11 +524,17 @@ mod tests {
             "${URL}/mcp",
             "http://${HOST}/mcp",
             "https://u@h:${PORT}?x",
+            "https://h/v1/${TOKEN}/mcp",
+            "https://u:p@h?key=${TOKEN:-x}",
         ] {
             let error = ServerUrl::parse(text).expect_err(text);
             assert_eq!(error, UNFILLED, "{text}");
             let error = Endpoint::parse(text).expect_err(text);
             assert_eq!(error, UNFILLED, "{text}");
+        }
+        for text in ["https://u:${p}@h/v1", "https://h/$TOKEN"] {
+            assert!(ServerUrl::parse(text).is_ok(), "{text}");
+            assert!(Endpoint::parse(text).is_ok(), "{text}");
         }
     }
 
