@@ -35,7 +35,7 @@ pub enum ProgramFault {
     NotExecutable(PathBuf),
     /// A file that the system does not execute although its mode lets this user do so.
     Forbidden(PathBuf),
-    /// A script whose first line names a program that is not there.
+    /// A script whose first line names a program that is not there, perhaps as an argument of env.
     NoInterpreter {
         script: PathBuf,
         interpreter: PathBuf,
@@ -153,33 +153,52 @@ fn refused(file: &Path, metadata: &Metadata) -> ProgramFault {
 
 /// Returns the file of a program, unless it is a script without its interpreter.
 fn with_interpreter(file: PathBuf) -> Result<PathBuf, ProgramFault> {
-    match interpreter_of(&file) {
-        Some(interpreter) if interpreter.is_absolute() && !interpreter.exists() => {
-            Err(ProgramFault::NoInterpreter {
-                script: file,
-                interpreter,
-            })
-        }
-        _ => Ok(file),
+    match missing_interpreter(&file) {
+        Some(interpreter) => Err(ProgramFault::NoInterpreter {
+            script: file,
+            interpreter,
+        }),
+        None => Ok(file),
     }
 }
 
-/// Returns the interpreter that the first line of a script names, if the script can be read. Only the system can tell that of a line
-/// that is longer than what it reads, or that has a NUL byte.
-fn interpreter_of(file: &Path) -> Option<PathBuf> {
+/// Returns the interpreter that the first line of a script names, if that is not there. `None` also for a relative path, because
+/// it depends on where the script is started.
+fn missing_interpreter(file: &Path) -> Option<PathBuf> {
+    let line = first_line(file)?;
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let mut words = line.splitn(2, is_blank);
+    let interpreter = path_of(words.next()?);
+    if !interpreter.is_absolute() {
+        return None;
+    }
+    if !interpreter.exists() {
+        return Some(interpreter);
+    }
+    // After an option, env takes the carriage return for a blank.
+    let argument = words.next()?.trim_ascii_start();
+    let is_named_by_env = interpreter.ends_with("env") && !argument.starts_with(b"-");
+    (is_named_by_env && argument.ends_with(b"\r")).then(|| path_of(argument))
+}
+
+/// Returns the first line of a script, from its interpreter on, if the script can be read. Only the system can tell what a line
+/// means that is longer than what it reads, or that has a NUL byte.
+fn first_line(file: &Path) -> Option<Vec<u8>> {
     let mut beginning = Vec::new();
     let file = File::open(file).ok()?;
     file.take(MAX_FIRST_LINE).read_to_end(&mut beginning).ok()?;
     let line = beginning.strip_prefix(b"#!")?;
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let end = line.iter().position(|byte| *byte == b'\n')?;
     let line = &line[..end];
     if line.contains(&0) {
         return None;
     }
-    let start = line.iter().position(|byte| !is_blank(byte))?;
-    let name = line[start..].split(is_blank).next()?;
-    Some(OsString::from_vec(name.to_vec()).into())
+    let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
+    Some(line[start..].to_vec())
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    OsString::from_vec(bytes.to_vec()).into()
 }
 
 #[cfg(test)]
@@ -274,6 +293,9 @@ mod tests {
             ("nothing", 0o755, "#!\n"),
             ("bytes", 0o755, "\u{7f}ELF"),
             ("crlf", 0o755, "#!/bin/sh\r\necho\r\n"),
+            ("envcrlf", 0o755, "#!/usr/bin/env python3\r\n"),
+            ("splitcrlf", 0o755, "#!/usr/bin/env -S sh -e\r\n"),
+            ("argumentcrlf", 0o755, "#!/bin/sh -e\r\n"),
             ("old", 0o755, "#!/no/such/python -u\n"),
             ("long", 0o755, &format!("#!/{}\n", "no/such/".repeat(40))),
             ("nul", 0o755, "#!/bin/sh\0junk\n"),
@@ -296,6 +318,8 @@ mod tests {
             ("bytes", "", ""),
             ("long", "", ""),
             ("nul", "", ""),
+            ("splitcrlf", "", ""),
+            ("argumentcrlf", "", ""),
             ("socket", "ROOT/socket is not a regular file", ""),
             ("ROOT/socket", "ROOT/socket is not a regular file", ""),
             ("/dev/null", "/dev/null is not a regular file", ""),
@@ -327,6 +351,11 @@ mod tests {
                 "crlf",
                 &format!("ROOT/crlf {interpreter} /bin/sh^M, which does not exist"),
                 "remove the carriage returns (^M) at the ends of its lines: dos2unix ROOT/crlf",
+            ),
+            (
+                "ROOT/envcrlf",
+                &format!("ROOT/envcrlf {interpreter} python3^M, which does not exist"),
+                "remove the carriage returns (^M) at the ends of its lines: dos2unix ROOT/envcrlf",
             ),
             (
                 "ROOT/old",
