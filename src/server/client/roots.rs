@@ -10,7 +10,7 @@ use ureq::tls::{Certificate, RootCerts};
 use super::pem;
 use crate::error::Error;
 use crate::settings::Environment;
-use crate::whole_file::{self, ReadFailure};
+use crate::whole_file::{self, ReadFailure, broken_link};
 
 /// The most bytes of a file of certificates: a hundred times as many as a system has.
 const MAX_BUNDLE: u64 = 20_000_000;
@@ -111,10 +111,13 @@ fn certificates_in(
         };
         let found = rustls_native_certs::load_certs_from_paths(file, directory);
         certificates.extend(found.certs.iter().map(|der| certificate(der)));
-        first_error = first_error.or(found.errors.into_iter().next());
+        first_error = first_error.or_else(|| match broken_link(place) {
+            Some(link) => Some(format!("{} is {link}", place.display())),
+            None => found.errors.first().map(ToString::to_string),
+        });
     }
     if certificates.is_empty() {
-        return Err(first_error.map_or_else(|| "it has none".to_owned(), |error| error.to_string()));
+        return Err(first_error.unwrap_or_else(|| "it has none".to_owned()));
     }
     Ok(certificates)
 }
