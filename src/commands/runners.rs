@@ -3,6 +3,8 @@
 mod program_names;
 mod programs;
 
+use std::ops::Range;
+
 use self::program_names::ProgramForms;
 use self::programs::{
     AtFile, CODE_WORDS, CodeValue, CodeWords, GIT, MANY_IN_ONE, OPTIONS_WITH_VALUE,
@@ -24,6 +26,15 @@ enum ElementPlace {
     UsualWord,
 }
 
+/// What may be a program in a command: an element, or a part of one. The elements after it are its arguments.
+struct ProgramCandidate<'a> {
+    argv: &'a Argv,
+    /// The place of the element.
+    index: usize,
+    /// The names that the program may have: those of the element, or of the file that it leads to.
+    program: ProgramForms<'a>,
+}
+
 /// Returns the word of a command that names a program which runs code that somebody gives it: the first element, a later one that
 /// is a bare word or the absolute path of a program, or the program that an option has as its value. Where the code is, is known
 /// only of programs that run others because of a word. `file` finds the program's file behind all links: by a bare word in PATH,
@@ -32,21 +43,18 @@ pub fn runner(argv: &Argv, file: impl Fn(&str) -> Option<String>) -> Option<&str
     for (index, element) in argv.run.iter().enumerate() {
         let named = named_program(argv, index);
         let word = named.unwrap_or(element);
-        let program = ProgramForms::of(word);
+        let candidate = ProgramCandidate::new(argv, index, word);
         let is_runner = match place_of(argv, index, named.is_some()) {
             ElementPlace::Program => {
-                is_runner(&program, argv, index) || is_linked_runner(file(word), argv, index)
+                candidate.is_runner() || candidate.is_runner_behind_links(file(word))
             }
             ElementPlace::Path => {
                 let found = file(word);
-                found.is_some() && is_runner(&program, argv, index)
-                    || is_linked_runner(found, argv, index)
+                found.is_some() && candidate.is_runner() || candidate.is_runner_behind_links(found)
             }
-            ElementPlace::Word => {
-                is_runner(&program, argv, index) && (is_name(word) || file(word).is_some())
-            }
+            ElementPlace::Word => candidate.is_runner() && (is_name(word) || file(word).is_some()),
             ElementPlace::UsualWord => {
-                is_sure_runner(&program, argv, index) && (is_name(word) || file(word).is_some())
+                candidate.is_sure_runner() && (is_name(word) || file(word).is_some())
             }
         };
         if is_runner {
@@ -76,31 +84,210 @@ fn place_of(argv: &Argv, index: usize, is_named: bool) -> ElementPlace {
 /// Returns the program that the user has written in the element at `at`, as the value of an option of a program before it.
 fn named_program(argv: &Argv, at: usize) -> Option<&str> {
     let (code, _) = (0..at)
-        .filter_map(|index| code_and_words(argv, &ProgramForms::of(&argv.run[index]), index, at))
+        .filter_map(|index| ProgramCandidate::new(argv, index, &argv.run[index]).code_and_words(at))
         .find(|(_, words)| words.value == CodeValue::Program)?;
     code.split_whitespace().next()
 }
 
-/// Returns the text in the element at `at` that a program, the element at `index`, runs or reads as code, with the words that say
-/// so.
-fn code_and_words<'a>(
-    argv: &'a Argv,
-    program: &ProgramForms,
-    index: usize,
-    at: usize,
-) -> Option<(&'a str, &'static CodeWords)> {
-    let before = &argv.run[index + 1..at];
-    let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
-    all.find_map(|words| Some((words.text_after(before, &argv.run[at])?, words)))
-}
+impl<'a> ProgramCandidate<'a> {
+    /// Returns the program that a word, in the element at `index`, names.
+    fn new(argv: &'a Argv, index: usize, word: &'a str) -> ProgramCandidate<'a> {
+        ProgramCandidate {
+            argv,
+            index,
+            program: ProgramForms::of(word),
+        }
+    }
 
-/// Whether the model may write any text in what the element at `at` gives a program, the element at `index`, to run.
-fn gives_code(argv: &Argv, program: &ProgramForms, index: usize, at: usize) -> bool {
-    let Some((code, _)) = code_and_words(argv, program, index, at) else {
-        return false;
-    };
-    let is_stdin = matches!(code, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
-    model_writes_in(argv, code) || (is_stdin && model_writes_stdin(argv))
+    /// Returns the elements after it.
+    fn arguments(&self) -> &'a [String] {
+        &self.argv.run[self.index + 1..]
+    }
+
+    /// Returns the places of the elements after it.
+    fn places(&self) -> Range<usize> {
+        self.index + 1..self.argv.run.len()
+    }
+
+    /// Returns the elements between it and the one at `at`.
+    fn before(&self, at: usize) -> &'a [String] {
+        &self.argv.run[self.index + 1..at]
+    }
+
+    /// Returns the words after which it takes code.
+    fn code_words(&self) -> impl Iterator<Item = &'static CodeWords> {
+        CODE_WORDS
+            .iter()
+            .filter(|words| words.are_of(&self.program))
+    }
+
+    /// Whether it runs code that somebody gives it.
+    fn is_runner(&self) -> bool {
+        if self.chooses_repository() {
+            return true;
+        }
+        // A path is no code, and neither is a number.
+        !self.argv.text_parameters().is_empty()
+            && (RUNNERS.iter().any(|group| group.contains(&self.program))
+                || self.program.is_dynamic_linker()
+                || self.is_configured_git()
+                || self.runs_code_of_model())
+    }
+
+    /// Whether the file behind its links does.
+    fn is_runner_behind_links(&self, file: Option<String>) -> bool {
+        file.is_some_and(|file| {
+            let linked = ProgramCandidate::new(self.argv, self.index, &file);
+            !MANY_IN_ONE.contains(&linked.program) && linked.is_runner()
+        })
+    }
+
+    /// Whether it is the name of a program that runs code, and hardly ever anything else.
+    fn is_sure_runner(&self) -> bool {
+        !self.argv.text_parameters().is_empty()
+            && (SURE_RUNNERS
+                .iter()
+                .any(|group| group.contains(&self.program))
+                || self.is_configured_git())
+    }
+
+    /// Whether it is git with an option that may name programs: by its configuration, or by its directory of programs.
+    fn is_configured_git(&self) -> bool {
+        let is_option = |argument: &String| {
+            let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
+            options.any(|option| argument.starts_with(option))
+        };
+        // After its command, they are options of that.
+        let options = self.before(self.command_at());
+        GIT.contains(&self.program) && options.iter().any(is_option)
+    }
+
+    /// Whether the model may choose the repository that it uses. Its configuration may name programs, and it may be anybody's, also
+    /// below a directory of the user's, where somebody has unpacked it.
+    fn chooses_repository(&self) -> bool {
+        let end = if GIT.contains(&self.program) {
+            // What -C means to a command of git is something else.
+            self.command_at()
+        } else {
+            self.argv.run.len()
+        };
+        let is_chosen = |words: &CodeWords, at: usize| {
+            let directory = words.text_after(self.before(at), &self.argv.run[at]);
+            directory.is_some_and(|directory| self.argv.has_chosen_path(directory))
+        };
+        let mut all = REPOSITORY_OPTIONS.iter();
+        all.any(|words| {
+            words.are_of(&self.program) && (self.index + 1..end).any(|at| is_chosen(words, at))
+        })
+    }
+
+    /// Whether it runs code because of what the model may write in this command.
+    fn runs_code_of_model(&self) -> bool {
+        if self.places().any(|at| self.gives_code(at)) {
+            return true;
+        }
+        let has_patterns = self.has_pattern_after_e();
+        let writes_options = self.places().any(|at| self.may_be_option(at, has_patterns));
+        if SQL_CLIENTS.contains(&self.program) {
+            return writes_options || !self.is_safe_client();
+        }
+        if writes_options && self.code_words().next().is_some() {
+            return true;
+        }
+        let reads_options = self
+            .code_words()
+            .any(|words| words.at_file == AtFile::Options);
+        let mut arguments = self.arguments().iter();
+        if reads_options && arguments.any(|argument| may_be_options_file(self.argv, argument)) {
+            return true;
+        }
+        self.runs_psql_command() || self.writes_command()
+    }
+
+    /// Returns the text in the element at `at` that it runs or reads as code, with the words that say so.
+    fn code_and_words(&self, at: usize) -> Option<(&'a str, &'static CodeWords)> {
+        let element = &self.argv.run[at];
+        let before = self.before(at);
+        self.code_words()
+            .find_map(|words| Some((words.text_after(before, element)?, words)))
+    }
+
+    /// Whether the model may write any text in what the element at `at` gives it to run.
+    fn gives_code(&self, at: usize) -> bool {
+        let Some((code, _)) = self.code_and_words(at) else {
+            return false;
+        };
+        let is_stdin = matches!(code, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
+        model_writes_in(self.argv, code) || (is_stdin && model_writes_stdin(self.argv))
+    }
+
+    /// Whether the model may write an option as the element at `at`. After `--` there are none. `has_patterns` says that what
+    /// follows -e is its value, as for grep.
+    fn may_be_option(&self, at: usize, has_patterns: bool) -> bool {
+        let Some(field) = text_at_beginning(self.argv, &self.argv.run[at]) else {
+            return false;
+        };
+        let before = self.before(at);
+        // The value of -e may be -e.
+        let options = before.iter().rev().take_while(|last| *last == "-e");
+        let follows_e = options.count() % 2 == 1;
+        let is_value = has_patterns && follows_e && field.kind != FieldKind::List;
+        let is_after_options = before.iter().any(|element| element == "--");
+        self.argv.dashes && !is_value && !is_after_options
+    }
+
+    /// Whether its option -e is followed by a pattern.
+    fn has_pattern_after_e(&self) -> bool {
+        let given = self.argv.run.get(self.command_at());
+        let has_command =
+            |command: &str| command.is_empty() || given.is_some_and(|it| it == command);
+        let mut rows = PATTERN_AFTER_E.iter();
+        rows.any(|(programs, command)| programs.contains(&self.program) && has_command(command))
+    }
+
+    /// Whether the client of a database is told to have no commands that run programs.
+    fn is_safe_client(&self) -> bool {
+        let mut words = self.arguments().iter();
+        SAFE_SQL_CLIENTS.contains(&self.program)
+            && words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
+    }
+
+    /// Whether it is psql, and the model may write one of its own commands, which begin with a backslash.
+    fn runs_psql_command(&self) -> bool {
+        let mut arguments = self.arguments().iter();
+        PSQL.contains(&self.program)
+            && (model_writes_stdin(self.argv)
+                || arguments.any(|argument| begins_psql_command(self.argv, argument)))
+    }
+
+    /// Whether the model may write the word because of which it runs code. That of git can also be an alias of the user's, which is
+    /// a command.
+    fn writes_command(&self) -> bool {
+        let elements = self.argv.run[self.command_at()..].iter();
+        let elements = elements.map(String::as_str);
+        let given = Vec::from_iter(elements.filter(|element| !element.starts_with('-')));
+        let model_writes = |element: &str| model_writes_in(self.argv, element);
+        self.code_words()
+            .any(|words| words.may_be_written(&given, model_writes))
+    }
+
+    /// Returns the place of its first argument that is neither an option nor the value of one that is known: what the program is to
+    /// do. Without one, it is the end.
+    fn command_at(&self) -> usize {
+        let mut rows = OPTIONS_WITH_VALUE.iter();
+        let row = rows.find(|(programs, _)| programs.contains(&self.program));
+        let with_value = row.map_or("", |(_, options)| options);
+        let mut at = self.index + 1;
+        while let Some(element) = self.argv.run.get(at)
+            && element.starts_with('-')
+        {
+            let mut options = with_value.split_whitespace();
+            let has_value = options.any(|option| option == element);
+            at += if has_value { 2 } else { 1 };
+        }
+        // The value may be missing.
+        at.min(self.argv.run.len())
+    }
 }
 
 /// Whether the model may write any text in a part of this one.
@@ -108,168 +295,27 @@ fn model_writes_in(argv: &Argv, text: &str) -> bool {
     !argv.text_parts(text).is_empty()
 }
 
-/// Whether a program, the element at `index`, runs code that somebody gives it.
-fn is_runner(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    if chooses_repository(program, argv, index) {
-        return true;
-    }
-    // A path is no code, and neither is a number.
-    !argv.text_parameters().is_empty()
-        && (RUNNERS.iter().any(|group| group.contains(program))
-            || program.is_dynamic_linker()
-            || is_configured_git(program, argv, index)
-            || runs_code_of_model(program, argv, index))
+/// Whether the model may write any text on standard input.
+fn model_writes_stdin(argv: &Argv) -> bool {
+    model_writes_in(argv, argv.stdin.as_deref().unwrap_or_default())
 }
 
-/// Whether the file behind the links of the element at `index` does.
-fn is_linked_runner(file: Option<String>, argv: &Argv, index: usize) -> bool {
-    file.is_some_and(|file| {
-        let program = ProgramForms::of(&file);
-        !MANY_IN_ONE.contains(&program) && is_runner(&program, argv, index)
-    })
-}
-
-/// Whether a word, the element at `index`, is the name of a program that runs code, and hardly ever anything else.
-fn is_sure_runner(word: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    !argv.text_parameters().is_empty()
-        && (SURE_RUNNERS.iter().any(|group| group.contains(word))
-            || is_configured_git(word, argv, index))
-}
-
-/// Whether a program is git with an option that may name programs: by its configuration, or by its directory of programs.
-fn is_configured_git(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let is_option = |argument: &String| {
-        let mut options = ["-c", "--config-env", "--exec-path="].into_iter();
-        options.any(|option| argument.starts_with(option))
-    };
-    // After its command, they are options of that.
-    let end = command_at(program, argv, index);
-    GIT.contains(program) && argv.run[index + 1..end].iter().any(is_option)
-}
-
-/// Whether the model may choose the repository that a program, the element at `index`, uses. Its configuration may name programs,
-/// and it may be anybody's, also below a directory of the user's, where somebody has unpacked it.
-fn chooses_repository(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let end = if GIT.contains(program) {
-        // What -C means to a command of git is something else.
-        command_at(program, argv, index)
-    } else {
-        argv.run.len()
-    };
-    let is_chosen = |words: &CodeWords, at: usize| {
-        let directory = words.text_after(&argv.run[index + 1..at], &argv.run[at]);
-        directory.is_some_and(|directory| argv.has_chosen_path(directory))
-    };
-    let mut all = REPOSITORY_OPTIONS.iter();
-    all.any(|words| words.are_of(program) && (index + 1..end).any(|at| is_chosen(words, at)))
-}
-
-/// Whether a program, the element at `index`, runs code because of what the model may write in this command.
-fn runs_code_of_model(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let mut places = index + 1..argv.run.len();
-    let has_patterns = has_pattern_after_e(program, argv, index);
-    let writes_options = places
-        .clone()
-        .any(|at| may_be_option(argv, at, index, has_patterns));
-    if places
-        .clone()
-        .any(|at| gives_code(argv, program, index, at))
-    {
-        return true;
-    }
-    if SQL_CLIENTS.contains(program) {
-        return writes_options || !is_safe_client(program, argv, index);
-    }
-    let words = Vec::from_iter(CODE_WORDS.iter().filter(|words| words.are_of(program)));
-    if writes_options && !words.is_empty() {
-        return true;
-    }
-    let reads_options = words.iter().any(|words| words.at_file == AtFile::Options);
-    if reads_options && places.clone().any(|at| may_be_options_file(argv, at)) {
-        return true;
-    }
-    // The commands of psql itself begin with a backslash.
-    let runs_psql_command = PSQL.contains(program)
-        && (model_writes_stdin(argv) || places.any(|at| begins_psql_command(argv, at)));
-    runs_psql_command || writes_command(program, argv, index)
-}
-
-/// Whether the model may write the word because of which a program, the element at `index`, runs code. That of git can also be
-/// an alias of the user's, which is a command.
-fn writes_command(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let at = command_at(program, argv, index);
-    let elements = argv.run[at..].iter().map(String::as_str);
-    let given = Vec::from_iter(elements.filter(|element| !element.starts_with('-')));
-    let mut all = CODE_WORDS.iter().filter(|words| words.are_of(program));
-    all.any(|words| words.may_be_written(&given, |element| model_writes_in(argv, element)))
-}
-
-/// Returns the place of the first argument of a program, the element at `index`, that is neither an option nor the value of one
-/// that is known: what the program is to do. Without one, it is the end.
-fn command_at(program: &ProgramForms, argv: &Argv, index: usize) -> usize {
-    let mut rows = OPTIONS_WITH_VALUE.iter();
-    let row = rows.find(|(programs, _)| programs.contains(program));
-    let with_value = row.map_or("", |(_, options)| options);
-    let mut at = index + 1;
-    while let Some(element) = argv.run.get(at)
-        && element.starts_with('-')
-    {
-        let mut options = with_value.split_whitespace();
-        let has_value = options.any(|option| option == element);
-        at += if has_value { 2 } else { 1 };
-    }
-    // The value may be missing.
-    at.min(argv.run.len())
-}
-
-/// Whether the option -e of a program, the element at `index`, is followed by a pattern.
-fn has_pattern_after_e(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let given = argv.run.get(command_at(program, argv, index));
-    let has_command = |command: &str| command.is_empty() || given.is_some_and(|it| it == command);
-    let mut rows = PATTERN_AFTER_E.iter();
-    rows.any(|(programs, command)| programs.contains(program) && has_command(command))
-}
-
-/// Whether the client of a database, the element at `index`, is told to have no commands that run programs.
-fn is_safe_client(program: &ProgramForms, argv: &Argv, index: usize) -> bool {
-    let mut words = argv.run[index + 1..].iter();
-    SAFE_SQL_CLIENTS.contains(program)
-        && words.any(|word| matches!(word.as_str(), "-safe" | "--safe"))
-}
-
-/// Whether the model may write a command of psql's own, or of a shell, in the element at `at`: how it or its value begins, or what
-/// follows the user's `\` or `|`. The value of a variable is none.
-fn begins_psql_command(argv: &Argv, at: usize) -> bool {
-    let element = argv.run[at].as_str();
+/// Whether the model may write a command of psql's own, or of a shell, in an argument: how it or its value begins, or what follows
+/// the user's `\` or `|`. The value of a variable is none.
+fn begins_psql_command(argv: &Argv, argument: &str) -> bool {
     let is_command = |text: &str| {
         text_at_beginning(argv, text).is_some()
             || (model_writes_in(argv, text) && text.starts_with(['\\', '|']))
     };
-    let value = element.split_once('=').map_or("", |(_, value)| value);
-    let has_value = element.starts_with("--") && !element.starts_with("--set=");
-    is_command(element) || (has_value && is_command(value))
+    let value = argument.split_once('=').map_or("", |(_, value)| value);
+    let has_value = argument.starts_with("--") && !argument.starts_with("--set=");
+    is_command(argument) || (has_value && is_command(value))
 }
 
-/// Whether the model may write an option as the element at `at`, which is an argument of the program at `index`. After `--` there
-/// are none. `has_patterns` says that what follows -e is its value, as for grep.
-fn may_be_option(argv: &Argv, at: usize, index: usize, has_patterns: bool) -> bool {
-    let Some(field) = text_at_beginning(argv, &argv.run[at]) else {
-        return false;
-    };
-    let before = &argv.run[index + 1..at];
-    // The value of -e may be -e.
-    let options = before.iter().rev().take_while(|last| *last == "-e");
-    let follows_e = options.count() % 2 == 1;
-    let is_value = has_patterns && follows_e && field.kind != FieldKind::List;
-    let is_after_options = before.iter().any(|element| element == "--");
-    argv.dashes && !is_value && !is_after_options
-}
-
-/// Whether the element at `at` may be `@FILE` with a file that the model chooses. A path of the model's begins otherwise.
-fn may_be_options_file(argv: &Argv, at: usize) -> bool {
-    let element = argv.run[at].as_str();
-    let file = element.strip_prefix('@');
-    text_at_beginning(argv, element).is_some()
+/// Whether an argument may be `@FILE` with a file that the model chooses. A path of the model's begins otherwise.
+fn may_be_options_file(argv: &Argv, argument: &str) -> bool {
+    let file = argument.strip_prefix('@');
+    text_at_beginning(argv, argument).is_some()
         || file.is_some_and(|file| argv.has_chosen_path(file))
 }
 
@@ -277,11 +323,6 @@ fn may_be_options_file(argv: &Argv, at: usize) -> bool {
 fn text_at_beginning<'a>(argv: &'a Argv, text: &str) -> Option<&'a ShortField> {
     let mut parts = argv.text_parts(text).into_iter();
     parts.find_map(|(start, field)| (start == 0).then_some(field))
-}
-
-/// Whether the model may write any text on standard input.
-fn model_writes_stdin(argv: &Argv) -> bool {
-    model_writes_in(argv, argv.stdin.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]

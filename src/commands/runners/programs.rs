@@ -136,8 +136,8 @@ pub const READERS: ProgramNames = ProgramNames(
      wc whatis whois xxd",
 );
 
-/// Those of [`RUNNERS`] and [`SQL_CLIENTS`] whose name is more often a word of another program's, as in `gh issue list --state open`: it counts as the
-/// first word of a command only. The programs that run it are themselves known.
+/// Those of [`RUNNERS`] and [`SQL_CLIENTS`] whose name is more often a word of another program's, as in
+/// `gh issue list --state open`: it counts as the first word of a command only. The programs that run it are themselves known.
 pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
     "act aider amp arch b2 babel background bats bolt busted ch chc chef claude cline cmd codex command compose copilot \
      coverage crush cu cypress daemon define doit dotenv droid drush dub dune edit editor ee es eslint export fab fex \
