@@ -332,10 +332,10 @@ impl SectionReader<'_> {
         let command = section.get("command");
         // Gemini CLI's for streamable HTTP, most programs' and Windsurf's.
         let url = section.first_of(&["httpUrl", "url", "serverUrl"]);
-        let url = url.map(|(key, url)| {
-            self.entry.url_key = key;
-            url
-        });
+        if let Some((key, _)) = &url {
+            self.entry.url_key = *key;
+        }
+        let url = url.map(|(_, url)| url);
         let kind = section.first_of(&["type", "transport"]);
         let kind = kind.and_then(|(_, kind)| kind.value.as_str());
         match (command, url) {

@@ -81,8 +81,7 @@ impl Setting {
         let variable =
             variable.map(|text| Sourced::new(row.trimmed(text), Origin::Variable(row.variable())));
         let below = variable.as_ref().or(in_file.as_ref());
-        // The option --cached does not loosen it.
-        let is_strictest = row.key == "cached" && below.is_some_and(|set| set.text == "only");
+        let is_strictest = below.is_some_and(|set| row.strictest == Some(set.text.as_str()));
         let option = table::option_value(row.key, arguments).filter(|_| !is_strictest);
         let option =
             option.map(|(name, text)| Sourced::new(row.trimmed(&text), Origin::Option(name)));

@@ -78,6 +78,8 @@ pub struct SettingRow {
     pub default: &'static str,
     pub kind: SettingKind,
     pub doc: &'static str,
+    /// The value that no option replaces.
+    pub strictest: Option<&'static str>,
 }
 
 /// The kind of a setting: which values it may have, and where they are stored.
@@ -115,6 +117,7 @@ const fn row(
         default,
         kind,
         doc,
+        strictest: None,
     }
 }
 
@@ -212,7 +215,9 @@ pub const SETTINGS: &[SettingRow] = &[
             values.cached_setting = [Cached::Off, Cached::On, Cached::Only][index];
         }),
         "\"on\" is like --cached, \"only\" sends no requests",
-    ),
+    )
+    // The option --cached does not loosen it.
+    .with_strictest("only"),
     row(
         "answers",
         "",
@@ -294,6 +299,12 @@ pub fn option_value(key: &str, arguments: &Arguments) -> Option<(&'static str, S
 }
 
 impl SettingRow {
+    /// Says which value no option replaces.
+    const fn with_strictest(mut self, value: &'static str) -> SettingRow {
+        self.strictest = Some(value);
+        self
+    }
+
     /// Returns the environment variable that sets it.
     pub fn variable(&self) -> String {
         format!("Q_{}", self.key.to_ascii_uppercase())
