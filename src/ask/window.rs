@@ -63,6 +63,13 @@ impl SentPlaces {
     }
 }
 
+/// Whether the last of these exchanges was asked with messages left out already: those before it were the conversation then. `true`
+/// without exchanges.
+fn left_out_before(sent: &[&Exchange], values: &Values) -> bool {
+    let before = sent.split_last();
+    before.is_none_or(|(_, before)| SentPlaces::new(before, values, false).leaves_out())
+}
+
 impl Window {
     /// Returns the messages of some exchanges that the settings allow. Blocked exchanges are not sent again.
     pub fn new(exchanges: &[Exchange], settings: &Settings) -> Window {
@@ -97,13 +104,9 @@ impl Window {
         } else {
             window.add_lasting(&places, &entries, room);
         }
-        if let Some((_, before)) = sent.split_last()
-            && !is_exact
-            && values.messages > 0
-            && !is_cut
-            && places.leaves_out()
-            && !SentPlaces::new(before, values, false).leaves_out()
-        {
+        // What `max_history` leaves out has a note of its own, and who gives a number on the command line, or 0, wants that.
+        let is_unexpected = !is_exact && !is_cut && values.messages > 0;
+        if is_unexpected && places.leaves_out() && !left_out_before(&sent, values) {
             window.newly_limited_to = Some(wanted);
         }
         window
