@@ -24,7 +24,7 @@ const MAX_TITLE: usize = 60;
 pub struct Context {
     pub environment: Environment,
     /// The configuration file, which need not exist.
-    pub configuration: PathBuf,
+    pub configuration: Option<PathBuf>,
     /// `None` without a home.
     pub directory: Option<StateDirectory>,
     /// The directory `q` for what can be had again; `None` without a home.
@@ -44,17 +44,20 @@ impl Context {
 
     /// Returns what is right of the settings of this run, and the first fault of the rest.
     pub fn settings_that_are_right(&self, arguments: &Arguments) -> (Settings, Option<Error>) {
-        Settings::load_what_is_right(arguments, &self.environment, &self.configuration)
+        let file = self.configuration.as_deref();
+        Settings::load_what_is_right(arguments, &self.environment, file)
     }
 
     /// Returns the settings of this run.
     pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
         let (settings, fault) = self.settings_that_are_right(arguments);
         // Before any fault, because that may be that something is missing which the file has.
-        if let Some(obstacle) = &settings.obstacle {
+        if let Some(obstacle) = &settings.obstacle
+            && let Some(file) = &settings.file
+        {
             self.notes.note(&format!(
                 "{} {obstacle}; set XDG_CONFIG_HOME to use another directory",
-                settings.file.display()
+                file.display()
             ));
         }
         if let Some(fault) = fault {

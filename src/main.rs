@@ -208,12 +208,10 @@ fn version() -> String {
     }
 }
 
-/// Returns the configuration file. Without a home it has an empty path, because a relative one would be in the current directory.
-fn configuration(environment: &Environment) -> PathBuf {
-    let directory = own_directory("XDG_CONFIG_HOME", ".config", environment);
-    directory
-        .map(|directory| directory.join("config.toml"))
-        .unwrap_or_default()
+/// Returns the configuration file. `None` without a home: a relative path would be in the current directory.
+fn configuration(environment: &Environment) -> Option<PathBuf> {
+    let directory = own_directory("XDG_CONFIG_HOME", ".config", environment)?;
+    Some(directory.join("config.toml"))
 }
 
 /// Returns the directory `q` below the one that a variable names, else below one of the home, on every platform. `None` without a

@@ -136,8 +136,8 @@ impl Report {
             None => format!("no provider: {why}"),
         };
         let version = env!("CARGO_PKG_VERSION");
-        let path = context.configuration.display().to_string();
-        let file = Some(path).filter(|path| !path.is_empty());
+        let file = context.configuration.as_ref();
+        let file = file.map(|path| path.display().to_string());
         let missing = format!("{NO_HOME}; {NO_PLACE}");
         let shown = file.as_ref().unwrap_or(&missing);
         let json = json!({

@@ -19,7 +19,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &ProcessGroups) ->
     let settings = context.settings(arguments)?;
     let toolbox = Toolbox::start(selection.as_ref(), &settings, context, groups)?;
     if settings.all_tool_servers()?.is_empty() {
-        let advice = adds_tools(&settings.file);
+        let advice = adds_tools(settings.file.as_deref());
         notes.note(&format!("no tool is configured; {advice}"));
     }
     let offers = toolbox.list(notes)?;

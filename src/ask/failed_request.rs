@@ -170,10 +170,15 @@ impl Run<'_> {
             }
         };
         let provider = &self.target.provider().name;
-        let file = self.settings.file.display();
+        let setting = match &self.settings.file {
+            Some(file) => format!(
+                "model = \"{newest}\" in {}, or Q_MODEL={newest},",
+                file.display()
+            ),
+            None => format!("Q_MODEL={newest}"),
+        };
         self.notes.note(&format!(
-            "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
-             silences this note"
+            "{provider} no longer serves {model}; asking {newest}: {setting} silences this note"
         ));
         dialogue.model = newest;
         true

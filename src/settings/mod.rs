@@ -160,7 +160,8 @@ pub struct Settings {
     pub effort_is_explicit: bool,
     /// Fields of the request that options set.
     pub options: Vec<Field>,
-    pub file: PathBuf,
+    /// The configuration file, which need not exist; `None` without a home.
+    pub file: Option<PathBuf>,
     /// What keeps q from a file that counts as missing, in words that follow its name: this user may not read it, as where q runs
     /// with the home of somebody else, or a link to it dangles.
     pub obstacle: Option<String>,
@@ -202,7 +203,7 @@ impl Faults {
 struct KnownProviders<'a> {
     providers: &'a [Arc<Provider>],
     /// The configuration file, which can have more.
-    file: &'a Path,
+    file: Option<&'a Path>,
 }
 
 impl KnownProviders<'_> {
@@ -249,19 +250,19 @@ impl Settings {
         environment: &Environment,
         path: &Path,
     ) -> Result<Settings, Error> {
-        let (settings, fault) = Settings::load_what_is_right(arguments, environment, path);
+        let (settings, fault) = Settings::load_what_is_right(arguments, environment, Some(path));
         fault.map_or(Ok(settings), Err)
     }
 
     /// Reads all layers and leaves out what is wrong, also for actions, which must work whatever that is. The error is the first
-    /// fault. The configuration file is at this path, next to the files of roles.
+    /// fault. The configuration file is at this path, next to the files of roles; without a home there is none.
     pub fn load_what_is_right(
         arguments: &Arguments,
         environment: &Environment,
-        path: &Path,
+        path: Option<&Path>,
     ) -> (Settings, Option<Error>) {
         let mut faults = Faults::default();
-        let (file, fault) = read_file(path);
+        let (file, fault) = path.map(read_file).unwrap_or_default();
         faults.first = fault;
         let with_role = roles::apply(arguments, &file.roles, path, environment);
         let with_role = faults.catch(with_role).unwrap_or_else(|| arguments.clone());
@@ -300,7 +301,7 @@ impl Settings {
             provider: highest(layers(&rows, "provider")).cloned(),
             model: highest(layers(&rows, "model")).cloned(),
             environment: environment.clone(),
-            file: path.to_owned(),
+            file: path.map(Path::to_owned),
             obstacle: file.obstacle,
             roles: file.roles,
             rows,
@@ -314,7 +315,7 @@ impl Settings {
     pub fn defaults(environment: &Environment) -> Settings {
         let none = Arguments::default();
         let (settings, _) =
-            Settings::load_what_is_right(&none, &environment.without_settings(), Path::new(""));
+            Settings::load_what_is_right(&none, &environment.without_settings(), None);
         settings
     }
 
@@ -401,7 +402,7 @@ impl Settings {
 
     /// Returns the names of all roles.
     pub fn role_names(&self) -> Vec<String> {
-        roles::names(&self.roles, &self.file)
+        roles::names(&self.roles, self.file.as_deref())
     }
 
     /// Returns the provider with this name, if it is configured.
@@ -593,7 +594,7 @@ mod tests {
             let environment = Environment::new(&[variable]);
             let none = Arguments::default();
             let (Settings { values, .. }, fault) =
-                Settings::load_what_is_right(&none, &environment, &path);
+                Settings::load_what_is_right(&none, &environment, Some(&path));
             let keep = values.rules.keep.expect("a time");
             let found = (keep.as_secs(), values.wrap);
             assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file} {variable:?}");

@@ -30,7 +30,7 @@ impl RoleSection {
 pub fn apply(
     given: &Arguments,
     sections: &[RoleSection],
-    file: &Path,
+    file: Option<&Path>,
     environment: &Environment,
 ) -> Result<Arguments, Error> {
     let Some(name) = &given.role else {
@@ -39,10 +39,13 @@ pub fn apply(
     if !is_role(name) {
         return Err(Error::usage(format!("--role: “{name}”: {ROLE_NAMES}")));
     }
+    let Some(file) = file else {
+        return Err(unknown(name, sections, None));
+    };
     let section = sections.iter().find(|section| section.name == *name);
     let prompt = prompt_file(name, file);
     if section.is_none() && prompt.is_none() {
-        return Err(unknown(name, sections, file));
+        return Err(unknown(name, sections, Some(file)));
     }
     let prompt = prompt.or_else(|| unreachable_prompt(name, file));
     let role = section.cloned().unwrap_or_default();
@@ -136,12 +139,13 @@ fn over(role: RoleOptions, given: &Arguments) -> Arguments {
 }
 
 /// Returns the names of all roles: those of sections, and those of files next to the configuration file.
-pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
+pub fn names(sections: &[RoleSection], file: Option<&Path>) -> Vec<String> {
     let mut names = Vec::new();
     for section in sections {
         names.push(section.name.clone());
     }
-    if let Some(directory) = file.parent()
+    if let Some(file) = file
+        && let Some(directory) = file.parent()
         && let Ok(entries) = fs_err::read_dir(directory.join("roles"))
     {
         for entry in entries.flatten() {
@@ -188,7 +192,7 @@ fn is_there(path: &Path) -> bool {
         .map_or_else(|error| !absent.contains(&error.kind()), |_| true)
 }
 
-fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
+fn unknown(name: &str, sections: &[RoleSection], file: Option<&Path>) -> Error {
     let names = names(sections, file);
     let there = if names.is_empty() {
         "there are no roles".to_owned()
@@ -198,7 +202,8 @@ fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
     let section = adds_one("roles", file);
     let mut advice = format!("{there}\n{section}");
     // A note about the configuration file tells a link above its directory.
-    if let Some(path) = unreachable_prompt(name, file)
+    if let Some(file) = file
+        && let Some(path) = unreachable_prompt(name, file)
         && let Some(link) = nearest_place(&path)
         && link.starts_with(file.with_file_name("roles"))
         && let Some(what) = broken_link(link)

@@ -141,11 +141,12 @@ fn home_of(key: &str) -> Option<String> {
     Some(format!("this key belongs in a section such as {example}"))
 }
 
-/// Returns advice where there is no section of this kind with some name. Without a home the file has no path.
-pub fn adds_one(kind: &str, file: &Path) -> String {
-    if file.as_os_str().is_empty() {
+/// Returns advice where there is no section of this kind with some name. `file` is the configuration file; without a home there
+/// is none.
+pub fn adds_one(kind: &str, file: Option<&Path>) -> String {
+    let Some(file) = file else {
         return NO_PLACE.to_owned();
-    }
+    };
     let file = file.display();
     let or_file = if kind == "roles" {
         ", or a file roles/NAME.md next to it"
@@ -156,7 +157,7 @@ pub fn adds_one(kind: &str, file: &Path) -> String {
 }
 
 /// Returns advice where there is no tool at all.
-pub fn adds_tools(file: &Path) -> String {
+pub fn adds_tools(file: Option<&Path>) -> String {
     let section = adds_one("tools", file);
     format!("{section}, or the setting mcp (Q_MCP) names an mcp.json of another program")
 }

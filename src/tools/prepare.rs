@@ -235,7 +235,7 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     }
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     if configured.is_empty() {
-        return error.advise(adds_tools(&settings.file));
+        return error.advise(adds_tools(settings.file.as_deref()));
     }
     let servers = configured.iter();
     let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
@@ -248,7 +248,7 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     // A single hyphen, dot or underscore makes a tool look like a server.
     known.extend(configured.iter().flat_map(command_names));
     let meant = did_you_mean(given, known);
-    let section = adds_one("tools", &settings.file);
+    let section = adds_one("tools", settings.file.as_deref());
     error.advise(format!("{meant}there are {there_are}\n{section}"))
 }
 

@@ -94,6 +94,13 @@ fn without_a_home_directory_the_answer_is_printed_with_a_note() {
         let _case = case(command);
         homeless(command).stderr_contains(config);
     }
+    // What is in the current directory is no configuration.
+    let place = tempfile::tempdir().expect("a directory");
+    fs::create_dir(place.path().join("roles")).expect("a directory");
+    fs::write(place.path().join("roles/x.md"), "Be brief.").expect("a file");
+    set_mode(place.path(), 0o755);
+    let outcome = homeless(&format!("env -C {} q -r x one", place.path().display()));
+    outcome.exit(2).stderr_contains("q: there are no roles\n");
     let outcome = homeless("q --status");
     let status = String::from_utf8_lossy(&outcome.stdout).into_owned();
     for line in [
