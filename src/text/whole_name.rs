@@ -1,5 +1,8 @@
 //! Finds names in a text, where they are not parts of longer ones (pure).
 
+/// The most places of one name that are looked at: callers read the text around each, and a server may repeat a name.
+const MAX_OCCURRENCES: usize = 100;
+
 /// Whether a name may have this character.
 pub fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-')
@@ -10,14 +13,15 @@ pub fn has_name(text: &str, name: &str) -> bool {
     occurrences(text, name).next().is_some()
 }
 
-/// Returns the text before and after a name, at each place where it is not a part of a longer one.
+/// Returns the text before and after a name, at each of the first places where it is not a part of a longer one.
 pub fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let places = text.match_indices(name);
     let parts = places.map(move |(at, _)| (&text[..at], &text[at + name.len()..]));
-    parts.filter(|(before, after)| {
+    let whole = parts.filter(|(before, after)| {
         let is_longer = before.ends_with(is_of_name) || after.starts_with(is_of_name);
         !is_longer
-    })
+    });
+    whole.take(MAX_OCCURRENCES)
 }
 
 #[cfg(test)]
@@ -42,5 +46,13 @@ mod tests {
             assert_eq!(found.to_string(), count, "{text}");
             assert_eq!(has_name(text, name), found > 0, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_is_found_a_bounded_number_of_times() {
+        let text = format!("{}top_p", "top_p2 ".repeat(MAX_OCCURRENCES));
+        assert_eq!(occurrences(&text, "top_p").count(), 1);
+        let text = "top_p ".repeat(10 * MAX_OCCURRENCES);
+        assert_eq!(occurrences(&text, "top_p").count(), MAX_OCCURRENCES);
     }
 }

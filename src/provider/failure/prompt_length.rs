@@ -2,9 +2,6 @@
 
 use crate::text::whole_name::{is_of_name, occurrences};
 
-/// The most occurrences of a name that are looked at. Each costs a search in all that follows.
-const MAX_OCCURRENCES: usize = 100;
-
 /// Names of what is too long.
 const PROMPTS: &[&str] = &["prompt", "input", "request", "conversation", "messages"];
 
@@ -84,8 +81,7 @@ pub fn is_exceeded(words: &str) -> bool {
     let of_prompt = PROMPTS.iter().map(|prompt| (prompt, false));
     let of_length = LENGTHS.iter().map(|length| (length, true));
     of_prompt.chain(of_length).any(|(name, is_length)| {
-        let mut found = occurrences(words, name).take(MAX_OCCURRENCES);
-        found.any(|(before, after)| {
+        occurrences(words, name).any(|(before, after)| {
             let is_length = is_length || ends_in_length(before);
             exceeds_limit(after, is_length)
         })
