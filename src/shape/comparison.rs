@@ -62,8 +62,7 @@ fn differs(words: String) -> Misfit {
 /// Compares a value with a schema in at most this many steps, except for the keywords that are not read here. The error is the
 /// first difference.
 pub fn compare(value: &Value, schema: &Value, max_steps: usize) -> Result<(), Misfit> {
-    let whole = Part::new(value, String::new());
-    Comparison::new(schema, max_steps).check(&whole, vec![schema])
+    Comparison::new(schema, max_steps).check(&Part::new(value), vec![schema])
 }
 
 /// Parses the JSON of an answer, or of a part of it.
@@ -184,22 +183,14 @@ struct Part<'a> {
     value: &'a Value,
     /// The value of a number, once it is known: a long one is compared with many.
     decimal: OnceCell<Decimal>,
-    /// Where it is, such as `items.0.age`; empty for the answer itself.
-    place: String,
 }
 
 impl<'a> Part<'a> {
-    fn new(value: &'a Value, place: String) -> Part<'a> {
+    fn new(value: &'a Value) -> Part<'a> {
         Part {
             value,
             decimal: OnceCell::new(),
-            place,
         }
-    }
-
-    /// Returns a field, or an item of a list.
-    fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
-        Part::new(value, self.place_of(name))
     }
 
     /// Returns the value of a number; `None` if it is something else.
@@ -233,70 +224,21 @@ impl<'a> Part<'a> {
             _ => steps.is_same(self.value, other),
         }
     }
+}
 
-    fn place_of(&self, name: &str) -> String {
-        if self.place.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.place)
-        }
-    }
+/// A step on the path from an answer to a part of it.
+#[derive(Clone, Copy)]
+enum PathStep<'a> {
+    Field(&'a str),
+    Item(usize),
+}
 
-    /// Returns what errors call this part.
-    fn name(&self) -> &str {
-        if self.place.is_empty() {
-            "it"
-        } else {
-            &self.place
+impl Display for PathStep<'_> {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        match self {
+            PathStep::Field(name) => formatter.write_str(name),
+            PathStep::Item(at) => at.fmt(formatter),
         }
-    }
-
-    fn check_type(&self, schema: &Value, steps: &mut Steps) -> Result<(), Misfit> {
-        let types = types_in(schema);
-        for kind in &types {
-            if self.is_of_type(kind, steps)? {
-                return Ok(());
-            }
-        }
-        if types.is_empty() {
-            return Ok(());
-        }
-        let types = types.join(" or ");
-        Err(differs(format!("{} is not of type {types}", self.name())))
-    }
-
-    fn check_value(&self, schema: &Value, steps: &mut Steps) -> Result<(), Misfit> {
-        if let Some(only) = schema.get("const")
-            && !self.is_same(only, steps)?
-        {
-            let only = only.to_string();
-            steps.take_for_bytes(only.len())?;
-            return Err(differs(format!("{} is not {only}", self.name())));
-        }
-        let Value::Array(allowed) = &schema["enum"] else {
-            return Ok(());
-        };
-        for value in allowed {
-            if self.is_same(value, steps)? {
-                return Ok(());
-            }
-        }
-        let texts = Vec::from_iter(allowed.iter().map(Value::to_string));
-        let texts = texts.join(", ");
-        steps.take_for_bytes(texts.len())?;
-        Err(differs(format!("{} is not one of {texts}", self.name())))
-    }
-
-    fn check_required(&self, schema: &Value) -> Result<(), Misfit> {
-        let Value::Object(fields) = self.value else {
-            return Ok(());
-        };
-        for name in required(schema) {
-            if !fields.contains_key(name) {
-                return Err(differs(format!("{} is missing", self.place_of(name))));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -337,6 +279,9 @@ fn count(alternatives: &[Rc<DemandedLists>]) -> usize {
 pub struct Comparison<'a> {
     /// The complete schema, because references refer to parts of it.
     root: &'a Value,
+    /// Where the value is that is compared, such as `items.0.age`; empty for the answer itself. It becomes a text only for a
+    /// difference: a name may be as long as the answer, and have many values below it.
+    path: Vec<PathStep<'a>>,
     /// The steps that are left.
     steps: Steps,
     /// Whether a value fits a list of alternatives, by the addresses of both.
@@ -385,6 +330,7 @@ impl<'a> Comparison<'a> {
     pub fn new(root: &'a Value, max_steps: usize) -> Comparison<'a> {
         Comparison {
             root,
+            path: Vec::new(),
             steps: Steps { left: max_steps },
             known: HashMap::new(),
         }
@@ -404,7 +350,7 @@ impl<'a> Comparison<'a> {
     ) -> Result<(), Misfit> {
         let schemas = self.schemas_of_list(list)?;
         let of_item = schemas_of_item(&schemas, at);
-        self.check(&Part::new(item, String::new()), of_item)
+        self.check(&Part::new(item), of_item)
     }
 
     /// Whether the value in this place must be a list, or null.
@@ -431,10 +377,26 @@ impl<'a> Comparison<'a> {
         let lists = self.check_all_but_alternatives(part, schemas)?;
         for list in lists {
             if !self.fits_alternative(part, list)? {
-                return Err(differs(format!("{} matches no alternative", part.name())));
+                return Err(self.difference("matches no alternative"));
             }
         }
         Ok(())
+    }
+
+    /// Returns a difference of the value that is compared, in the words that follow its name. The name takes steps, because it
+    /// may be long, and each alternative may differ.
+    fn difference(&mut self, words: &str) -> Misfit {
+        let lengths = self.path.iter().map(|step| match step {
+            PathStep::Field(name) => name.len(),
+            PathStep::Item(_) => 1,
+        });
+        if let Err(undecided) = self.steps.take_for_bytes(lengths.sum()) {
+            return undecided;
+        }
+        let names = Vec::from_iter(self.path.iter().map(PathStep::to_string));
+        let place = names.join(".");
+        let name = if place.is_empty() { "it" } else { &place };
+        differs(format!("{name} {words}"))
     }
 
     /// Compares a value with schemas except for their lists of alternatives, which are returned.
@@ -445,9 +407,9 @@ impl<'a> Comparison<'a> {
     ) -> Result<Vec<&'a Value>, Misfit> {
         let schemas = self.with_implied_schemas(schemas)?;
         for schema in &schemas {
-            part.check_type(schema, &mut self.steps)?;
-            part.check_value(schema, &mut self.steps)?;
-            part.check_required(schema)?;
+            self.check_type(part, schema)?;
+            self.check_value(part, schema)?;
+            self.check_required(part, schema)?;
         }
         self.check_fields(part, &schemas)?;
         self.check_items(part, &schemas)?;
@@ -456,6 +418,55 @@ impl<'a> Comparison<'a> {
             .iter()
             .flat_map(|schema| [&schema["anyOf"], &schema["oneOf"]]);
         Ok(lists.filter(|list| !elements(list).is_empty()).collect())
+    }
+
+    fn check_type(&mut self, part: &Part<'a>, schema: &Value) -> Result<(), Misfit> {
+        let types = types_in(schema);
+        for kind in &types {
+            if part.is_of_type(kind, &mut self.steps)? {
+                return Ok(());
+            }
+        }
+        if types.is_empty() {
+            return Ok(());
+        }
+        let types = types.join(" or ");
+        Err(self.difference(&format!("is not of type {types}")))
+    }
+
+    fn check_value(&mut self, part: &Part<'a>, schema: &Value) -> Result<(), Misfit> {
+        if let Some(only) = schema.get("const")
+            && !part.is_same(only, &mut self.steps)?
+        {
+            let only = only.to_string();
+            self.steps.take_for_bytes(only.len())?;
+            return Err(self.difference(&format!("is not {only}")));
+        }
+        let Value::Array(allowed) = &schema["enum"] else {
+            return Ok(());
+        };
+        for value in allowed {
+            if part.is_same(value, &mut self.steps)? {
+                return Ok(());
+            }
+        }
+        let texts = Vec::from_iter(allowed.iter().map(Value::to_string));
+        let texts = texts.join(", ");
+        self.steps.take_for_bytes(texts.len())?;
+        Err(self.difference(&format!("is not one of {texts}")))
+    }
+
+    fn check_required(&mut self, part: &Part<'a>, schema: &'a Value) -> Result<(), Misfit> {
+        let Value::Object(fields) = part.value else {
+            return Ok(());
+        };
+        for name in required(schema) {
+            if !fields.contains_key(name) {
+                self.path.push(PathStep::Field(name));
+                return Err(self.difference("is missing"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the schemas, those that they refer to, and those in `allOf`, each once.
@@ -486,10 +497,13 @@ impl<'a> Comparison<'a> {
         };
         for (name, value) in fields {
             self.steps.take(schemas.len())?;
+            self.steps.take_for_bytes(schemas.len() * name.len())?;
             let of_field =
                 Vec::from_iter(schemas.iter().filter_map(|schema| of_field(schema, name)));
             if !of_field.is_empty() {
-                self.check(&part.part(name, value), of_field)?;
+                self.path.push(PathStep::Field(name));
+                self.check(&Part::new(value), of_field)?;
+                self.path.pop();
             }
         }
         Ok(())
@@ -503,7 +517,9 @@ impl<'a> Comparison<'a> {
             self.steps.take(schemas.len())?;
             let of_item = schemas_of_item(schemas, at);
             if !of_item.is_empty() {
-                self.check(&part.part(&at.to_string(), item), of_item)?;
+                self.path.push(PathStep::Item(at));
+                self.check(&Part::new(item), of_item)?;
+                self.path.pop();
             }
         }
         Ok(())
@@ -560,7 +576,11 @@ impl<'a> Comparison<'a> {
         schema: &'a Value,
         lists: &mut AlternativeLists<'a>,
     ) -> Result<DemandedLists, Misfit> {
-        match self.check_all_but_alternatives(part, vec![schema]) {
+        let depth = self.path.len();
+        let found = self.check_all_but_alternatives(part, vec![schema]);
+        // Where it differs, the path has gone on to that place.
+        self.path.truncate(depth);
+        match found {
             Ok(found) => {
                 let places = found.into_iter().map(|list| lists.place_of(list));
                 Ok(DemandedLists::AllOf(places.collect()))
@@ -691,5 +711,44 @@ mod tests {
             assert_ne!(compare(answer, &schema, steps * 2), Err(Misfit::Undecided));
             assert_eq!(compare(answer, &schema, 9_000), Err(Misfit::Undecided));
         }
+    }
+
+    #[test]
+    fn a_difference_is_told_with_the_path_to_it_also_after_alternatives_that_differ_elsewhere() {
+        let person = json!({"properties": {"age": {"type": "integer"}}, "required": ["name"]});
+        let either = json!({"anyOf": [{"properties": {"a": {"type": "array", "items": {"type": "null"}}}}, {}]});
+        let schema = json!({
+            "additionalProperties": {"items": {"allOf": [either, person]}},
+            "properties": {"": {"type": "null"}},
+        });
+        for [answer, reason] in rows(
+            r#"
+            7 | it is not of type object
+            {"x": [{"name": 1}, {"a": [1], "age": "7", "name": 1}]} | x.1.age is not of type integer
+            {"x": [{"a": [1], "name": 1}], "y": [{"a": [[]]}]} | y.0.name is missing
+            {"x": [1]} | x.0 is not of type object
+            {"": 7} | it is not of type null"#,
+        ) {
+            let found = compare(&value(answer), &schema, MAX_STEPS);
+            assert_eq!(found, Err(differs(reason.to_owned())), "{answer}");
+        }
+        let nested = json!({"properties": {"x": {"anyOf": [{"items": {"const": 1}}, {"items": {"const": 2}}]}}});
+        let found = compare(&json!({"x": [3]}), &nested, MAX_STEPS);
+        assert_eq!(found, Err(differs("x matches no alternative".to_owned())));
+    }
+
+    #[test]
+    fn the_name_of_a_part_costs_steps_where_an_alternative_differs_and_none_where_it_fits() {
+        let schema = json!({"additionalProperties": {"items": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}});
+        let name = "x".repeat(100_000);
+        let answer = json!({name: vec![7; 100]});
+        assert_eq!(compare(&answer, &schema, 200_000), Ok(()));
+        assert_eq!(
+            compare(&answer, &schema, 90_000),
+            Err(Misfit::Undecided),
+            "each item differs from null"
+        );
+        let schema = json!({"additionalProperties": {"items": {"type": "integer"}}});
+        assert_eq!(compare(&answer, &schema, 2_000), Ok(()));
     }
 }
