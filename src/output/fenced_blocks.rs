@@ -1,7 +1,8 @@
 //! Finds the fenced blocks of code in an answer, and whether text around them makes them uncertain (pure).
 
 use crate::text::markdown::{
-    BlockContext, Container, LineKind, MIN_FENCE, MarkdownLine, OpenFence, column_after,
+    BlockContext, Container, LineKind, MAX_NESTED_ITEMS, MIN_FENCE, MarkdownLine, OpenFence,
+    column_after,
 };
 
 /// The names that languages have after a fence. Each row is one language, under its first name.
@@ -175,6 +176,7 @@ impl OpenItems {
             self.items.retain(|item| item.holds(content));
         }
         self.items.extend(&line.items);
+        self.items.truncate(MAX_NESTED_ITEMS);
         self.is_after_prose = is_prose;
     }
 }

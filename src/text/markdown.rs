@@ -15,6 +15,9 @@ const MAX_FURTHER_INDENT: usize = 3;
 /// The shortest fence.
 pub const MIN_FENCE: usize = 3;
 
+/// The most items of lists that are told apart, each within the one before. Each line is compared with all that are open.
+pub const MAX_NESTED_ITEMS: usize = 30;
+
 /// The highest level of a heading.
 const MAX_LEVEL: usize = 6;
 
@@ -325,10 +328,12 @@ impl MarkdownReader {
             LineStart::Marker => {
                 self.is_marked = true;
                 self.in_list = true;
-                self.items.push(Container {
-                    quotes: self.quotes,
-                    begin: self.column + 1,
-                });
+                if self.items.len() < MAX_NESTED_ITEMS {
+                    self.items.push(Container {
+                        quotes: self.quotes,
+                        begin: self.column + 1,
+                    });
+                }
                 LineState::Start(LineStart::Nothing)
             }
             LineStart::Hashes(_) if self.may_be_heading() => LineState::Decided(LineKind::Heading),
@@ -572,6 +577,16 @@ mod tests {
             }
             assert_eq!(found.join(" "), kinds, "{before:?} {line:?}");
         }
+    }
+
+    #[test]
+    fn a_line_of_many_markers_has_a_bounded_number_of_items() {
+        for (markers, items) in [(0, 0), (1, 1), (MAX_NESTED_ITEMS, MAX_NESTED_ITEMS)] {
+            let line = BlockContext::default().read(&format!("{}a", "- ".repeat(markers)));
+            assert_eq!((line.items.len(), line.begin), (items, 2 * markers));
+        }
+        let line = BlockContext::default().read(&"- ".repeat(MAX_NESTED_ITEMS + 1));
+        assert_eq!(line.items.len(), MAX_NESTED_ITEMS);
     }
 
     #[test]

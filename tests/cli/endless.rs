@@ -1,4 +1,4 @@
-//! What servers and files have more of than q keeps: how much memory it takes, and how it is ended.
+//! What servers and files have more of than q keeps: how much memory and time it takes, and how it is ended.
 
 use libc::SIGTERM;
 use serde_json::json;
@@ -502,6 +502,48 @@ fn many_values_in_a_response_take_little_memory() {
         let sandbox = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
         let outcome = limited(&sandbox, MEMORY, arguments).run();
         outcome.exit(exit).stderr_contains(says);
+    }
+}
+
+/// Work that grows with the square of a reply would take hours for these, and a run of q that long fails.
+#[test]
+fn a_long_reply_takes_little_time() {
+    let error =
+        |message: &str| Reply::json(200, json!({"error": {"code": 400, "message": message}}));
+    let answer = |text: &str| Reply::sse((DIALECTS[0].stream)(&[text]));
+    let nested = format!(
+        "{}\n{}x\n```sh\nls\n```",
+        "- ".repeat(300_000),
+        " ".repeat(300_000)
+    );
+    let mut deeper = String::new();
+    for depth in 0..3_000 {
+        deeper += &format!("{}- x\n\n", "  ".repeat(depth));
+    }
+    let named = json!({"x".repeat(8_000_000): vec![0; 250_000]}).to_string();
+    let items = r#"{"additionalProperties": {"items": {"type": "integer"}}}"#;
+    for (what, arguments, reply, exit) in [
+        (
+            "a name in an error",
+            "hi",
+            error(&"system,".repeat(140_000)),
+            1,
+        ),
+        ("nested items", "-x hi", answer(&nested), 0),
+        ("ever deeper items", "-x hi", answer(&deeper), 1),
+        (
+            "many items below a long name",
+            "--schema items.json hi",
+            answer(&named),
+            0,
+        ),
+    ] {
+        let _case = case(what);
+        let server = Server::always(reply);
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_home("items.json", items);
+        let q = sandbox.shell(&format!("exec q {arguments}"));
+        q.env("Q_SAVE", "false").run().exit(exit);
     }
 }
 
