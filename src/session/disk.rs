@@ -97,14 +97,20 @@ impl Draft {
 
     /// Gives it the name of its id. If that is taken, `created` is counted up. The caller has the lock, if there is one.
     pub fn create(mut self, directory: &StateDirectory) -> io::Result<PathBuf> {
+        let mut was_removed = false;
         loop {
             let created = self.conversation.created;
             let path = directory.path_of(&created.id());
             match self.temporary.create(&path) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    self.conversation.created = first_free(directory, created, ENDING)?;
+                }
+                // Another q has cleared all conversations while this one waited for the lock.
+                Err(error) if error.kind() == ErrorKind::NotFound && !was_removed => {
+                    was_removed = true;
+                }
                 done => return done.map(|()| path),
             }
-            self.conversation.created = first_free(directory, created, ENDING)?;
             self = Draft::write(directory, self.conversation)?;
         }
     }

@@ -173,13 +173,48 @@ fn remove_dependents(directory: &StateDirectory, path: &Path) -> io::Result<()> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::conversation::tests::conversation;
+    use super::super::disk::Draft;
     use super::*;
+    use crate::whole_file;
 
-    #[test]
-    fn a_conversation_that_has_taken_the_name_of_a_removed_one_stays() {
+    fn empty_directory() -> (tempfile::TempDir, StateDirectory) {
         let root = tempfile::tempdir().expect("a directory");
         let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
         directory.prepare().expect("a directory");
+        (root, directory)
+    }
+
+    #[test]
+    fn a_question_that_waits_for_the_lock_is_saved_after_all_conversations_were_cleared() {
+        let (_root, directory) = empty_directory();
+        let draft = |question| {
+            let conversation = conversation(&[(question, "answer")]);
+            Draft::write(&directory, conversation).expect("a draft")
+        };
+        let (first, second) = (draft("one"), draft("two"));
+        let first = first.create(&directory).expect("a conversation");
+        let files = || whole_file::names_in(&directory.sessions, 9).expect("names");
+        assert_eq!(files().len(), 2);
+        assert_eq!(clear_all(&directory).expect("a removal"), 1);
+        assert_eq!(files().len(), 0, "drafts have the words of a conversation");
+        let second = second.create(&directory).expect("a conversation");
+        assert_eq!(first, second, "they are of one moment");
+        assert_eq!(files().len(), 1);
+        let found = disk::read(&second).expect("a conversation");
+        let last = found.and_then(|found| found.exchanges.last().cloned());
+        let question = last.as_ref().and_then(Exchange::question);
+        assert!(question.is_some_and(|question| question.text() == "two"));
+        // Nothing is written where the directory is gone.
+        let third = draft("three");
+        std::fs::remove_dir_all(&directory.sessions).expect("a removal");
+        let error = third.create(&directory).expect_err("there is no directory");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_conversation_that_has_taken_the_name_of_a_removed_one_stays() {
+        let (_root, directory) = empty_directory();
         let id = "session_20261121100000000";
         let (taken, backup) = (directory.path_of(id), directory.path_of(&format!("{id}~1")));
         for path in [&taken, &backup] {
