@@ -257,7 +257,7 @@ fn a_body_that_trickles_is_given_up_after_a_while() {
             "a list",
             trickle(200),
             "--models",
-            "timed out: no data from the server",
+            "timed out: the response was not complete in time",
         ),
         (
             "an error",

@@ -28,6 +28,9 @@ const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 /// What to do about a response that is compressed although the request asks for none that is.
 const DO_NOT_COMPRESS: &str = "the server, or a proxy or gateway before it, must not compress where “Accept-Encoding: identity” is sent";
 
+/// What to do about a server that takes longer than q waits.
+const WAIT_LONGER: &str = "raise the timeout setting (Q_TIMEOUT) to wait longer";
+
 /// What to do about a proxy that does not lead to the server.
 const LEAVE_OUT_THE_PROXY: &str =
     "if the server can be reached without the proxy, name its host in NO_PROXY";
@@ -263,10 +266,13 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
         ureq::Error::Timeout(Timeout::Resolve) => {
             ConnectionFailure::transient(format!("{UNRESOLVED}: no answer within {limit} s"))
         }
-        ureq::Error::Timeout(_) => ConnectionFailure::advised(
-            "timed out: no data from the server",
-            "raise the timeout setting (Q_TIMEOUT) to wait longer",
+        ureq::Error::Timeout(Timeout::Global) => ConnectionFailure::advised(
+            "timed out: the response was not complete in time",
+            WAIT_LONGER,
         ),
+        ureq::Error::Timeout(_) => {
+            ConnectionFailure::advised("timed out: no data from the server", WAIT_LONGER)
+        }
         // The server has said nothing.
         ureq::Error::Protocol(error) if error.to_string() == NO_ROOM_FOR_HEADERS => {
             ConnectionFailure::new("the headers of the request are too long to be sent")
