@@ -145,6 +145,9 @@ const ABOUT: &[&str] = &[
     "loc",
 ];
 
+/// Those of them whose words may follow the message.
+const FOLLOWING: &[&str] = &["metadata", "param", "loc"];
+
 /// The fields that may have a code or a type.
 const CODES: &[&str] = &[
     "code",
@@ -234,24 +237,27 @@ fn what_may_be_error(mut json: &RawValue) -> Option<Value> {
         json = list.0.first().copied().unwrap_or(json);
     }
     if !json.get().starts_with('{') {
-        return Some(light_value("", json));
+        let value = light_value(json).or_else(|| cut_value("", json));
+        return Some(value.unwrap_or_default());
     }
     let fields: ErrorFields = serde_json::from_str(json.get()).ok()?;
     Some(Value::Object(fields.0))
 }
 
-/// Returns the value of a field. If it is large, only the beginning of a text or of an error matters. That is cut before secrets
-/// are removed; where it ends within one, `redact` finds what is left of it, unless that is too short for a secret.
-fn light_value(name: &str, json: &RawValue) -> Value {
+/// Returns the value of a field, if it is not too large.
+fn light_value(json: &RawValue) -> Option<Value> {
     let json = json.get();
-    if kept::weight(json) <= MAX_WEIGHT {
-        return serde_json::from_str(json).unwrap_or_default();
-    }
-    if name == "error" || json.starts_with('"') {
-        let beginning: String = json.chars().take(SHOWN_CHARACTERS).collect();
-        return beginning.into();
-    }
-    Value::Null
+    let is_light = kept::weight(json) <= MAX_WEIGHT;
+    is_light.then(|| serde_json::from_str(json).unwrap_or_default())
+}
+
+/// Returns the beginning of a large text, or of a large error. It is cut before secrets are removed; where it ends within one,
+/// `redact` finds what is left of it, unless that is too short for a secret or more text follows it.
+fn cut_value(name: &str, json: &RawValue) -> Option<Value> {
+    let json = json.get();
+    let is_said = !ABOUT.contains(&name) && (name == "error" || json.starts_with('"'));
+    let beginning = || String::from_iter(json.chars().take(SHOWN_CHARACTERS));
+    is_said.then(|| beginning().into())
 }
 
 /// The fields of an object in which an error may be. In place of all others is one without a name.
@@ -274,12 +280,22 @@ impl<'de> Visitor<'de> for ErrorFieldsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<ErrorFields, A::Error> {
         let mut fields = Map::new();
+        let mut is_cut = false;
         while let Some((name, json)) = object.next_entry::<Text, &RawValue>()? {
             if is_known(&name) {
-                let value = light_value(&name, json);
-                fields.insert(name.0.into_owned(), value);
+                let mut value = light_value(json);
+                if value.is_none() {
+                    value = cut_value(&name, json);
+                    is_cut |= value.is_some();
+                }
+                fields.insert(name.0.into_owned(), value.unwrap_or_default());
             } else {
                 fields.insert(String::new(), Value::Null);
+            }
+        }
+        if is_cut {
+            for name in FOLLOWING {
+                fields.remove(*name);
             }
         }
         Ok(ErrorFields(fields))
@@ -645,7 +661,10 @@ fn without_entities(text: &str) -> String {
 
 #[cfg(test)]
 pub mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::secret::Secret;
     use crate::text::table::rows;
 
     /// Reads the body of an error that names no secret; `None` if it gives no reason.
@@ -745,9 +764,35 @@ pub mod tests {
     }
 
     #[test]
+    fn nothing_follows_a_message_that_is_cut_within_a_secret() {
+        let key = Secret::new("sk-0123456789abcdef");
+        let secrets = Secrets::from_iter([&key]);
+        // The quotation mark counts, and the key is cut after this many characters.
+        for left in [9, 18] {
+            let said = "x".repeat(SHOWN_CHARACTERS - 1 - left);
+            let long = format!("{said}{}{}", key.expose(), "y".repeat(MAX_WEIGHT));
+            for body in [
+                json!({"message": long}),
+                json!({"message": long, "metadata": {"raw": "busy"}}),
+                json!({"message": long, "param": "must be a number"}),
+                json!({"detail": long, "loc": ["a field"]}),
+                json!({"code": long, "type": "bad"}),
+                json!({"error": long, "param": long}),
+            ] {
+                let body = body.to_string();
+                let found = check(&body).err().unwrap_or_default();
+                for error in [found, read_redacted(&body, &secrets)] {
+                    let shown = secret::redact(&error.words(), &secrets);
+                    assert!(!shown.contains("sk-01234"), "{shown}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn an_error_of_another_server_inside_the_message_is_read() {
         let inner = r#"{"error":{"message":"no","code":429,"type":"rate_limit","param":"p"}}"#;
-        let body = serde_json::json!({"error": {"message": inner, "code": "upstream"}});
+        let body = json!({"error": {"message": inner, "code": "upstream"}});
         let expected = ServerError {
             message: "no".to_owned(),
             code: "429 rate_limit upstream".to_owned(),
