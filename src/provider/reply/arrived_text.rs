@@ -222,7 +222,7 @@ impl ArrivedText {
 
     /// Whether this has come as text.
     pub fn has_text(&mut self, words: &str) -> bool {
-        self.texts.all().is_some_and(|all| all.contains(words))
+        self.texts.has(words)
     }
 
     /// Compares the messages of the complete reply with all that has arrived.

@@ -7,6 +7,9 @@ use super::spelling::{letters, visible};
 /// How many bytes of text are kept for the comparison. Longer texts are not compared, because a second copy takes memory.
 const MAX_COMPARED: usize = 1_000_000;
 
+/// How many bytes are compared with finished messages, all together: a server may send many, and each is compared with all text.
+const MAX_WORK: usize = 30 * MAX_COMPARED;
+
 /// The most texts that are told apart.
 const MAX_TEXTS: usize = 1_000;
 
@@ -31,6 +34,8 @@ pub struct TextsByPlace {
     growth: String,
     /// The bytes of all of them.
     size: usize,
+    /// The bytes that have been compared with finished messages.
+    work: usize,
 }
 
 /// A text as it has arrived.
@@ -85,10 +90,26 @@ impl TextsByPlace {
         if !fits {
             *self = TextsByPlace {
                 size: self.size,
+                work: self.work,
                 ..TextsByPlace::default()
             };
         }
         fits
+    }
+
+    /// Counts a comparison with all text. Returns whether there may be another one.
+    fn begin_comparison(&mut self) -> bool {
+        self.settle();
+        // Those that are too long are not compared.
+        if self.size <= MAX_COMPARED {
+            self.work = self.work.saturating_add(self.size);
+        }
+        self.work <= MAX_WORK
+    }
+
+    /// Whether this is in the text that has arrived, as far as that is compared.
+    pub fn has(&mut self, words: &str) -> bool {
+        self.begin_comparison() && self.all().is_some_and(|all| all.contains(words))
     }
 
     /// Returns all text that has arrived, in its order; `None` if it is too long for a comparison.
@@ -106,9 +127,11 @@ impl TextsByPlace {
     }
 
     /// Whether a finished message is another one than the message with this index that is over. Some servers give each message
-    /// the same index.
+    /// the same index. After many comparisons it is, because text that comes twice is better than text that is lost.
     pub fn is_another_message(&mut self, index: Option<u64>, finished: &str) -> bool {
-        self.settle();
+        if !self.begin_comparison() {
+            return true;
+        }
         let mut known = String::new();
         for (place, placed) in &self.texts {
             if place.message == index {
@@ -151,9 +174,11 @@ impl TextsByPlace {
     }
 
     /// Whether a finished message may be what has arrived since the last message ended, whatever its place. Some servers spell a
-    /// text differently when it is complete. It may be if the texts are too long for a comparison.
+    /// text differently when it is complete. It may be if the texts are too long for a comparison, or after many of them.
     pub fn may_be_message(&mut self, finished: &str) -> bool {
-        self.settle();
+        if !self.begin_comparison() {
+            return true;
+        }
         let finished = letters(finished);
         let mut open = self.texts.values().filter(|placed| !placed.is_finished);
         let is_there = open.any(|placed| {
@@ -299,6 +324,25 @@ mod tests {
             texts.missing_of_message(Some(0), "two!"),
             MissingText::End("!")
         );
+    }
+
+    #[test]
+    fn comparisons_with_finished_messages_are_bounded() {
+        let mut texts = TextsByPlace::default();
+        let long = "x".repeat(MAX_COMPARED / 2);
+        texts.push(place_of(Some(0), Some(0)), &long);
+        texts.missing_of_message(Some(0), &long);
+        texts.push(place_of(Some(1), Some(0)), "one");
+        assert!(texts.has("one") && texts.may_be_message("one"));
+        assert!(!texts.may_be_message("other"));
+        assert!(!texts.is_another_message(Some(0), "x"));
+        let mut comparisons = 0;
+        while !texts.is_another_message(Some(0), "x") {
+            comparisons += 1;
+            assert!(comparisons < 100, "there is no bound");
+        }
+        assert!(comparisons > 20, "{comparisons}");
+        assert!(texts.may_be_message("other") && !texts.has("one"));
     }
 
     #[test]
