@@ -1,6 +1,5 @@
 //! The connections of one client: opens one ahead of the first request, knows which were idle, and looks a name up once.
 
-use std::io::{self, ErrorKind};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use ureq::unversioned::transport::{
 use ureq::{Error, Timeout};
 
 use super::happy_eyeballs::{HappyEyeballs, details};
-use super::tls;
+use super::tls::UnaskedTls;
 use crate::threads::{self, lock};
 
 /// How long connecting may take, and resolving the name before it.
@@ -195,8 +194,7 @@ impl Transport for HttpConnection {
             let is_first = !std::mem::replace(&mut self.has_received, true);
             let is_alert = self.transport.buffers().input().starts_with(&TLS_ALERT);
             if is_first && is_alert && !self.transport.is_tls() {
-                let failure = io::Error::new(ErrorKind::InvalidData, tls::UNASKED_TLS);
-                return Err(failure.into());
+                return Err(UnaskedTls.into_io().into());
             }
         }
         Ok(has_arrived)

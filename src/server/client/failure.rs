@@ -10,7 +10,7 @@ use super::coding;
 use super::connections::CONNECT_TIMEOUT;
 use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
-use super::tls::{self, UnansweredTls};
+use super::tls::{self, UnansweredTls, UnaskedTls};
 use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
@@ -18,9 +18,6 @@ use crate::server_url::ServerUrl;
 
 /// The beginning of q's words for a name, the server's or a proxy's, that was not resolved.
 const UNRESOLVED: &str = "could not resolve the host";
-
-/// q's words for a connection that nobody takes.
-const REFUSED: &str = "the connection was refused";
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
@@ -92,6 +89,21 @@ pub struct ConnectionFailure {
     pub advice: Option<String>,
     /// Whether the next try may succeed.
     pub is_transient: bool,
+    kind: FailureKind,
+}
+
+/// What failed on the way, as far as a proxy may be what has to be changed.
+#[derive(Debug, Clone, Copy)]
+enum FailureKind {
+    /// The name of the server, or of the proxy, was not resolved.
+    Unresolved,
+    /// Nobody takes the connection.
+    Refused,
+    /// What should speak TLS does not answer in it, or not at all.
+    LacksTls,
+    /// What was not asked in TLS answers in it.
+    AnswersInTls,
+    Other,
 }
 
 impl StatusFailure {
@@ -136,6 +148,7 @@ impl ConnectionFailure {
             cause: cause.into(),
             advice: None,
             is_transient: false,
+            kind: FailureKind::Other,
         }
     }
 
@@ -151,6 +164,10 @@ impl ConnectionFailure {
             advice: Some(advice.to_owned()),
             ..ConnectionFailure::new(cause)
         }
+    }
+
+    fn of_kind(self, kind: FailureKind) -> ConnectionFailure {
+        ConnectionFailure { kind, ..self }
     }
 
     /// Returns the failure to read a response with this status.
@@ -174,27 +191,25 @@ impl ConnectionFailure {
         };
         let variable = named.variable;
         let is_encrypted = named.protocol == ProxyProtocol::Https;
-        let message = &failure.cause;
-        // The connection to the proxy comes first, and so does its name, unless q has to resolve the server's, too.
-        if message == REFUSED {
-            let advice = format!("is the proxy running, and does {variable} have its address?");
-            failure.advice = Some(advice);
-        } else if message.starts_with(UNRESOLVED) && named.protocol != ProxyProtocol::Socks {
-            let advice = format!("check the network\ncheck the name of the proxy in {variable}");
-            failure.advice = Some(advice);
-        }
-        let may_lack_tls = message.contains(tls::NOT_TLS) || message.contains(tls::UNANSWERED);
-        if is_encrypted && may_lack_tls {
+        let advice = match failure.kind {
+            // The connection to the proxy comes first, and so does its name, unless q has to resolve the server's, too.
+            FailureKind::Refused => {
+                format!("is the proxy running, and does {variable} have its address?")
+            }
+            FailureKind::Unresolved if named.protocol != ProxyProtocol::Socks => {
+                format!("check the network\ncheck the name of the proxy in {variable}")
+            }
             // The server's own URL must not lose its TLS.
-            let advice =
-                format!("if the proxy has no TLS, begin its URL in {variable} with http://");
-            failure.advice = Some(advice);
-        }
-        if !is_encrypted && message.contains(tls::UNASKED_TLS) {
+            FailureKind::LacksTls if is_encrypted => {
+                format!("if the proxy has no TLS, begin its URL in {variable} with http://")
+            }
             // Whose answer it is, nobody knows.
-            let advice = format!(
+            FailureKind::AnswersInTls if !is_encrypted => format!(
                 "begin its URL with https://\nor, if the proxy has TLS, its URL in {variable}"
-            );
+            ),
+            _ => String::new(),
+        };
+        if !advice.is_empty() {
             failure.advice = Some(advice);
         }
         let (host, port) = (named.proxy.host(), named.proxy.port());
@@ -264,7 +279,8 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
             ConnectionFailure::transient(format!("no connection within {limit} s"))
         }
         ureq::Error::Timeout(Timeout::Resolve) => {
-            ConnectionFailure::transient(format!("{UNRESOLVED}: no answer within {limit} s"))
+            let cause = format!("{UNRESOLVED}: no answer within {limit} s");
+            ConnectionFailure::transient(cause).of_kind(FailureKind::Unresolved)
         }
         ureq::Error::Timeout(Timeout::Global) => ConnectionFailure::advised(
             "timed out: the response was not complete in time",
@@ -292,6 +308,7 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
     if let Some(unanswered) = UnansweredTls::within(error) {
         return ConnectionFailure {
             advice: Some(tls::CHECK_BETWEEN.to_owned()),
+            kind: FailureKind::LacksTls,
             ..ConnectionFailure::transient(unanswered.to_string())
         };
     }
@@ -301,6 +318,7 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
         let is_transient = reason.contains("Temporary failure") || reason.contains("ry again");
         return ConnectionFailure {
             is_transient,
+            kind: FailureKind::Unresolved,
             ..ConnectionFailure::advised(
                 format!("{UNRESOLVED}: {reason}"),
                 "check the network\ncheck the name in the address",
@@ -308,9 +326,11 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
         };
     }
     match error.kind() {
-        ErrorKind::ConnectionRefused => {
-            ConnectionFailure::advised(REFUSED, "is the server running, and is this its address?")
-        }
+        ErrorKind::ConnectionRefused => ConnectionFailure::advised(
+            "the connection was refused",
+            "is the server running, and is this its address?",
+        )
+        .of_kind(FailureKind::Refused),
         ErrorKind::InvalidData => tls_failure(error),
         ErrorKind::TimedOut => ConnectionFailure::transient("the connection timed out"),
         ErrorKind::ConnectionReset
@@ -338,8 +358,16 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
 
 fn tls_failure(error: &io::Error) -> ConnectionFailure {
     let (message, advice) = tls::explain(error);
+    let kind = if tls::is_no_tls(error) {
+        FailureKind::LacksTls
+    } else if UnaskedTls::is_within(error) {
+        FailureKind::AnswersInTls
+    } else {
+        FailureKind::Other
+    };
     ConnectionFailure {
         advice,
+        kind,
         ..ConnectionFailure::new(message)
     }
 }

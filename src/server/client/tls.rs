@@ -9,13 +9,10 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use time::OffsetDateTime;
 
 /// What q says of bytes that are not TLS: they may be a server's or a proxy's.
-pub const NOT_TLS: &str = "the answer is not in TLS";
-
-/// What q says of a server that answers in TLS where it was not asked in it.
-pub const UNASKED_TLS: &str = "the server answers in TLS";
+const NOT_TLS: &str = "the answer is not in TLS";
 
 /// The beginning of what q says where nothing answers the first message of TLS.
-pub const UNANSWERED: &str = "TLS: no answer";
+const UNANSWERED: &str = "TLS: no answer";
 
 /// What to do about something that does not speak TLS.
 const NO_TLS: &str = "if the server has no TLS, begin its URL with http://";
@@ -101,6 +98,31 @@ impl fmt::Display for UnansweredTls {
 
 impl std::error::Error for UnansweredTls {}
 
+/// A server, or a proxy, that answers in TLS where it was not asked in it.
+#[derive(Debug)]
+pub struct UnaskedTls;
+
+impl UnaskedTls {
+    pub fn into_io(self) -> io::Error {
+        io::Error::new(ErrorKind::InvalidData, self)
+    }
+
+    /// Whether an error of a connection has one within.
+    pub fn is_within(error: &io::Error) -> bool {
+        error
+            .get_ref()
+            .is_some_and(|inner| inner.is::<UnaskedTls>())
+    }
+}
+
+impl fmt::Display for UnaskedTls {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("the server answers in TLS")
+    }
+}
+
+impl std::error::Error for UnaskedTls {}
+
 /// A reason for the user, and advice if there is any.
 type Explanation = (String, Option<String>);
 
@@ -110,6 +132,14 @@ pub fn is_unknown_issuer(error: &io::Error) -> bool {
         Some(Error::InvalidCertificate(reason)) => is_unsigned(reason),
         _ => false,
     }
+}
+
+/// Whether the reason is that what came is not TLS.
+pub fn is_no_tls(error: &io::Error) -> bool {
+    matches!(
+        error_in(error),
+        Some(Error::InvalidMessage(InvalidMessage::InvalidContentType))
+    )
 }
 
 /// Returns the error of the TLS library that an error of a connection has within, if it has one.
@@ -132,9 +162,9 @@ pub fn explain(error: &io::Error) -> Explanation {
     let (message, advice) = if let Some(of_library) = error_in(error) {
         explain_library(of_library)
     } else {
-        let text = error.to_string();
-        let advice = (text == UNASKED_TLS).then(|| "begin its URL with https://".to_owned());
-        (text, advice)
+        let is_unasked = UnaskedTls::is_within(error);
+        let advice = is_unasked.then(|| "begin its URL with https://".to_owned());
+        (error.to_string(), advice)
     };
     (format!("TLS: {message}"), advice)
 }
