@@ -91,14 +91,14 @@ fn check_keyword(targets: &Targets, word: &str, value: &Value, place: &str) -> R
             part if is_remark(word, name, part) => Ok(()),
             part => check_schema(targets, part, &within(place, name)),
         })
-    } else if let (true, Value::Array(parts)) = (INNER.contains(&word), value) {
+    } else if !INNER.contains(&word) {
+        Ok(())
+    } else if let Value::Array(parts) = value {
         let mut parts = parts.iter().enumerate();
         parts
             .try_for_each(|(at, part)| check_schema(targets, part, &within(place, &at.to_string())))
-    } else if INNER.contains(&word) {
-        check_schema(targets, value, place)
     } else {
-        Ok(())
+        check_schema(targets, value, place)
     }
 }
 

@@ -149,7 +149,9 @@ pub fn usage_of(counts: &Counts) -> Usage {
     // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total.
     let total = counts.total_tokens.0.map(u64::from);
     let has_sound = counts.prompt_audio_seconds.0.is_some();
-    if let (Some(total), Some(input), false) = (total, usage.input_tokens, has_sound) {
+    if let (Some(total), Some(input)) = (total, usage.input_tokens)
+        && !has_sound
+    {
         usage.output_tokens = usage.output_tokens.max(total.checked_sub(input));
     }
     usage
