@@ -338,6 +338,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it asks for the list of models, the only request without a body.
+    pub fn lists_models(&self) -> bool {
+        self.body.is_none()
+    }
+
     /// Returns the request with these headers, too. They replace those with the same name.
     pub fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
         for (name, _) in headers {

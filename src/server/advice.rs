@@ -152,8 +152,7 @@ impl Rejection<'_> {
         if self.meaning != ErrorClass::Transient || self.is_about_client {
             return None;
         }
-        // A request without a body asks for the list of models.
-        let advice = if self.request.body.is_none() {
+        let advice = if self.request.lists_models() {
             LIST_FAILS
         } else if self.is_local {
             LOCAL_SERVER_FAILS

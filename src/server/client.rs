@@ -159,7 +159,7 @@ impl Client {
             timeouts: Timeouts {
                 read: self.read_timeout,
                 // An answer may take any time, but a list may not.
-                total: self.read_timeout.filter(|_| body.is_none()),
+                total: self.read_timeout.filter(|_| request.lists_models()),
             },
         };
         let mut sent = self.attempt(outgoing);
