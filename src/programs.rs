@@ -12,7 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::geteuid;
 
 use crate::text::escape::escape;
-use crate::text::one_line::quoted;
+use crate::text::shell_words::quoted;
 use crate::whole_file::broken_link;
 
 /// Where the system looks for programs if PATH is not set.

@@ -13,7 +13,7 @@ use crate::session::save::SaveOutcome;
 use crate::settings::{MAX_TEXT, Settings, read_pipe, read_text};
 use crate::shape::{ListPlace, Misfit, SchemaSpec, Shape};
 use crate::text::command_line::command_line;
-use crate::text::one_line::quoted;
+use crate::text::shell_words::quoted;
 
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";

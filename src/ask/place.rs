@@ -19,7 +19,7 @@ use crate::session::rules::{self, AnsweredBy, FileKind, Intent, ReadOutcome};
 use crate::session::store::{Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
-use crate::text::one_line::quoted;
+use crate::text::shell_words::quoted;
 use crate::whole_file::ReadFailure;
 
 /// The place of a question: its conversation, and what it repeats of it.

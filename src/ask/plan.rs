@@ -13,7 +13,8 @@ use crate::manual;
 use crate::session::rules::Rules;
 use crate::settings::{Cached, Settings};
 use crate::text::non_blank;
-use crate::text::one_line::{on_one_line, quoted};
+use crate::text::one_line::on_one_line;
+use crate::text::shell_words::quoted;
 use crate::tools::Selection;
 
 /// The decisions about a question that are made before its input is read.

@@ -8,7 +8,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::server::target::Target;
 use crate::settings::{Cached, Settings};
-use crate::text::one_line::{on_one_line, quoted};
+use crate::text::one_line::on_one_line;
+use crate::text::shell_words::quoted;
 use crate::tools::{ProcessGroups, Selection, Toolbox};
 
 /// Advice for remembered tools that fail.

@@ -8,7 +8,8 @@ use super::arguments::{Arguments, Mode};
 use super::synonyms::{self, WordPlace};
 use super::table::{Completion, Effect, FLAGS, Flag, Value};
 use crate::error::Error;
-use crate::text::one_line::{beginning, on_one_line, quoted};
+use crate::text::one_line::{beginning, on_one_line};
+use crate::text::shell_words::quoted;
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;

@@ -21,7 +21,8 @@ use crate::text::fence;
 use crate::text::media::media_type;
 use crate::text::nearest::misspelt;
 use crate::text::non_blank;
-use crate::text::one_line::{on_one_line, quoted};
+use crate::text::one_line::on_one_line;
+use crate::text::shell_words::quoted;
 use crate::text::size::in_units;
 use crate::whole_file::names_in;
 

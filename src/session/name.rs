@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::timestamp::ID_PREFIX;
 use crate::error::Error;
 use crate::text::digits::{is_digits, whole_number};
-use crate::text::one_line::quoted;
+use crate::text::shell_words::quoted;
 use crate::whole_file;
 
 /// The fewest digits of an id: from the year to the second. Those of q itself go on to the millisecond.

@@ -12,7 +12,7 @@ use super::table::{SETTINGS, SettingKind, SettingRow, Values};
 use super::value::{self, STRING, SWITCH, WHOLE};
 use crate::text::digits::is_digits;
 use crate::text::nearest::{misspelt, nearest};
-use crate::text::one_line::quoted;
+use crate::text::shell_words::quoted;
 
 /// The unit of a number alone where something is waited for.
 const UNIT_OF_WAITING: &str = "s";

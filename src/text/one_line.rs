@@ -1,9 +1,6 @@
-//! Puts text from elsewhere on one line, and quotes a word for a shell (pure).
+//! Puts text from elsewhere on one line (pure).
 
 use super::escape::is_line_break;
-
-/// The characters that need no quotes in a shell, besides letters and digits. A tilde does at the beginning, where it is a home.
-const PLAIN: &str = "%+,-./:=@_~";
 
 /// Returns the words of a text, separated by single spaces.
 pub fn on_one_line(text: &str) -> String {
@@ -25,16 +22,6 @@ pub fn beginning(text: &str, limit: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-/// Returns a word of a shell's command, in quotes if it has characters that may mean something to a shell.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);
-    if !word.is_empty() && !word.starts_with('~') && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let escaped = word.replace('\'', "'\\''");
-    format!("'{escaped}'")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,22 +30,5 @@ mod tests {
     fn every_kind_of_line_break_becomes_a_space() {
         let text = "a\r\nb\nc\rd\u{b}e\u{c}f\u{85}g\u{2028}h\u{2029}i  j\tk";
         assert_eq!(without_breaks(text), "a b c d e f g h i  j\tk");
-    }
-
-    #[test]
-    fn a_word_is_in_quotes_if_a_shell_would_change_it() {
-        for (word, expected) in [
-            ("src/main.rs", "src/main.rs"),
-            ("für", "für"),
-            ("", "''"),
-            ("why?", "'why?'"),
-            ("my file", "'my file'"),
-            ("what's", "'what'\\''s'"),
-            ("~", "'~'"),
-            ("~/work", "'~/work'"),
-            ("work~1", "work~1"),
-        ] {
-            assert_eq!(quoted(word), expected);
-        }
     }
 }

@@ -1,4 +1,7 @@
-//! Parts a command line into words, as a shell does (pure).
+//! Reads and writes the words of a command line for a shell (pure).
+
+/// The characters that need no quotes in a shell, besides letters and digits. A tilde does at the beginning, where it is a home.
+const PLAIN: &str = "%+,-./:=@_~";
 
 /// Returns the words of a command line, as a shell parts them: quotes and backslashes keep blanks in a word.
 ///
@@ -51,6 +54,16 @@ pub fn shell_words(line: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
+/// Returns a word of a shell's command, in quotes if it has characters that may mean something to a shell.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);
+    if !word.is_empty() && !word.starts_with('~') && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let escaped = word.replace('\'', "'\\''");
+    format!("'{escaped}'")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +91,23 @@ mod tests {
             };
             let found = shell_words(&line.replace('␉', "\t"));
             assert_eq!(found.map(|words| words.join(",")), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_in_quotes_if_a_shell_would_change_it() {
+        for (word, expected) in [
+            ("src/main.rs", "src/main.rs"),
+            ("für", "für"),
+            ("", "''"),
+            ("why?", "'why?'"),
+            ("my file", "'my file'"),
+            ("what's", "'what'\\''s'"),
+            ("~", "'~'"),
+            ("~/work", "'~/work'"),
+            ("work~1", "work~1"),
+        ] {
+            assert_eq!(quoted(word), expected);
         }
     }
 }
