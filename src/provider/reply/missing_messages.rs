@@ -31,43 +31,104 @@ impl MissingMessages {
     /// Compares the messages of a reply, in their order, with the text that has arrived. The order may differ, and whitespace
     /// and reasoning do not count. Commentary need not arrive.
     pub fn find(arrived: &str, messages: &[CompleteMessage]) -> MissingMessages {
-        let all = visible(arrived);
-        let mut searched;
-        let mut left = all.as_str();
-        let mut searches = 0;
-        let mut first = None;
-        let mut missing = String::new();
-        let mut missing_commentary = String::new();
-        let mut can_follow = true;
+        let mut remaining = RemainingText::of(arrived);
+        let mut lacking = LackingText::default();
         for (place, message) in messages.iter().enumerate() {
             let text = visible(&message.text);
             if text.is_empty() {
                 continue;
             }
-            if let Some(rest) = left.strip_prefix(&text) {
-                left = rest;
-            } else if searches >= MAX_SEARCHES {
-                return MissingMessages::Nothing;
-            } else if left.contains(&text) {
-                searches += 1;
-                searched = left.replacen(&text, FOUND, 1);
-                left = &searched;
-            } else {
-                searches += 1;
-                if message.is_commentary {
-                    missing_commentary.push_str(&text);
-                } else {
-                    first.get_or_insert(place);
-                    missing.push_str(&text);
-                }
-                continue;
+            match remaining.take(&text) {
+                MessageSearch::Found => lacking.note_found(),
+                MessageSearch::Missing => lacking.add(place, &text, message.is_commentary),
+                MessageSearch::TooMany => return MissingMessages::Nothing,
             }
-            can_follow &= first.is_none();
         }
-        let unknown = left.replace(FOUND, "");
-        match first {
-            Some(first) if unknown.is_empty() && can_follow => MissingMessages::From(first),
-            Some(_) if !is_respelled(&unknown, &missing, &missing_commentary) => {
+        lacking.verdict(&remaining.unknown())
+    }
+}
+
+/// The text that has arrived, without the messages that were found in it.
+struct RemainingText {
+    text: String,
+    /// How much of its beginning has been found.
+    begin: usize,
+    searches: usize,
+}
+
+/// The outcome of a search for a message.
+enum MessageSearch {
+    Found,
+    Missing,
+    /// There were too many searches before it.
+    TooMany,
+}
+
+impl RemainingText {
+    fn of(arrived: &str) -> RemainingText {
+        RemainingText {
+            text: visible(arrived),
+            begin: 0,
+            searches: 0,
+        }
+    }
+
+    /// Looks for a message, and takes it out.
+    fn take(&mut self, message: &str) -> MessageSearch {
+        let left = &self.text[self.begin..];
+        if left.starts_with(message) {
+            self.begin += message.len();
+            return MessageSearch::Found;
+        }
+        if self.searches >= MAX_SEARCHES {
+            return MessageSearch::TooMany;
+        }
+        self.searches += 1;
+        if !left.contains(message) {
+            return MessageSearch::Missing;
+        }
+        self.text = left.replacen(message, FOUND, 1);
+        self.begin = 0;
+        MessageSearch::Found
+    }
+
+    /// Returns the text that no message has.
+    fn unknown(&self) -> String {
+        self.text[self.begin..].replace(FOUND, "")
+    }
+}
+
+/// The messages that have not arrived.
+#[derive(Default)]
+struct LackingText {
+    /// The place of the first that is no commentary.
+    first: Option<usize>,
+    text: String,
+    commentary: String,
+    /// Whether a message that has arrived comes after the first.
+    is_followed: bool,
+}
+
+impl LackingText {
+    fn add(&mut self, place: usize, text: &str, is_commentary: bool) {
+        if is_commentary {
+            self.commentary.push_str(text);
+        } else {
+            self.first.get_or_insert(place);
+            self.text.push_str(text);
+        }
+    }
+
+    /// Notes that the next message has arrived.
+    fn note_found(&mut self) {
+        self.is_followed |= self.first.is_some();
+    }
+
+    /// Returns what is missing, where this text has arrived that no message has.
+    fn verdict(&self, unknown: &str) -> MissingMessages {
+        match self.first {
+            Some(first) if unknown.is_empty() && !self.is_followed => MissingMessages::From(first),
+            Some(_) if !is_respelled(unknown, &self.text, &self.commentary) => {
                 MissingMessages::Elsewhere
             }
             _ => MissingMessages::Nothing,
