@@ -28,6 +28,7 @@ pub static DIALECT: Dialect = Dialect {
     chat: |prompt, _| ("/v1/messages".to_owned(), body(prompt)),
     event: read_event,
     whole: read_whole,
+    reply_fields: &["type", "role", "stop_reason"],
     ends_with_done: false,
     optional_fields: &[
         (OptionalField::Effort, "/output_config/effort"),

@@ -67,29 +67,13 @@ impl ReplyFields<'_> {
     }
 }
 
-/// The names of fields that an API's replies have, also those without a word of the answer, and with null for a value.
-fn own_fields(api: &str) -> &'static [&'static str] {
-    match api {
-        "openai" => &["choices", "id", "object", "created", "usage"],
-        "gemini" => &[
-            "candidates",
-            "promptFeedback",
-            "usageMetadata",
-            "responseId",
-            "modelVersion",
-        ],
-        "anthropic" => &["type", "role", "stop_reason"],
-        _ => &["id", "object", "type", "status", "output", "output_text"],
-    }
-}
-
 fn is_list(field: Json) -> bool {
     field.get().starts_with('[')
 }
 
-/// Returns the form of an event or a complete answer, where the dialect with the name `asked` was asked for. If it is a list of
-/// lines, that of the first.
-pub fn form_of(json: &str, asked: &str) -> ReplyForm {
+/// Returns the form of an event or a complete answer, where the dialect with the name `asked` was asked for, whose replies have
+/// fields with these names. If it is a list of lines, that of the first.
+pub fn form_of(json: &str, asked: &str, own: &[&str]) -> ReplyForm {
     let Some(fields) = first_value::<ReplyFields>(json) else {
         return ReplyForm::Expected;
     };
@@ -97,7 +81,7 @@ pub fn form_of(json: &str, asked: &str) -> ReplyForm {
         Some(api) if api == asked => ReplyForm::Expected,
         Some(api) => ReplyForm::Other(api),
         None => {
-            first_value::<FieldNames>(json).map_or(ReplyForm::Expected, |names| names.form(asked))
+            first_value::<FieldNames>(json).map_or(ReplyForm::Expected, |names| names.form(own))
         }
     }
 }
@@ -112,9 +96,8 @@ fn first_value<'j, T: Deserialize<'j>>(json: &'j str) -> Option<T> {
 struct FieldNames(Vec<String>);
 
 impl FieldNames {
-    /// Returns the form that they are of, where they are not those of another API.
-    fn form(&self, asked: &str) -> ReplyForm {
-        let own = own_fields(asked);
+    /// Returns the form that they are of, where they are not those of another API, and the API that was asked has these.
+    fn form(&self, own: &[&str]) -> ReplyForm {
         if self.0.is_empty() || self.0.iter().any(|name| own.contains(&name.as_str())) {
             return ReplyForm::Expected;
         }
@@ -152,6 +135,7 @@ impl<'de> Visitor<'de> for FieldNamesVisitor {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::DIALECTS;
     use super::*;
     use crate::text::table::rows;
 
@@ -182,17 +166,22 @@ mod tests {
         "##;
         for [expected, names, json] in rows(table) {
             let json = &json.replace('␊', "\n");
-            for api in ["openai", "anthropic", "responses", "gemini"] {
+            for dialect in DIALECTS {
+                let api = dialect.name;
                 let form = if expected.split(' ').any(|expected| expected == api) {
                     ReplyForm::Expected
                 } else {
                     ReplyForm::Unknown(names.to_owned())
                 };
-                assert_eq!(form_of(json, api), form, "{api}: {json}");
+                assert_eq!(
+                    form_of(json, api, dialect.reply_fields),
+                    form,
+                    "{api}: {json}"
+                );
             }
         }
         let long = format!("{{\"{}\\n\":1}}", "x".repeat(MAX_NAME + 1));
         let cut = format!("{}…", "x".repeat(MAX_NAME - 1));
-        assert_eq!(form_of(&long, "openai"), ReplyForm::Unknown(cut));
+        assert_eq!(form_of(&long, "openai", &["id"]), ReplyForm::Unknown(cut));
     }
 }

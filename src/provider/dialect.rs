@@ -44,6 +44,8 @@ pub struct Dialect {
     pub(super) event: ReadFn,
     /// Adds an answer that came in one piece to the reply.
     pub(super) whole: ReadFn,
+    /// The names of fields that its replies have, also those without a word of the answer, and with null for a value.
+    pub(super) reply_fields: &'static [&'static str],
     /// Whether a stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
@@ -202,7 +204,7 @@ impl Dialect {
             return;
         }
         let reading = &mut reply.reading;
-        match form_of(json, self.name) {
+        match form_of(json, self.name, self.reply_fields) {
             ReplyForm::Expected => (),
             ReplyForm::Other(api) => reading.other_api = Some(api),
             ReplyForm::Unknown(fields) => reading.unknown_fields = Some(fields),
@@ -217,7 +219,7 @@ impl Dialect {
             return;
         }
         reading.looks_at_api += 1;
-        if let ReplyForm::Other(api) = form_of(json, self.name) {
+        if let ReplyForm::Other(api) = form_of(json, self.name, self.reply_fields) {
             reading.other_api = reading.other_api.or(Some(api));
         }
     }

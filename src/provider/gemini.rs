@@ -26,6 +26,13 @@ pub static DIALECT: Dialect = Dialect {
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
     event: read_response,
     whole: read_response,
+    reply_fields: &[
+        "candidates",
+        "promptFeedback",
+        "usageMetadata",
+        "responseId",
+        "modelVersion",
+    ],
     ends_with_done: false,
     optional_fields: &[
         (OptionalField::Effort, "/generationConfig/thinkingConfig"),

@@ -19,6 +19,7 @@ pub static DIALECT: Dialect = Dialect {
     chat: |prompt, quirks| ("/chat/completions".to_owned(), body::body(prompt, quirks)),
     event: chunk::read_event,
     whole: chunk::read_whole,
+    reply_fields: &["choices", "id", "object", "created", "usage"],
     ends_with_done: true,
     optional_fields: &[
         (OptionalField::Effort, "/reasoning_effort"),

@@ -16,6 +16,7 @@ pub static DIALECT: Dialect = Dialect {
     chat: |prompt, _| ("/responses".to_owned(), body::body(prompt)),
     event: events::read_event,
     whole: output::read_whole,
+    reply_fields: &["id", "object", "type", "status", "output", "output_text"],
     ends_with_done: false,
     optional_fields: &[
         (OptionalField::Effort, "/reasoning/effort"),
