@@ -1,6 +1,11 @@
 //! Separates the answer from reasoning between tags at the beginning of a reply (pure).
 
+use super::kept::MAX_KEPT;
 use crate::text::reasoning_end::{Extent, OPENED_BY_TEMPLATES, split_at_end};
+
+/// The tag that opens reasoning for certain. The others of [`OPENED_BY_TEMPLATES`] are also words that an answer may begin with,
+/// so they open reasoning only if their closing tag follows.
+const CERTAIN: &str = "<think>";
 
 /// The tags around the reasoning of models whose templates do not open it, besides [`OPENED_BY_TEMPLATES`]. Bedrock puts a pair of
 /// tags around each piece.
@@ -31,6 +36,9 @@ fn openings_with(close: &str) -> impl Iterator<Item = &'static str> {
     pairs.map(|(open, _)| *open)
 }
 
+/// What is between two paragraphs.
+pub const PARAGRAPH: &str = "\n\n";
+
 /// The most bytes that are held back at the beginning: whitespace, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
 
@@ -42,8 +50,8 @@ enum Stage {
     Start,
     /// Between the tags of reasoning. What may begin this closing tag, or open the reasoning again, is held back.
     Thinking(&'static str),
-    /// After the closing tag: whitespace is dropped, and what may begin another opening tag is held back.
-    AfterThinking,
+    /// After this closing tag: whitespace is dropped, and what may begin another opening tag is held back.
+    AfterThinking(&'static str),
     /// In the answer.
     Answer,
 }
@@ -55,10 +63,45 @@ pub struct Filter {
     held: String,
     /// Reasoning that has not been taken yet.
     pub reasoning: String,
+    /// All since an opening tag that may be a word of the answer, while its closing tag has not arrived.
+    unclosed: Option<Unclosed>,
     /// Whether the server has told reasoning apart from the text, so that the text has none that no tag opens.
     is_told_apart: bool,
     /// Whether the tag of the reasoning has been opened again within it, so that the first closing tag may not end it.
     pub is_nested: bool,
+}
+
+/// Text that is reasoning if its closing tag arrives, and else the answer.
+#[derive(Debug)]
+struct Unclosed {
+    text: String,
+    /// Whether the text that comes next is a paragraph of its own.
+    ends_paragraph: bool,
+}
+
+impl Unclosed {
+    /// Returns no text yet, of what this tag opens; `None` if that is reasoning for certain. `closed` is the tag that has closed
+    /// reasoning before it: the model that has closed a pair of tags means the same by the next one.
+    fn after(open: &str, close: &str, closed: Option<&str>) -> Option<Unclosed> {
+        let is_word = open != CERTAIN && OPENED_BY_TEMPLATES.iter().any(|(tag, _)| *tag == open);
+        let may_be_answer = is_word && closed != Some(close);
+        may_be_answer.then(|| Unclosed {
+            text: open.to_owned(),
+            ends_paragraph: false,
+        })
+    }
+
+    /// Adds text. Returns whether it is not more than may be kept.
+    fn push(&mut self, text: &str) -> bool {
+        if std::mem::take(&mut self.ends_paragraph) {
+            let runs_on = !self.text.ends_with(char::is_whitespace);
+            if runs_on && !text.starts_with(char::is_whitespace) {
+                self.text.push_str(PARAGRAPH);
+            }
+        }
+        self.text.push_str(text);
+        self.text.len() <= MAX_KEPT
+    }
 }
 
 impl Filter {
@@ -78,11 +121,23 @@ impl Filter {
         self.reasoning.push_str(thought);
     }
 
+    /// Records that the text that comes next is a paragraph of its own.
+    pub fn begin_paragraph(&mut self) {
+        if let Some(unclosed) = &mut self.unclosed {
+            unclosed.ends_paragraph = true;
+        }
+    }
+
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
     pub fn add(&mut self, piece: &str, answer: &mut String) {
         if self.stage == Stage::Answer {
             answer.push_str(piece);
             return;
+        }
+        if let Some(unclosed) = &mut self.unclosed
+            && !unclosed.push(piece)
+        {
+            self.unclosed = None;
         }
         // A piece may have megabytes, and is copied only if it must be.
         if self.held.is_empty() {
@@ -93,9 +148,16 @@ impl Filter {
         }
     }
 
-    /// Adds to `answer` what was held back. The beginning of a tag may have been a short answer.
-    pub fn end(&mut self, answer: &mut String) {
-        if self.is_within() {
+    /// Adds to `answer` what was held back. The beginning of a tag may have been a short answer, and if the reply `is_answer`,
+    /// because it has ended well and without a call, so may have been all since a tag that was never closed.
+    pub fn end(&mut self, is_answer: bool, answer: &mut String) {
+        let unclosed = self.unclosed.take();
+        if let Some(unclosed) = unclosed
+            && is_answer
+        {
+            self.held = unclosed.text;
+            self.begin_answer(answer);
+        } else if self.is_within() {
             self.reasoning += &std::mem::take(&mut self.held);
         } else if !self.held.trim().is_empty() {
             self.begin_answer(answer);
@@ -120,24 +182,33 @@ impl Filter {
                     return;
                 };
                 self.reasoning += thinking;
-                self.stage = Stage::AfterThinking;
+                self.unclosed = None;
+                self.stage = Stage::AfterThinking(close);
                 text = rest;
             }
             let begin = text.trim_start();
-            if let Some((thinking, close)) = opened(begin) {
+            if let Some((open, close)) = opened(begin) {
+                let closed = match self.stage {
+                    Stage::AfterThinking(closed) => Some(closed),
+                    _ => None,
+                };
+                text = &begin[open.len()..];
+                self.unclosed = Unclosed::after(open, close, closed);
+                if let Some(unclosed) = &mut self.unclosed {
+                    unclosed.push(text);
+                }
                 self.stage = Stage::Thinking(close);
-                text = thinking;
             } else if self.stage == Stage::Start
                 && let Some((thinking, rest)) = split_at_end(begin, Extent::Beginning)
                 // Some servers leave the tag alone in the text.
                 && (!self.is_told_apart || thinking.is_empty())
             {
                 self.reasoning += thinking;
-                self.stage = Stage::AfterThinking;
+                self.stage = Stage::AfterThinking("");
                 text = rest;
             } else {
                 // Only an answer without reasoning before it keeps its whitespace.
-                if self.stage == Stage::AfterThinking {
+                if matches!(self.stage, Stage::AfterThinking(_)) {
                     text = begin;
                 }
                 // It may be the beginning of a tag.
@@ -158,13 +229,20 @@ impl Filter {
     /// Ends the reasoning: the text held back is the beginning of the answer.
     fn begin_answer(&mut self, answer: &mut String) {
         self.stage = Stage::Answer;
-        answer.push_str(&std::mem::take(&mut self.held));
+        let held = std::mem::take(&mut self.held);
+        // It may have megabytes.
+        if answer.is_empty() {
+            *answer = held;
+        } else {
+            answer.push_str(&held);
+        }
     }
 }
 
-/// Returns what follows the opening tag that the text begins with, and the tag that closes it.
-fn opened(text: &str) -> Option<(&str, &'static str)> {
-    tags().find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
+/// Returns the opening tag that the text begins with, and the tag that closes it.
+fn opened(text: &str) -> Option<(&'static str, &'static str)> {
+    let tags = &mut tags();
+    tags.find(|(open, _)| text.starts_with(open)).copied()
 }
 
 #[cfg(test)]
@@ -173,11 +251,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn text_of(pieces: &[&str]) -> String {
+        text_of_reply(pieces, true)
+    }
+
+    fn text_of_reply(pieces: &[&str], is_answer: bool) -> String {
         let (mut filter, mut answer) = (Filter::default(), String::new());
         for piece in pieces {
             filter.add(piece, &mut answer);
         }
-        filter.end(&mut answer);
+        filter.end(is_answer, &mut answer);
         answer
     }
 
@@ -244,6 +326,45 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_that_may_be_a_word_opens_reasoning_only_if_it_is_closed_or_the_reply_is_no_answer() {
+        for (open, close) in tags() {
+            let whole = format!("{open} is a tag");
+            let is_word = OPENED_BY_TEMPLATES[1..].iter().any(|(tag, _)| tag == open);
+            let answer = if is_word { whole.as_str() } else { "" };
+            for (begin, answer) in [
+                ("".to_owned(), answer),
+                (
+                    "<think>so</think>\n".to_owned(),
+                    if *open == CERTAIN { "" } else { answer },
+                ),
+                // Its model closes what it opens.
+                (format!("{open}so{close}\n"), ""),
+            ] {
+                let text = format!("{begin}{whole}");
+                for at in text.char_indices().map(|(at, _)| at) {
+                    let pieces = [&text[..at], &text[at..]];
+                    assert_eq!(text_of(&pieces), answer, "{text}, at {at}");
+                    assert_eq!(text_of_reply(&pieces, false), "", "{text}, at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_an_unclosed_tag_is_bounded_and_has_its_paragraphs() {
+        let long = "x".repeat(MAX_KEPT);
+        assert_eq!(text_of(&["<thinking>", &long]), "");
+        let (mut filter, mut answer) = (Filter::default(), String::new());
+        for message in ["<thinking>", "is", "a\n", "tag"] {
+            filter.begin_paragraph();
+            filter.add(message, &mut answer);
+            filter.begin_paragraph();
+        }
+        filter.end(true, &mut answer);
+        assert_eq!(answer, "<thinking>\n\nis\n\na\ntag");
+    }
+
+    #[test]
     fn endless_white_space_is_not_held_back() {
         let (mut filter, mut answer) = (Filter::default(), String::new());
         for _ in 0..=MAX_HELD {
@@ -273,7 +394,7 @@ mod tests {
             let (mut filter, mut found) = (Filter::default(), String::new());
             filter.think(thought);
             filter.add(text, &mut found);
-            filter.end(&mut found);
+            filter.end(true, &mut found);
             assert_eq!(found, answer, "{thought:?}, {text:?}");
         }
     }

@@ -330,7 +330,8 @@ impl Reply {
         self.end_half();
         self.end.close();
         self.take_commentary_for_answer();
-        self.answer.close();
+        let is_answer = self.end.is_complete() && self.end.is_normal() && !self.turn.has_called;
+        self.answer.close(is_answer);
         self.turn.close();
         if !self.turn.calls().is_empty() {
             self.end.end_with_calls();

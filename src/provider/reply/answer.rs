@@ -2,10 +2,7 @@
 
 use crate::message::{Source, Sources};
 use crate::provider::kept::{ByteBudget, ITEM};
-use crate::provider::reasoning::Filter;
-
-/// What is between two paragraphs.
-const PARAGRAPH: &str = "\n\n";
+use crate::provider::reasoning::{Filter, PARAGRAPH};
 
 /// The end of the answer so far.
 #[derive(Debug, Default, Clone, Copy)]
@@ -65,6 +62,7 @@ impl AnswerPart {
         self.commentary.is_coming = is_commentary;
         if !is_commentary {
             self.tail.ends_paragraph = true;
+            self.reasoning_filter.begin_paragraph();
             return;
         }
         self.think("\n");
@@ -138,10 +136,10 @@ impl AnswerPart {
         self.tail.last = last.or(self.tail.last);
     }
 
-    /// Ends the answer: nothing more will come, so what was held back belongs to the text.
-    pub fn close(&mut self) {
+    /// Ends the answer: nothing more will come, so what was held back belongs to the text, see [`Filter::end`].
+    pub fn close(&mut self, is_answer: bool) {
         let before = self.text.len();
-        self.reasoning_filter.end(&mut self.text);
+        self.reasoning_filter.end(is_answer, &mut self.text);
         self.join(before);
     }
 

@@ -15,7 +15,7 @@ pub fn visible(text: &str) -> String {
     let mut answer = String::new();
     let mut filter = Filter::default();
     filter.add(text, &mut answer);
-    filter.end(&mut answer);
+    filter.end(true, &mut answer);
     answer.retain(|char| !char.is_whitespace());
     answer
 }
