@@ -8,7 +8,7 @@ use super::api_error::ApiError;
 use super::body::{self, ForeignBody, ReadError};
 use super::client::{self, Client, ConnectionFailure, Response, TransportError};
 use super::credentials::Credentials;
-use super::retry::{Attempts, LOADING_POLL, Pause, RetryLimits};
+use super::retry::{Attempts, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
 use crate::provider::failure::{self, ErrorClass, ServerError};
@@ -139,22 +139,26 @@ impl<'a> ApiClient<'a> {
     /// Waits until the request may be sent again after a failure. Returns whether it should be.
     pub(super) fn wait_to_retry(&self, attempts: &mut Attempts, failed: &ApiError) -> bool {
         match attempts.pause_after(failed, &self.retry_limits, Instant::now()) {
-            Some(Pause::Loading { since, is_first }) => self.wait_while_loading(since, is_first),
+            Some(Pause::Loading {
+                since,
+                is_first,
+                wait,
+            }) => self.wait_while_loading(since, is_first, wait),
             Some(Pause::Retry(wait)) => self.wait_after(&failed.error, wait),
             None => return false,
         }
         true
     }
 
-    /// Waits a moment for a model that the server has been loading since then.
-    fn wait_while_loading(&self, since: Instant, is_first: bool) {
+    /// Waits this long for a model that the server has been loading since then.
+    fn wait_while_loading(&self, since: Instant, is_first: bool, wait: Duration) {
         let what = format!("{} is loading the model", self.name());
         let spinner = self.notes.spinner();
         spinner.wait_since(&what, since);
         if is_first && !spinner.is_active() {
             self.notes.note(&format!("{what}; q waits for it"));
         }
-        thread::sleep(LOADING_POLL);
+        thread::sleep(wait);
     }
 
     /// Waits this long after an error that may pass.

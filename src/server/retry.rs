@@ -11,7 +11,7 @@ use super::api_error::ApiError;
 use crate::provider::failure::{ErrorClass, MAX_WAIT};
 
 /// How often q looks whether a model has been loaded.
-pub const LOADING_POLL: Duration = Duration::from_secs(1);
+const LOADING_POLL: Duration = Duration::from_secs(1);
 
 /// The shortest wait before another try.
 const MIN_WAIT: Duration = Duration::from_millis(500);
@@ -38,7 +38,11 @@ pub struct Attempts {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Pause {
     /// The server is loading the model. To ask again then is no retry.
-    Loading { since: Instant, is_first: bool },
+    Loading {
+        since: Instant,
+        is_first: bool,
+        wait: Duration,
+    },
     /// The failure may pass.
     Retry(Duration),
 }
@@ -75,9 +79,16 @@ impl Attempts {
     fn pause_while_loading(&mut self, limits: &RetryLimits, now: Instant) -> Option<Pause> {
         let is_first = self.loading_since.is_none();
         let since = *self.loading_since.get_or_insert(now);
-        let waited = now.saturating_duration_since(since) + LOADING_POLL;
-        let is_over = limits.loading.is_some_and(|timeout| waited > timeout);
-        (!is_over).then_some(Pause::Loading { since, is_first })
+        let waited = now.saturating_duration_since(since);
+        let left = limits.loading.map(|timeout| timeout.saturating_sub(waited));
+        // The last look is at the end of the timeout.
+        let wait = left.map_or(LOADING_POLL, |left| left.min(LOADING_POLL));
+        let pause = Pause::Loading {
+            since,
+            is_first,
+            wait,
+        };
+        (!wait.is_zero()).then_some(pause)
     }
 }
 
@@ -177,7 +188,7 @@ mod tests {
     #[test]
     fn a_request_is_sent_again_while_its_failure_may_pass() {
         // Failures one after the other, each after so many seconds; what the server asks for, in milliseconds; the limits of
-        // retries and of seconds for loading; what follows each.
+        // retries and of milliseconds for loading; what follows each, after how many milliseconds.
         let table = r##"
             busy | - | 3 | - | 500..750
             busy; busy; busy | - | 3 | - | 500..750; 1000..1500; 2000..3000
@@ -190,16 +201,18 @@ mod tests {
             no model | - | 3 | - | fail
             no model, busy | - | 3 | - | 500..750
             spent | 7000 | 3 | - | fail
-            loading; loading; loading | - | 0 | - | first; again; again
-            loading; loading; loading | - | 0 | 3 | first; again; again
-            loading; loading; loading; loading | - | 3 | 3 | first; again; again; fail
+            loading; loading; loading | - | 0 | - | first 1000; again 1000; again 1000
+            loading; loading; loading | - | 0 | 3000 | first 1000; again 1000; again 1000
+            loading; loading; loading; loading | - | 3 | 3000 | first 1000; again 1000; again 1000; fail
+            loading; loading; loading | - | 3 | 1990 | first 1000; again 990; fail
+            loading | - | 3 | 300 | first 300
             loading | - | 3 | 0 | fail
-            loading; busy; loading | - | 1 | 5 | first; 500..750; again
+            loading; busy; loading | - | 1 | 5000 | first 1000; 500..750; again 1000
         "##;
         for [failures, asked, retries, loading, expected] in rows(table) {
             let limits = RetryLimits {
                 retries: retries.parse().expect(retries),
-                loading: loading.parse().ok().map(Duration::from_secs),
+                loading: loading.parse().ok().map(Duration::from_millis),
             };
             let begin = Instant::now();
             let mut now = begin;
@@ -214,9 +227,17 @@ mod tests {
                         let milliseconds = wait.as_millis();
                         assert!((shortest..=longest).contains(&milliseconds), "{case}");
                     }
-                    (Some(Pause::Loading { since, is_first }), None) => {
-                        let found = if is_first { "first" } else { "again" };
-                        assert_eq!((since, found), (begin, expected), "{case}");
+                    (
+                        Some(Pause::Loading {
+                            since,
+                            is_first,
+                            wait,
+                        }),
+                        None,
+                    ) => {
+                        let word = if is_first { "first" } else { "again" };
+                        let found = format!("{word} {}", wait.as_millis());
+                        assert_eq!((since, &*found), (begin, expected), "{case}");
                     }
                     (pause, _) => assert_eq!((pause, expected), (None, "fail"), "{case}"),
                 }
