@@ -35,8 +35,8 @@ pub enum ErrorKind {
     Session,
     /// What the user asked for does not exist, or was not done.
     Nothing,
-    /// The last call of a tool has no result. What JSON there is of it was printed.
-    NoResult,
+    /// The last call of a tool has no result, or the conversation of a status cannot be shown. What JSON there is was printed.
+    PartMissing,
     /// The answer has no code block that can be printed. Everything else went well.
     NoCode,
     /// The answer, or what has come of it, is not JSON of the requested shape.
@@ -113,7 +113,7 @@ impl ErrorKind {
             | ErrorKind::Provider { .. }
             | ErrorKind::Tools
             | ErrorKind::Output => Consequences::of_failure(1),
-            ErrorKind::NoResult => Consequences {
+            ErrorKind::PartMissing => Consequences {
                 has_printed_json: true,
                 ..Consequences::of_failure(1)
             },
@@ -297,7 +297,7 @@ mod tests {
             (ErrorKind::Binary, "2 2 false Always false"),
             (ErrorKind::Session, "2 2 false Always false"),
             (ErrorKind::Nothing, "1 2 false Always false"),
-            (ErrorKind::NoResult, "1 2 false Always true"),
+            (ErrorKind::PartMissing, "1 2 false Always true"),
             (ErrorKind::NoCode, "1 2 true UnlessQuiet false"),
             (ErrorKind::Misshapen, "1 2 false Always false"),
             (ErrorKind::Untrue, "1 1 true Never true"),

@@ -206,7 +206,7 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             "the last call, {}, has no result: {reason}",
             on_one_line(&last.name)
         );
-        return Err(Error::new(ErrorKind::NoResult, message));
+        return Err(Error::new(ErrorKind::PartMissing, message));
     }
     if runs.iter().any(|run| run.changed) {
         let message = "this is not the tool's exact output: q truncates long results, redacts keys and replaces invalid UTF-8";

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answers::CacheSize;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::output::{DisplayOptions, print, print_texts};
 use crate::programs::ProgramFault;
@@ -23,7 +23,8 @@ use crate::tools::{faults, startup};
 /// In place of a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
 
-/// Prints the status. Wrong settings are no error here: it says what is wrong with them.
+/// Prints the status. Wrong settings are no error here: it says what is wrong with them. A conversation that cannot be shown is an
+/// error, as in the other actions, once all the rest is printed.
 pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let (settings, error) = context.settings_that_are_right(arguments);
     let error = error.map(|error| error.message);
@@ -56,15 +57,19 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     report.add_settings(&settings, context);
     report.add_providers(&settings, &asked);
     report.add_names(&settings);
+    let fault = fault_of(&found);
     report.add_conversation(found);
+    let terminal = context.notes.terminal();
     if arguments.json {
-        return print(&report.json.to_string(), context.notes.terminal());
+        print(&report.json.to_string(), terminal)?;
+    } else {
+        let plain = DisplayOptions {
+            styles: false,
+            ..context.display_options(&settings.values)
+        };
+        print_texts(&[(report.text, plain)], terminal)?;
     }
-    let plain = DisplayOptions {
-        styles: false,
-        ..context.display_options(&settings.values)
-    };
-    print_texts(&[(report.text, plain)], context.notes.terminal())
+    fault.map_or(Ok(()), Err)
 }
 
 /// The provider and the model that a question would go to.
@@ -329,7 +334,10 @@ impl Report {
                     "tools": found.tools,
                 });
             }
-            Ok((_, None)) => self.line("there is no conversation"),
+            Ok((handle, None)) if handle.which.is_current() => {
+                self.line("there is no conversation");
+            }
+            Ok((handle, None)) => self.line(&handle.missing().message),
             Err(error) => {
                 self.line(&error.message);
                 conversation = json!({"error": error.message});
@@ -344,6 +352,20 @@ fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>)
     let handle = context.find(Purpose::Look)?;
     let conversation = handle.open()?;
     Ok((handle, conversation))
+}
+
+/// Returns the error for a conversation that is not there though it was named, or that cannot be read.
+fn fault_of(found: &Result<(Handle, Option<Conversation>), Error>) -> Option<Error> {
+    let error = match found {
+        Ok((handle, None)) if !handle.which.is_current() => handle.missing(),
+        Ok(_) => return None,
+        // It is wrong settings that name none.
+        Err(error) if error.kind == ErrorKind::Settings => return None,
+        Err(error) => error.clone(),
+    };
+    // The report has its message, also in JSON.
+    let kind = ErrorKind::PartMissing;
+    Some(Error { kind, ..error })
 }
 
 /// Says whether the key is set, and never shows the key itself.
