@@ -47,6 +47,7 @@ impl Preparation<'_> {
     pub fn prepare_all(&mut self) -> Result<Vec<Server>, Error> {
         let selection = self.selection;
         let mut configured = Vec::new();
+        let mut others = Vec::new();
         if selection.is_none_or(|selection| !selection.is_empty()) {
             configured = self.settings.all_tool_servers()?;
         }
@@ -57,8 +58,10 @@ impl Preparation<'_> {
                     return Err(unknown(name, &configured, self.settings));
                 }
             }
-            configured.retain(|server| named.contains(&server.name.as_str()));
+            let is_named = |server: &ToolServer| named.contains(&server.name.as_str());
+            (configured, others) = configured.into_iter().partition(is_named);
         }
+        let is_file_used = configured.iter().any(is_shared);
         // Remote servers come last: no key is asked for where a program is missing.
         configured.sort_by_key(|server| matches!(server.kind, ServerKind::Remote(_)));
         let mut prepared = Vec::new();
@@ -69,7 +72,18 @@ impl Preparation<'_> {
                 Err(error) => return Err(error),
             }
         }
+        if is_file_used {
+            self.note_faults(others);
+        }
         Ok(prepared)
+    }
+
+    /// Says which of these servers of the shared file cannot be used. Whoever uses that file may miss them.
+    fn note_faults(&self, mut others: Vec<ToolServer>) {
+        others.retain(is_shared);
+        for fault in faults::faults_of_sections(&others, &self.settings.environment) {
+            self.notes.note(&fault.message);
+        }
     }
 
     fn prepare(&mut self, section: ToolServer) -> Result<Server, Error> {
@@ -226,6 +240,11 @@ fn command_names(section: &ToolServer) -> Vec<String> {
     };
     let whole = |command: &Command| format!("{}{SEPARATOR}{}", section.name, command.name);
     commands.iter().map(whole).collect()
+}
+
+/// Whether a server is one of the file that the setting `mcp` names.
+fn is_shared(section: &ToolServer) -> bool {
+    matches!(section.origin, ServerOrigin::Shared(_))
 }
 
 fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
