@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use crate::text::digits::whole_number;
+use crate::text::nearest::nearest;
+
+/// The word for a duration without end.
+const NEVER: &str = "never";
 
 /// The longest duration, of about 3,000 years. The clock of a system can overflow with a longer one.
 const MAX_SECONDS: u64 = 100_000_000_000;
@@ -12,7 +16,20 @@ const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400
 
 /// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`). An error follows the name of the setting.
 pub fn parse(text: &str) -> Result<Option<Duration>, String> {
-    if text == "never" {
+    parse_or(text, "never")
+}
+
+/// Reads a span: a duration, or `0` alone.
+pub fn parse_span(text: &str) -> Result<Option<Duration>, String> {
+    match text {
+        "0" => Ok(Some(Duration::ZERO)),
+        _ => parse_or(text, "never or 0"),
+    }
+}
+
+/// Reads a duration. An error about something else says what else there may be.
+fn parse_or(text: &str, words: &str) -> Result<Option<Duration>, String> {
+    if text == NEVER {
         return Ok(None);
     }
     for (unit, seconds) in UNITS {
@@ -27,7 +44,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
         }
     }
     Err(format!(
-        "“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never"
+        "“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor {words}"
     ))
 }
 
@@ -60,8 +77,9 @@ const LONG_UNITS: [(&str, f64); 11] = [
 /// usual unit.
 pub fn guess(text: &str, usual_unit: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
-    if ["never", "none", "off", "no", "infinite", "forever"].contains(&&*text) {
-        return Some("never".to_owned());
+    let is_endless = ["none", "off", "no", "infinite", "forever"].contains(&&*text);
+    if is_endless || nearest(&text, [NEVER]).is_some() {
+        return Some(NEVER.to_owned());
     }
     if whole_number::<u64>(&text).is_some() {
         return Some(format!("{text}{usual_unit}"));
@@ -149,6 +167,7 @@ mod tests {
             ("1y", "365d"),
             ("500ms", "1s"),
             ("NEVER", "never"),
+            ("nevr", "never"),
             ("none", "never"),
         ] {
             assert_eq!(guess(text, "s").as_deref(), Some(guessed), "{text}");

@@ -329,9 +329,8 @@ fn setting(key: &str, value: &DeValue) -> Result<String, ConfigError> {
 fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
         SettingKind::Limit(_) if value.is_str() => string(value)?,
-        SettingKind::Limit(_) | SettingKind::Whole(..) => {
-            value::read::<i64>(value, value::WHOLE)?.to_string()
-        }
+        SettingKind::Limit(_) => value::read::<i64>(value, value::LIMIT)?.to_string(),
+        SettingKind::Whole(..) => value::read::<i64>(value, value::WHOLE)?.to_string(),
         SettingKind::Switch(_) => value::switch(value)?.to_string(),
         _ => string(value)?,
     };
@@ -405,7 +404,7 @@ mod tests {
             ("max_tokens = 4k", "max_tokens: must be a whole number"),
             (
                 "pairs = all",
-                "pairs: must be a whole number; did you mean pairs = \"all\"?",
+                "pairs: must be a whole number, or \"all\"; did you mean pairs = \"all\"?",
             ),
             (
                 "save = True",

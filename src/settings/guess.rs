@@ -8,8 +8,8 @@ use toml::de::DeValue;
 use super::duration;
 use super::environment::Environment;
 use super::origin::Origin;
-use super::table::{SETTINGS, SettingKind, SettingRow, Values};
-use super::value::{self, STRING, SWITCH, WHOLE};
+use super::table::{NO_LIMIT, SETTINGS, SettingKind, SettingRow, Values};
+use super::value::{self, LIMIT, STRING, SWITCH, WHOLE};
 use crate::text::digits::is_digits;
 use crate::text::nearest::{misspelt, nearest};
 use crate::text::shell_words::quoted;
@@ -28,10 +28,17 @@ impl SettingRow {
     pub(super) fn value_meant_by(&self, text: &str) -> Option<String> {
         let lower = text.trim().to_lowercase();
         let guessed = match &self.kind {
-            SettingKind::Whole(..) | SettingKind::Limit(_) => {
-                Some(lower.replace(['_', ',', ' '], ""))
+            SettingKind::Whole(..) => Some(number_in(&lower)),
+            SettingKind::Limit(_) => {
+                let word = nearest(&lower, [NO_LIMIT]).map(str::to_owned);
+                word.or_else(|| Some(number_in(&lower)))
             }
-            SettingKind::Switch(_) => switch_word(&lower, "true", "false").map(str::to_owned),
+            SettingKind::Switch(_) => {
+                let meant = switch_word(&lower, "true", "false");
+                meant
+                    .or_else(|| nearest(&lower, ["true", "false"]))
+                    .map(str::to_owned)
+            }
             SettingKind::Choice(words, _) => {
                 let meant = switch_word(&lower, "on", "off").unwrap_or(&lower);
                 nearest(meant, words.iter().copied()).map(str::to_owned)
@@ -73,7 +80,8 @@ impl SettingRow {
     /// text.
     pub(super) fn fault_without_quotes(&self, value: &str) -> Option<String> {
         let reason = match self.kind {
-            SettingKind::Whole(..) | SettingKind::Limit(_) => WHOLE,
+            SettingKind::Whole(..) => WHOLE,
+            SettingKind::Limit(_) => LIMIT,
             SettingKind::Switch(_) => SWITCH,
             SettingKind::Span(_) | SettingKind::Timeout(_) | SettingKind::Choice(..) => STRING,
             SettingKind::Text(_)
@@ -156,6 +164,11 @@ pub fn misspelt_variables(environment: &Environment) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Returns a number without what people write between its digits.
+fn number_in(text: &str) -> String {
+    text.replace(['_', ',', ' '], "")
 }
 
 /// Returns a word for yes or no as this word or that one.

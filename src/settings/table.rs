@@ -121,6 +121,9 @@ const fn row(
     }
 }
 
+/// The word for a limit that is none.
+pub const NO_LIMIT: &str = "all";
+
 /// The upper limit of numbers that need none of their own.
 const MAX: usize = u32::MAX as usize;
 
@@ -339,10 +342,12 @@ impl SettingRow {
                 set(values, text.to_owned());
             }
             Whole(range, set) => set(values, whole(text, range)?),
-            Limit(set) if text == "all" => set(values, usize::MAX),
-            Limit(set) => set(values, whole(text, &(1..=MAX))?),
-            Span(set) if text == "0" => set(values, Some(Duration::ZERO)),
-            Span(set) => set(values, duration::parse(text)?),
+            Limit(set) if text == NO_LIMIT => set(values, usize::MAX),
+            Limit(set) => match whole(text, &(1..=MAX)) {
+                Ok(number) => set(values, number),
+                Err(reason) => return Err(format!("{reason}, nor {NO_LIMIT}")),
+            },
+            Span(set) => set(values, duration::parse_span(text)?),
             Timeout(set) => set(values, duration::parse_timeout(text)?),
             Choice(words, set) => {
                 let Some(index) = words.iter().position(|word| *word == text) else {
@@ -376,6 +381,32 @@ fn whole(text: &str, range: &RangeInclusive<usize>) -> Result<usize, String> {
 mod tests {
     use super::*;
     use crate::text::table::rows;
+    use crate::text::whole_name::has_name;
+
+    #[test]
+    fn the_error_of_a_setting_names_every_word_that_it_may_be() {
+        for row in SETTINGS {
+            let words = match &row.kind {
+                Text(_) | KnownName | Verbatim(_) | Path(_) | Whole(..) => continue,
+                Limit(_) => vec!["all"],
+                Span(_) => vec!["never", "0"],
+                Timeout(_) => vec!["never"],
+                Choice(words, _) => words.to_vec(),
+                Switch(_) => vec!["true", "false"],
+            };
+            let mut values = Values::default();
+            let said = row.set(&mut values, "§").expect_err(row.key);
+            for word in words {
+                assert!(has_name(&said, word), "{}: {said}", row.key);
+                assert_eq!(row.set(&mut values, word), Ok(()), "{}", row.key);
+                if let Some(last) = word.chars().last().filter(char::is_ascii_alphabetic) {
+                    let misspelt = format!("{word}{last}");
+                    let meant = row.value_meant_by(&misspelt);
+                    assert_eq!(meant.as_deref(), Some(word), "{}: {misspelt}", row.key);
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_default_is_a_valid_value_of_its_setting() {

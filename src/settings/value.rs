@@ -79,6 +79,7 @@ impl Display for ConfigError {
 pub const STRING: &str = "a string in quotes";
 pub const SWITCH: &str = "true or false";
 pub const WHOLE: &str = "a whole number";
+pub const LIMIT: &str = "a whole number, or \"all\"";
 
 /// The entries of a table, in the order of the file.
 pub struct Table<'a>(Vec<TableEntry<'a>>);
