@@ -257,12 +257,40 @@ pub fn says_no_images(message: &str) -> bool {
     words::PICTURES.iter().any(|words| message.contains(words))
 }
 
-/// Returns the levels of effort that an error names next to the one that it rejects.
+/// Returns the levels of effort that an error names next to the one that it rejects: the usual ones, and others in the same list.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
     let mut levels = words::LEVELS.to_vec();
-    levels.retain(|level| *level != refused && has_name(&message, level));
-    levels.join(", ")
+    levels.retain(|level| has_name(&message, level));
+    for list in quoted_lists(&message) {
+        if list.iter().any(|word| words::LEVELS.contains(word)) {
+            levels.extend(list);
+        }
+    }
+    let mut named: Vec<&str> = Vec::new();
+    for level in levels {
+        if level != refused && !named.contains(&level) {
+            named.push(level);
+        }
+    }
+    named.join(", ")
+}
+
+/// Returns the lists of quoted words in a text, such as “'a', 'b' or 'c'”. A word alone is one, too.
+fn quoted_lists(text: &str) -> Vec<Vec<&str>> {
+    let mut lists: Vec<Vec<&str>> = Vec::new();
+    let mut parts = text.split(['\'', '"', '`']);
+    let mut before = parts.next();
+    while let (Some(word), Some(after)) = (parts.next(), parts.next()) {
+        let separator: String = before.unwrap_or_default().split_whitespace().collect();
+        let follows = ["", ",", "|", "or", "and", ",or", ",and"].contains(&&*separator);
+        match lists.last_mut() {
+            Some(list) if follows => list.push(word),
+            _ => lists.push(vec![word]),
+        }
+        before = Some(after);
+    }
+    lists
 }
 
 /// An error, and what is known about its response and its request.
@@ -1337,6 +1365,9 @@ mod tests {
             minimal | low, medium, high | Unsupported value: 'minimal'. Supported values are: 'low', 'medium', and 'high'.
             x | low | mistral-medium-latest takes LOW, with max_tokens
             low | - | no
+            low | none, default | `reasoning_effort` must be one of `none`, `default`, but is 'low'
+            low | none, default | "reasoning_effort": must be one of "none" or "default"
+            low | high, max | {'loc': ['body', 'reasoning_effort'], 'msg': "Input should be 'high' or 'max'", 'type': 'x'}
         "##;
         for [refused, levels, message] in rows(table) {
             assert_eq!(levels_in(message, refused), levels, "{message}");
