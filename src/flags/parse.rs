@@ -269,15 +269,62 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
         )));
     }
 
-    let as_options = options_before_words(before, &words, arguments.mode);
+    let to_do = match late_action(&words, arguments.mode) {
+        Some(action) => action_alone(before, &words, action),
+        None => None,
+    };
+    let to_do = to_do.unwrap_or_else(|| {
+        let as_options = options_before_words(before, &words, arguments.mode);
+        format!("put options before the question{as_options}")
+    });
     Err(error.advise(format!(
-        "put options before the question{as_options}\n\
+        "{to_do}\n\
          if it is part of the question, quote the question or put -- before it{as_words}"
     )))
 }
 
+/// Returns the action that one of these words asks for, where no other one is chosen.
+fn late_action(words: &[OsString], mode: Mode) -> Option<&'static Flag> {
+    let is_action = |flag: &Flag| flag.mode().is_some() && flag.mode() != Some(Mode::Clear);
+    let mut actions = FLAGS.iter().filter(|flag| is_action(flag));
+    actions.find(|flag| mode == Mode::Ask && words.iter().any(|word| flag.is_called(word)))
+}
+
+/// Returns the advice for an action after the first word: the same before the words, or without them if it takes none. `None` if
+/// q does not take that either.
+fn action_alone(before: &[OsString], words: &[OsString], action: &Flag) -> Option<String> {
+    let mode = action.mode()?;
+    let (options, question) = options_among(before, words, mode);
+    let name = action.name();
+    let (said, corrected) = if mode.takes_words() {
+        let said = format!("put {name} before the words");
+        (said, [options, question].concat())
+    } else {
+        (format!("{name} takes no words"), options)
+    };
+    let is_right = parse(&corrected).is_ok_and(|parsed| parsed.mode == mode);
+    is_right.then(|| said + &command_line(&corrected))
+}
+
 /// Returns the command line where those of the words that are options stand before the others; nothing if none of them is one.
 fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> String {
+    let (mut options, question) = options_among(before, words, mode);
+    if question.len() == words.len() {
+        return String::new();
+    }
+    if question.iter().any(|word| looks_like_option(word)) {
+        options.push("--".into());
+    }
+    options.extend(question);
+    command_line(&options)
+}
+
+/// Returns the options before the words, and after them those among the words that a mode can use; and the other words.
+fn options_among(
+    before: &[OsString],
+    words: &[OsString],
+    mode: Mode,
+) -> (Vec<OsString>, Vec<OsString>) {
     let mut options = before.to_vec();
     let mut question = Vec::new();
     let mut rest = words;
@@ -293,14 +340,7 @@ fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> 
             }
         }
     }
-    if question.len() == words.len() {
-        return String::new();
-    }
-    if question.iter().any(|word| looks_like_option(word)) {
-        options.push("--".into());
-    }
-    options.extend(question);
-    command_line(&options)
+    (options, question)
 }
 
 /// Returns a command line to copy, after a colon; nothing if it would be long, or not be one line.
@@ -322,7 +362,8 @@ fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
     let mut length = None;
     while let Some(option) = parser.next().ok()? {
         let flag = find(&option)?;
-        if !flag.is_for(mode) {
+        let is_chosen = flag.mode() == Some(mode) && mode != Mode::Ask;
+        if !flag.is_for(mode) && !is_chosen {
             return None;
         }
         length = Some(1);
