@@ -69,6 +69,8 @@ impl OpenedConversation {
             at: Timestamp::now(),
         };
         match plan.relation {
+            // Such a question needs no place.
+            Relation::New if !plan.settings.saves() => opened.handle = context.find_quietly().ok(),
             Relation::New => opened.handle = handle_or_note(context.find_quietly(), &context.notes),
             Relation::Follow => opened.read_current(context),
             Relation::Chosen | Relation::Again => opened.read_chosen(plan, context)?,
