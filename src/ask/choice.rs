@@ -143,7 +143,7 @@ mod tests {
     fn plan<'a>(settings: &'a Settings, relation: &str) -> Plan<'a> {
         Plan {
             settings,
-            whom_as_given: String::new(),
+            options_as_given: String::new(),
             words: None,
             reads_stdin: false,
             waits_for_input: false,

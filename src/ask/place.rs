@@ -179,14 +179,14 @@ impl OpenedConversation {
         if let (Ok(Some(old)), Some(handle)) = (&self.found, &self.handle)
             && plan.rules.keeps()
         {
-            let mut whom = plan.whom_as_given.clone();
+            let mut given = plan.options_as_given.clone();
             let is_named = plan.settings.arguments.provider.is_some();
             if !is_named && plan.settings.provider_named(&old.provider).is_none() {
                 // Its own provider cannot be asked any more.
-                whom += &format!(" -p {}", quoted(&target.provider().name));
+                given += &format!(" -p {}", quoted(&target.provider().name));
             }
             let option = option_of(&handle.id());
-            note += &format!("; this continues the old one: q{option}{whom}");
+            note += &format!("; this continues the old one: q{option}{given}");
         }
         notes.note(&note);
         let given = &plan.settings.arguments;

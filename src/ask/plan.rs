@@ -7,7 +7,7 @@ use super::answer_form::{self, Output};
 use super::verdict::no_statement;
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::Arguments;
+use crate::flags::{Arguments, NO_TOOLS, ToolNames};
 use crate::input::{QuestionInput, stdin};
 use crate::manual;
 use crate::session::rules::Rules;
@@ -20,8 +20,9 @@ use crate::tools::Selection;
 /// The decisions about a question that are made before its input is read.
 pub struct Plan<'a> {
     pub settings: &'a Settings,
-    /// The options that say whom to ask, as they were typed, with a space before each. The settings have those of a role, too.
-    pub whom_as_given: String,
+    /// The options that hold for another conversation, too, as they were typed, with a space before each. The settings have
+    /// those of a role, too.
+    pub options_as_given: String,
     pub words: Option<String>,
     pub reads_stdin: bool,
     /// Whether q may have to wait for standard input, a file or the schema.
@@ -36,6 +37,9 @@ pub struct Plan<'a> {
     /// How the answer is printed; `None` if q has to wait for the schema first.
     pub output: Option<Output>,
 }
+
+/// The most bytes of a system prompt in a command to copy.
+const MAX_SYSTEM: usize = 200;
 
 /// The relation of a question to a conversation.
 #[derive(Clone, Copy, PartialEq)]
@@ -83,7 +87,7 @@ impl Plan<'_> {
         check_name(arguments, context)?;
         Ok(Plan {
             settings,
-            whom_as_given: options_of_whom(command_line),
+            options_as_given: options_as_given(command_line),
             words,
             reads_stdin,
             waits_for_input: output.is_none() || stdin::is_awaited(reads_stdin, &arguments.attach),
@@ -120,16 +124,32 @@ impl Relation {
     }
 }
 
-/// Returns the options that say whom to ask, as they were given, with a space before each.
-fn options_of_whom(command_line: &Arguments) -> String {
+/// Returns the options that say whom to ask, and how, as they were given, with a space before each.
+fn options_as_given(command_line: &Arguments) -> String {
     let mut options = String::new();
     for (option, value) in [
         ("-r", &command_line.role),
         ("-p", &command_line.provider),
         ("-m", &command_line.model),
+        ("-e", &command_line.effort),
     ] {
         if let Some(value) = value {
             options += &format!(" {option} {}", quoted(&on_one_line(value)));
+        }
+    }
+    let none = [NO_TOOLS.to_owned()];
+    let tools = match &command_line.tools {
+        ToolNames::Nothing => &none,
+        tools => tools.names(),
+    };
+    for name in tools {
+        options += &format!(" -t {}", quoted(&on_one_line(name)));
+    }
+    if let Some(system) = &command_line.system {
+        let system = system.to_string_lossy();
+        // To type it again, a long one would be no help.
+        if system.len() <= MAX_SYSTEM && !system.contains(char::is_control) {
+            options += &format!(" -S {}", quoted(&system));
         }
     }
     options
