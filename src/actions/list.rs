@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Mutex;
 
-use memchr::memmem;
 use serde::Serialize;
 use serde_json::json;
 
@@ -350,7 +349,7 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let mut first = None;
     for word in words {
-        let place = memmem::find(lower.as_bytes(), word.lower().as_bytes())?;
+        let place = word.place_in(&lower)?;
         first = Some(first.unwrap_or(place).min(place));
     }
     let first = first?;

@@ -38,7 +38,8 @@ impl Word {
     /// Returns a word in lower case.
     pub fn new(lower: String) -> Word {
         let parts = lower.split(|character: char| {
-            character.is_ascii_control() || matches!(character, '"' | '\\' | '/')
+            let is_escaped = character.is_ascii_control() || matches!(character, '"' | '\\' | '/');
+            is_escaped || character.is_whitespace()
         });
         let longest = parts.max_by_key(|part| part.len()).unwrap_or_default();
         let part: String = longest.chars().map(folded).collect();
@@ -69,6 +70,22 @@ impl Word {
     /// Returns the word in lower case.
     pub fn lower(&self) -> &str {
         &self.lower
+    }
+
+    /// Returns where a text in lower case has it first. A blank in it stands for any whitespace, because a newline is shown as one.
+    pub fn place_in(&self, lower: &str) -> Option<usize> {
+        let mut parts = self.lower.split_whitespace();
+        let first = parts.next()?;
+        let finder = Finder::new(first);
+        let mut from = 0;
+        while let Some(found) = finder.find(&lower.as_bytes()[from..]) {
+            let place = from + found;
+            if goes_on(&lower[place + first.len()..], parts.clone()) {
+                return Some(place);
+            }
+            from = place + 1;
+        }
+        None
     }
 
     /// Whether the text of a JSON string may have the word. If not, its lower case does not have it.
@@ -102,6 +119,19 @@ impl Word {
         begins_with(before.chars().rev(), until_anchor.chars().rev())
             && begins_with(after.chars(), rest.chars())
     }
+}
+
+/// Whether a text goes on with these parts of a word, each after some whitespace.
+fn goes_on<'w>(mut text: &str, parts: impl Iterator<Item = &'w str>) -> bool {
+    for part in parts {
+        let begin = text.trim_start();
+        let is_separate = begin.len() < text.len();
+        match begin.strip_prefix(part) {
+            Some(after) if is_separate => text = after,
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// Returns how rare a character of a word is.
@@ -174,8 +204,27 @@ mod tests {
         let word = Word::new(word.to_lowercase());
         (
             word.may_be_in(json),
-            text.to_lowercase().contains(word.lower()),
+            word.place_in(&text.to_lowercase()).is_some(),
         )
+    }
+
+    #[test]
+    fn a_blank_of_a_word_is_any_whitespace() {
+        for (text, word, place) in [
+            ("one two", "one two", Some(0)),
+            ("a one\r\n\r\n  two", "one  two", Some(2)),
+            ("one\u{3000}two three", "one two\tthree", Some(0)),
+            ("onetwo", "one two", None),
+            ("one two", "onetwo", None),
+            ("one, two", "one two", None),
+            ("one one two", "one two", Some(4)),
+            ("aaa b", "aa b", Some(1)),
+            ("éé\nb", "é b", Some(2)),
+            ("one", "one two", None),
+        ] {
+            let found = Word::new(word.to_owned()).place_in(text);
+            assert_eq!(found, place, "{text:?}, {word:?}");
+        }
     }
 
     #[test]
@@ -191,7 +240,6 @@ mod tests {
             (r#""a\/b""#, "a/b"),
             (r#""a\\b \"c\"""#, "\\b \"c\""),
             (r#""one\ntwo""#, "one\ntwo"),
-            (r#""one\ttwo""#, "\t"),
             (r#""\u007f""#, "\u{7f}"),
             ("\"\u{7f}\"", "\u{7f}"),
             ("\"300 \u{212A}\"", "300 k"),
