@@ -309,9 +309,8 @@ impl Connection {
                 let read = move |input: &Input, line: &WrittenLine| reader.take(input, line);
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {
-                    let mut command = vec![program.name.as_str()];
-                    command.extend(program.arguments.iter().map(String::as_str));
-                    let what = format!("cannot run {}: {error}", command.join(" "));
+                    // Its arguments may be secret.
+                    let what = format!("cannot run {}: {error}", program.name);
                     Failure::new(FailureCause::Happened(what))
                 })?)
             }

@@ -327,15 +327,21 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_program_cannot_be_run_is_reported_with_the_reason() {
-        let missing = Program {
-            file: "/no/such".into(),
-            name: "/no/such".to_owned(),
-            arguments: vec!["--stdio".to_owned()],
-            ..Program::shell("")
-        };
-        let expected = "db: cannot run /no/such --stdio: No such file or directory";
-        assert_eq!(failure(of(missing)), expected);
+    fn a_server_whose_program_cannot_be_run_is_reported_by_its_name_without_its_arguments() {
+        for (file, reason) in [
+            ("/no/such", "No such file or directory"),
+            // A directory is no program.
+            ("/dev", "Permission denied"),
+        ] {
+            let wrong = Program {
+                file: file.into(),
+                name: "shop-server".to_owned(),
+                arguments: ["--key", "sk-123"].map(str::to_owned).to_vec(),
+                ..Program::shell("")
+            };
+            let expected = format!("db: cannot run shop-server: {reason}");
+            assert_eq!(failure(of(wrong)), expected, "{file}");
+        }
     }
 
     #[test]
