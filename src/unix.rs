@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +20,7 @@ use rustix::fs::{
     AtFlags, CWD, Mode, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat,
 };
 use rustix::io::{Errno, ioctl_fionread};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::net::sockopt;
 use rustix::process::{self, Pid, WaitId, WaitIdOptions, WaitOptions};
 use rustix::{stdio, termios};
@@ -239,6 +242,86 @@ pub fn in_own_session(command: &mut Command) -> &mut Command {
             Ok(())
         })
     }
+}
+
+/// The permission to run a program. A child takes it just before its program runs, and leaves its id. Until then it can be
+/// withdrawn, so that nothing runs that this process does not know of, though it may know the child itself only much later: to
+/// begin a program may take long, on a file system that does not answer.
+#[derive(Debug)]
+pub struct StartPermit {
+    /// Shared with the child: [`FREE`], [`WITHDRAWN`], or the id of the child that has taken it.
+    holder: NonNull<AtomicU32>,
+}
+
+/// What stands in a permit that nobody has taken. Neither is the id of a child.
+const FREE: u32 = 0;
+const WITHDRAWN: u32 = u32::MAX;
+
+// SAFETY: what it points to is an atomic number, which stays where it is as long as the permit is there.
+unsafe impl Send for StartPermit {}
+// SAFETY: as above.
+unsafe impl Sync for StartPermit {}
+
+impl StartPermit {
+    pub fn new() -> io::Result<StartPermit> {
+        let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the system chooses the address. The memory has zeroes, which are a valid number.
+        let memory =
+            unsafe { mmap_anonymous(ptr::null_mut(), size_of::<AtomicU32>(), access, shared)? };
+        let holder = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(StartPermit { holder })
+    }
+
+    /// Makes the child take it last of all. Without it, the program does not run.
+    pub fn demand(self: &Arc<Self>, command: &mut Command) {
+        let permit = Arc::clone(self);
+        // SAFETY: before the program is executed, this makes a system call and allocates nothing.
+        unsafe {
+            command.pre_exec(move || permit.take());
+        }
+    }
+
+    /// Returns the child that has taken it.
+    pub fn holder(&self) -> Option<u32> {
+        match self.number().load(Ordering::SeqCst) {
+            FREE | WITHDRAWN => None,
+            child => Some(child),
+        }
+    }
+
+    /// Lets no child take it any more.
+    pub fn withdraw(&self) {
+        let _ = self.replace_free(WITHDRAWN);
+    }
+
+    fn take(&self) -> io::Result<()> {
+        let own = process::getpid().as_raw_nonzero().get().unsigned_abs();
+        self.replace_free(own).map_err(|_| Errno::CANCELED)?;
+        Ok(())
+    }
+
+    fn replace_free(&self, new: u32) -> Result<u32, u32> {
+        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        self.number().compare_exchange(FREE, new, success, failure)
+    }
+
+    fn number(&self) -> &AtomicU32 {
+        // SAFETY: the memory is there until the permit is dropped.
+        unsafe { self.holder.as_ref() }
+    }
+}
+
+impl Drop for StartPermit {
+    fn drop(&mut self) {
+        // SAFETY: nobody has a reference to the memory, and this process is the last that uses it here.
+        let _ = unsafe { munmap(self.holder.as_ptr().cast(), size_of::<AtomicU32>()) };
+    }
+}
+
+/// Whether a process is a child of this one that has not been reaped.
+pub fn is_child(id: u32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    group_of(id).is_some_and(|id| process::waitid(WaitId::Pid(id), options).is_ok())
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
@@ -505,6 +588,33 @@ pub mod tests {
         assert!(!is_group_running(id) || !cfg!(target_os = "linux"));
         child.wait().expect("it has not been waited for");
         assert!(!is_group_left(id) && !is_group_running(id));
+    }
+
+    #[test]
+    fn a_program_runs_only_with_a_permit_that_is_not_withdrawn() {
+        for is_withdrawn in [false, true] {
+            let permit = Arc::new(StartPermit::new().expect("memory"));
+            let mut command = Command::new("true");
+            permit.demand(&mut command);
+            if is_withdrawn {
+                permit.withdraw();
+            }
+            match command.spawn() {
+                Ok(mut child) => {
+                    assert!(!is_withdrawn);
+                    assert!(is_child(child.id()));
+                    // Too late.
+                    permit.withdraw();
+                    assert_eq!(permit.holder(), Some(child.id()));
+                    assert!(child.wait().expect("a status").success());
+                    assert!(!is_child(child.id()));
+                }
+                Err(error) => {
+                    assert!(is_withdrawn, "{error}");
+                    assert_eq!(permit.holder(), None);
+                }
+            }
+        }
     }
 
     #[test]

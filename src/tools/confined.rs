@@ -40,14 +40,12 @@ pub fn remove_home_variables(variables: &mut Vec<(String, OsString)>, set: &[(St
 }
 
 impl Confined {
-    /// Starts a program with its variables set, in its temporary directory unless the command has another one. The thread that the
-    /// kernel holds ends as soon as the program has started.
-    pub fn spawn(
+    /// Makes the temporary directory of a program with its variables set. It starts there unless the command has another one.
+    pub fn make_scratch(
         &self,
-        mut command: Command,
-        program: PathBuf,
+        command: &mut Command,
         variables: &[(String, OsString)],
-    ) -> io::Result<(Child, Scratch)> {
+    ) -> io::Result<Scratch> {
         let scratch = Scratch::create(&self.scratch_directory)?;
         for (name, below) in OWN_DIRECTORIES {
             if !variables.iter().any(|(set, _)| set == name) {
@@ -60,11 +58,20 @@ impl Confined {
         if command.get_current_dir().is_none() {
             command.current_dir(&scratch.path);
         }
+        Ok(scratch)
+    }
+
+    /// Starts a program with this temporary directory. The thread that the kernel holds ends as soon as the program has started.
+    pub fn spawn(
+        &self,
+        mut command: Command,
+        program: PathBuf,
+        scratch: Option<PathBuf>,
+    ) -> io::Result<Child> {
         let bounds = self.bounds.clone();
-        let path = scratch.path.clone();
         let (sender, started) = mpsc::channel();
         threads::start(move || {
-            let held = kernel::confine(&bounds, &program, Some(&path));
+            let held = kernel::confine(&bounds, &program, scratch.as_deref());
             let spawned = held
                 .map_err(io::Error::other)
                 .and_then(|()| command.spawn());
@@ -72,14 +79,13 @@ impl Confined {
         })?;
         let spawned = started.recv();
         let spawned = spawned.map_err(|_| io::Error::other("it could not be confined"))?;
-        let child = spawned.map_err(|error| match error.kind() {
+        spawned.map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => io::Error::new(
                 error.kind(),
                 "Permission denied; what it is run by, and its libraries, belong in read of confine",
             ),
             _ => error,
-        })?;
-        Ok((child, scratch))
+        })
     }
 }
 

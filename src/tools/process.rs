@@ -91,14 +91,15 @@ impl Process {
         command.stdout(Stdio::piped());
         command.stderr(Stdio::piped());
         unix::in_own_session(&mut command);
-        let leader = groups.start(first_signal(steps), || match &program.confined {
-            Some(confined) => {
-                let variables = &program.environment;
-                let (leader, scratch) = confined.spawn(command, program.file.clone(), variables)?;
-                Ok((leader, Some(scratch)))
-            }
-            None => Ok((command.spawn()?, None)),
-        })?;
+        let make_scratch = |command: &mut Command| match &program.confined {
+            Some(confined) => Ok(Some(confined.make_scratch(command, &program.environment)?)),
+            None => Ok(None),
+        };
+        let spawn = |mut command: Command, scratch| match &program.confined {
+            Some(confined) => confined.spawn(command, program.file.clone(), scratch),
+            None => command.spawn(),
+        };
+        let leader = groups.start(first_signal(steps), command, make_scratch, spawn)?;
         Ok(Process {
             id: leader.id(),
             leader,

@@ -136,6 +136,41 @@ fn no_process_of_a_command_outlives_its_call_or_q() {
     }
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
+    if lacks("strace", "strace -f -e trace=execve -o log true") {
+        return;
+    }
+    let sandbox = with_command("run = [\"/bin/sh\", \"-c\", \">ran\"]");
+    let server = model_of(json!({}));
+    // Beginning the program takes ten minutes, as on a file system that does not answer. With -D, q is the child of the test.
+    let slow = "exec strace -D -f -qq -o log -P /bin/sh -e trace=execve -e inject=execve:delay_enter=600000000 \
+                q -t shop go";
+    let mut running = sandbox.shell(slow).speaks(GEMINI, &server).spawn();
+    server.wait_for_requests(1);
+    let tasks = format!("/proc/{}/task", running.pid());
+    let children = || {
+        let threads = fs::read_dir(&tasks).expect("threads").flatten();
+        let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
+        lists.flatten().collect::<String>()
+    };
+    wait_until(|| !children().is_empty());
+    let children = children();
+    running.signal(libc::SIGINT);
+    running.wait().killed_by(libc::SIGINT);
+    let (result, _) = results(&sandbox).remove(0);
+    assert!(
+        result.contains("interrupted before the result came"),
+        "{result}"
+    );
+    for child in children.split_whitespace() {
+        let child = child.parse().expect("a number");
+        wait_until(|| !is_there(child));
+    }
+    assert!(!sandbox.home().join("ran").exists());
+}
+
 /// The confined sections of this name that the README and the manual show, with the commands below them, in a home of the tests.
 #[track_caller]
 fn recipes(sandbox: &Sandbox, name: &str) -> Vec<String> {
