@@ -434,6 +434,13 @@ mod tests {
         for [line, expected] in rows(
             "
             git submodule foreach {x}            | git
+            systemctl status {x}                 | -
+            systemctl -H {x} status a            | systemctl
+            loginctl --host={x} list-users       | loginctl
+            systemctl edit --user --stdin {x}    | systemctl
+            systemctl --user link {x}            | systemctl
+            tailscale ssh host {x}               | tailscale
+            tailscale status {x}                 | -
             git submodule -q foreach --recursive ls␠{x} | git
             git submodule foreach ls {x}         | git
             git submodule foreach ls             | -
@@ -720,6 +727,11 @@ mod tests {
             qemu-aarch64-static {l}      | qemu-aarch64-static
             qemu-img info {x}            | -
             run0 {l}                     | run0
+            qdbus6 {l}                   | qdbus6
+            llm {x}                      | llm
+            code --wait {x}              | code
+            gh search code {x}           | -
+            gh issue list --label llm {x} | -
             scheme48 {x}                 | scheme48
             buck2 {x}                    | buck2",
         ) {
@@ -765,7 +777,9 @@ mod tests {
                      chronic eatmydata bmake envdir nodemon pipenv s6-setuidgid dtach dbx niceload ifne zrun lckdo \
                      envuidgid pgrphack s6-softlimit execlineb ifelse gnohup genv newgrp uclampset enosys systemd-vmspawn \
                      sudoedit catatonit tilda nnn vipe abduco tmate run-one nocache torify truss dtrace cgdb delve \
-                     mvnw go-task waf spack salt-call lxc-start sshuttle slogin gptme caffeinate xcrun";
+                     mvnw go-task waf spack salt-call lxc-start sshuttle slogin gptme caffeinate xcrun \
+                     busctl gdbus dbus-send qdbus qdbus-qt kioclient virsh virt-install distrobox-host-exec trace-cmd formail \
+                     anacron fcrontab schtasks ydotool wtype riverctl nvr subl codium code-insiders kubecolor aichat sweagent";
         for name in names.split(' ') {
             for form in [
                 "{}",

@@ -29,46 +29,49 @@ const INTERPRETERS: ProgramNames = ProgramNames(
 
 /// Editors and pagers, which have commands that run programs.
 const EDITORS: ProgramNames = ProgramNames(
-    "aee broot dte ed editor ee elvis emacs emacsclient eview ex gview gvim gvimdiff helix hx jed jmacs joe joshuto jove \
-     jpico jstar kak less levee lf lv mc mcedit mcview mg micro mle moe more most nano ne neovim nnn nvi nvim pager pg pico \
-     qe ranger rgview rgvim rjoe rnano rview rvim select-editor sensible-editor sensible-pager sudoedit vi vidir vidoas \
-     view vifm vigor vigr vile vim vimdiff vimpager vimx vipe vipw vis visudo xemacs xplr yazi zile",
+    "aee broot code code-insiders codium cursor dte ed editor ee elvis emacs emacsclient eview ex gview gvim gvimdiff helix \
+     hx jed jmacs joe joshuto jove jpico jstar kak less levee lf lv mc mcedit mcview mg micro mle moe more most mvim nano \
+     ne neovide neovim nnn nvi nvim nvr pager pg pico qe ranger rgview rgvim rjoe rnano rview rvim select-editor \
+     sensible-editor sensible-pager subl sudoedit vi vidir vidoas view vifm vigor vigr vile vim vimdiff vimpager vimx vipe \
+     vipw vis visudo vscodium xemacs xplr yazi zile",
 );
 
 /// Programs whose arguments are, or name, another program.
 const WRAPPERS: ProgramNames = ProgramNames(
-    "aa-exec abduco alacritty arch arch-chroot argv0 at authbind autoexpect awesome-client background backtick batch beesu \
-     box64 box86 bsdtar bwrap byobu caffeinate capsh catatonit catchsegv cgexec choom chpst chronic chroot chrt command \
-     compose concurrently condor_run coresched coreutils cow-shell cowbuilder cpulimit crontab cross-env cset daemon \
-     daemonize dbus-launch dbus-run-session debconf deepin-terminal define direnv dislocate distrobox-enter doas doasedit \
-     dotenv dotenvx dtach dtrace dtruss dumb-init dvtm dzdo eatmydata edit elgetopt elgetpositionals elglob emptyenv enosys \
-     entr env env-cmd envchain envconsul envdir envfile envuidgid eterm execline-cd execline-umask exo-open export \
-     fakechroot fakeroot fakeroot-ng fakeroot-sysv fakeroot-tcp faketime fbterm fd fdblock fdclose fdfind fdmove fdreserve \
-     fdswap fex fexbash fghack find firejail flatpak flatpak-spawn flock foot footclient forbacktickx foreground foreman \
-     forever forstdin forx fzf gamemoderun gamescope gchroot genv gfind ghostty gio gksu gksudo gnice gnohup gnome-open \
-     gnome-terminal gosu gotty graftcp grc gstdbuf gtar gtester gtime gtimeout gtk-launch guake gxargs heaptrack \
-     herbstclient heredoc hivemind homeof honcho host-spawn hwloc-bind hyperfine hyprctl i3-msg i386 if ifelse ifne ifte \
-     ifthenelse importas incrontab ionice ip jsrun kde-open kdesu kdesudo keep-one-running kernprof kgx kibitz kitty \
-     koi8rxterm konsole ksu ktrace launchctl lckdo ledit likwid-perfctr likwid-pin linux32 linux64 logsave loopwhilex \
-     ltrace lxqt-sudo lxterm lxterminal mangohud mate-terminal memray memusage minijail0 mlterm mpiexec mpirun mprof mrxvt \
-     msgexec msgfilter multidefine multilog multisubstitute multitime muvm newgrp nice niceload nocache nodemon nohup nq \
+    "aa-exec abduco alacritty anacron arch arch-chroot argv0 at authbind autoexpect awesome-client background backtick \
+     batch beesu box64 box86 bsdtar busctl bwrap byobu caffeinate capsh catatonit catchsegv cgexec choom chpst chronic \
+     chroot chrt cliclick command compose concurrently condor_run coresched coreutils cow-shell cowbuilder cpulimit crontab \
+     cross-env cset daemon daemonize dbus-launch dbus-run-session dbus-send debconf deepin-terminal define direnv dislocate \
+     distrobox-enter distrobox-host-exec doas doasedit dotenv dotenvx dotool dtach dtrace dtruss dumb-init dvtm dzdo \
+     eatmydata edit elgetopt elgetpositionals elglob emptyenv enosys entr env env-cmd envchain envconsul envdir envfile \
+     envuidgid eterm execline-cd execline-umask exim exo-open export fakechroot fakeroot fakeroot-ng fakeroot-sysv \
+     fakeroot-tcp faketime fbterm fcrontab fd fdblock fdclose fdfind fdmove fdreserve fdswap fex fexbash fghack find \
+     firejail flatpak flatpak-spawn flock foot footclient forbacktickx foreground foreman forever formail forstdin forx fzf \
+     gamemoderun gamescope gchroot gdbus genv gfind ghostty gio gksu gksudo gnice gnohup gnome-open gnome-terminal gosu \
+     gotty graftcp grc gstdbuf gtar gtester gtime gtimeout gtk-launch guake gxargs heaptrack herbstclient heredoc hivemind \
+     homeof honcho host-spawn hwloc-bind hyperfine hyprctl i3-msg i386 if ifelse ifne ifte ifthenelse importas incrontab \
+     ionice ip jsrun kde-open kdesu kdesudo keep-one-running kernprof kgx kibitz kioclient kitten kitty koi8rxterm konsole \
+     ksu ktrace launchctl lckdo ledit likwid-perfctr likwid-pin linux32 linux64 logsave loopwhilex ltrace lxqt-sudo lxterm \
+     lxterminal maildrop mangohud mate-terminal memray memusage minijail0 mlterm mpiexec mpirun mprof mrxvt msgexec \
+     msgfilter multidefine multilog multisubstitute multitime muvm newgrp nice niceload niri nocache nodemon nohup nq \
      nsenter nsjail numactl ocount onchange open openvt operf optirun orterun overmind parallel pee perf pexec pexpect \
      pfexec pgrphack pipeline piperw pipesz pkexec please pm2 posix-cd posix-umask ppss prime-run primusrun print privbind \
-     prlimit process-compose proot proxychains ptyxis pueue py-spy pyinstrument qemu qemu-system qrsh qsub qterminal \
-     redirfd reflex rlfe rlwrap rofi rootlesskit roxterm rr run-mailcap run-one run-parts run-this-one run0 runblock runcon \
-     runsv runsvdir runtool runuser rxvt rxvt-unicode s6-applyuidgid s6-chroot s6-env s6-envdir s6-envuidgid s6-fghack \
-     s6-ioconnect s6-ipcclient s6-ipcserver s6-log s6-maximumtime s6-nice s6-notifyoncheck s6-setlock s6-setsid \
-     s6-setuidgid s6-softlimit s6-sudo s6-supervise s6-svlisten s6-svscan s6-tcpclient s6-tcpserver s6-tlsclient \
-     s6-tlsserver sakura salloc samply sandbox-exec sbatch sbuild scalene schedtool schroot screen script scriptlive see \
-     sem service setarch setlock setpriv setsid setuidgid sg shpool sk socksify softlimit sotruss spawn-fcgi srun ssh-agent \
-     sslclient sslserver st start-stop-daemon stdbuf strace stterm su su-exec sudo sudo-rs supervise supervisord svlogd \
-     svscan swaymsg sysdig systemd-cat systemd-dissect systemd-inhibit systemd-notify systemd-pty-forward systemd-run \
-     systemd-socket-activate systemd-vmspawn tar taskset tcpclient tcpdump tcpserver terminator terminology termite tilda \
-     tilix time timeout tini tmate tmux tmuxinator tmuxp torify torsocks trap trickle truss tryexec ts tsocks tsp ttyd \
-     uclampset uftrace uname26 unbuffer unexport unshare urxvt urxvtc urxvtcd usewithtor uxterm valgrind vglrun viddy \
-     viztracer watch watchexec watchman watchman-make watchmedo weston-terminal wezterm when-changed wine with-contenv \
-     withstdinas x-terminal-emulator x86_64 xargs xcrun xctrace xdg-open xdotool xe xfce4-terminal xinit xjobs xkibitz \
-     xterm xtrace xvfb-run xwfb-run yad yakuake zellij zrun zutty",
+     prlimit process-compose procmail proot proxychains ptyxis pueue py-spy pyinstrument qdbus qdbus-qt qemu qemu-system \
+     qrsh qsub qterminal qtile redirfd reflex riverctl rlfe rlwrap rofi rootlesskit roxterm rr run-mailcap run-one \
+     run-parts run-this-one run0 runblock runcon runsv runsvdir runtool runuser rxvt rxvt-unicode s6-applyuidgid s6-chroot \
+     s6-env s6-envdir s6-envuidgid s6-fghack s6-ioconnect s6-ipcclient s6-ipcserver s6-log s6-maximumtime s6-nice \
+     s6-notifyoncheck s6-setlock s6-setsid s6-setuidgid s6-softlimit s6-sudo s6-supervise s6-svlisten s6-svscan \
+     s6-tcpclient s6-tcpserver s6-tlsclient s6-tlsserver sakura salloc samply sandbox-exec sbatch sbuild scalene schedtool \
+     schroot schtasks screen script scriptlive see sem service setarch setlock setpriv setsid setuidgid sg shpool sk \
+     socksify softlimit sotruss spawn-fcgi srun ssh-agent sslclient sslserver st start-stop-daemon stdbuf strace stterm su \
+     su-exec sudo sudo-rs supervise supervisord svlogd svscan swaymsg sysdig systemd-cat systemd-dissect systemd-inhibit \
+     systemd-notify systemd-pty-forward systemd-run systemd-socket-activate systemd-vmspawn tar taskset tcpclient tcpdump \
+     tcpserver terminator terminology termite tilda tilix time timeout tini tmate tmux tmuxinator tmuxp torify torsocks \
+     trace-cmd trap trickle truss tryexec ts tsocks tsp ttyd uclampset uftrace uname26 unbuffer unexport unshare urxvt \
+     urxvtc urxvtcd usewithtor uxterm valgrind vglrun viddy viztracer watch watchexec watchman watchman-make watchmedo \
+     weston-terminal wezterm when-changed wine with-contenv withstdinas wtype x-terminal-emulator x86_64 xargs xcrun \
+     xctrace xdg-open xdotool xe xfce4-terminal xinit xjobs xkibitz xterm xtrace xvfb-run xwfb-run yad yakuake ydotool \
+     zellij zrun zutty",
 );
 
 /// Builders and package managers, whose files and packages are programs that they run.
@@ -86,24 +89,25 @@ const BUILDERS: ProgramNames = ProgramNames(
 /// Programs that run others in containers, clusters and machines.
 const CONTAINERS: ProgramNames = ProgramNames(
     "ansible ansible-console ansible-playbook ansible-pull apptainer bolt buildah ch-run chef chef-client colima crictl \
-     crosvm crun ctr distrobox docker docker-compose enroot finch firecracker guestmount helmfile incus k3s k9s knife krun \
-     kubectl kustomize limactl lxc lxc-attach lxc-execute lxc-start lxc-unshare lxc-usernsexec machinectl microk8s minikube \
-     mkosi multipass nerdctl nomad oc packer pct podman podman-compose pulumi puppet pyinfra runc runsc salt salt-call \
-     salt-ssh serverless singularity skaffold systemd-nspawn terraform terragrunt tofu toolbox udocker vagrant \
-     virt-customize wsl x11docker youki zlogin",
+     crosvm crun ctr distrobox docker docker-compose enroot finch firecracker guestmount helm helmfile incus k3s k9s knife \
+     krun kubecolor kubectl kustomize limactl lxc lxc-attach lxc-execute lxc-start lxc-unshare lxc-usernsexec machinectl \
+     microk8s minikube mkosi multipass nerdctl nomad oc packer pct podman podman-compose pulumi puppet pyinfra runc runsc \
+     salt salt-call salt-ssh serverless singularity skaffold systemd-nspawn terraform terragrunt tofu toolbox udocker \
+     vagrant virsh virt-builder virt-customize virt-install virt-sysprep wsl x11docker youki zlogin",
 );
 
 /// Programs that reach a shell on another machine, or through a connection.
 const REMOTE: ProgramNames = ProgramNames(
-    "adb autossh clush clusterssh cryptcat cssh cu dbclient dsh evil-winrm ftp kermit lftp minicom mosh mosh-client \
+    "adb autossh clush clusterssh cryptcat cssh cu dbclient dsh et evil-winrm ftp kermit lftp minicom mosh mosh-client \
      mosh-server nc ncat netcat parallel-scp parallel-ssh pdsh picocom plink prsync pscp psexec psftp pssh rcp rdist rexec \
-     rlogin rsh rsync scp sftp slogin socat ssh sshpass sshuttle telnet tsh unison websocat winexe zssh",
+     rlogin rsh rsync scp sftp slogin socat ssh sshpass sshuttle telnet tnftp tsh unison websocat winexe zssh",
 );
 
 /// Agents, which let a model run programs.
 const AGENTS: ProgramNames = ProgramNames(
-    "aider amp auggie claude cline codex copilot crush cursor-agent droid gemini goose gptme interpreter kimi kiro-cli \
-     opencode openhands plandex qwen sgpt",
+    "agent aichat aider amp auggie claude cline codex cody copilot crush cursor-agent devin droid forge gemini goose \
+     gptme grok iflow interpreter junie kimi kiro kiro-cli letta llm openclaw opencode openhands pi plandex qchat qodo \
+     qwen sgpt swe-agent sweagent tgpt vibe",
 );
 
 /// Programs that run what somebody gives them, whatever their arguments, by the reason why they do.
@@ -139,14 +143,15 @@ pub const READERS: ProgramNames = ProgramNames(
 /// Those of [`RUNNERS`] and [`SQL_CLIENTS`] whose name is more often a word of another program's, as in
 /// `gh issue list --state open`: it counts as the first word of a command only. The programs that run it are themselves known.
 pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
-    "act aider amp arch b2 babel background bats bolt busted ch chc chef claude cline cmd codex command compose copilot \
-     coverage crush cu cypress daemon define doit dotenv droid drush dub dune edit editor ee es eslint export fab fex \
-     finch flutter foot foreground foreman forever gap gemini gn goose gremlin grunt guake gulp gunicorn hermes hy i386 \
-     if interpreter inv invoke ion ip jam janet jest jupyter karma kermit kimi kitty konsole lf lv mage magma maple mc \
-     mill mocha moe most mujs ne nomad nq nx open opencode packer pager pants pee pg phpunit pig pipeline playwright \
-     please pod posh powershell print py.test pytest qe qemu qwen rails ranger rc redo reflex regina rhino rspec see sem \
-     service shake shards Singular sk st supervise task terminator thor trap trial ts tsp turbo unison uvicorn view vite \
-     vitest webpack wp x86_64 xe yay",
+    "act agent aider amp arch b2 babel background bats bolt busted ch chc chef claude cline cmd code codex cody \
+     command compose copilot coverage crush cu cursor cypress daemon define devin doit dotenv droid drush dub dune \
+     edit editor ee es eslint et export fab fex finch flutter foot foreground foreman forever forge gap gemini gn \
+     goose gremlin grok grunt guake gulp gunicorn helm hermes hy i386 if interpreter inv invoke ion ip jam janet jest \
+     junie jupyter karma kermit kimi kiro kitten kitty konsole letta lf llm lv mage magma maple mc mill mocha moe \
+     most mujs ne niri nomad nq nx open opencode packer pager pants pee pg phpunit pi pig pipeline playwright please \
+     pod posh powershell print py.test pytest qe qemu qwen rails ranger rc redo reflex regina rhino rspec see sem \
+     service shake shards Singular sk st supervise task terminator thor trap trial ts tsp turbo unison uvicorn vibe \
+     view vite vitest webpack wp x86_64 xe yay",
 );
 
 /// Whether a word is one of all these names as it is, but for a version at its end. Another word may be a variant of a program,
@@ -395,6 +400,18 @@ pub const CODE_WORDS: &[CodeWords] = &[
         "-D -E --define --eval --load --macros --pipe --rcfile --root",
     ),
     row("zip", "", "-TT --unzip-command"),
+    // Services, also those of another machine.
+    row(
+        "hostnamectl localectl loginctl systemctl systemd-analyze timedatectl",
+        "",
+        "-H --host",
+    ),
+    row("systemctl", "edit", ""),
+    row("systemctl", "enable", ""),
+    row("systemctl", "link", ""),
+    row("systemctl", "reenable", ""),
+    row("systemctl", "set-environment", ""),
+    row("tailscale", "ssh", ""),
     // Keys.
     row(
         "gpg",
