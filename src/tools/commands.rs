@@ -197,10 +197,11 @@ fn execute(
     let is_in_time = wait_until(timeout, || lock(&written).is_cut || process.has_ended());
     let status = process.end_after(Duration::ZERO);
     // What it wrote before it ended may still be in the pipes.
-    wait_until(DRAIN_TIMEOUT, || Arc::strong_count(&written) == 1);
+    let is_whole = wait_until(DRAIN_TIMEOUT, || Arc::strong_count(&written) == 1);
     groups.park_if_terminating();
     let overrun = timeout.filter(|_| !is_in_time);
-    let written = std::mem::take(&mut *lock(&written));
+    let mut written = std::mem::take(&mut *lock(&written));
+    written.is_open = !is_whole;
     Ok(written.outcome(overrun, status))
 }
 
@@ -211,6 +212,8 @@ struct CommandOutput {
     error: Vec<u8>,
     /// Whether the command wrote more than q reads.
     is_cut: bool,
+    /// Whether something that is not of its group may still write.
+    is_open: bool,
 }
 
 /// Reads a pipe on a thread, to its end or until there is too much.
@@ -244,8 +247,9 @@ impl CommandOutput {
         let status = status.filter(|_| !self.is_cut);
         let has_failed = status.is_some_and(|status| !status.success());
         let is_error = overrun.is_some() || has_failed;
-        let output = OutputText::new(self.output);
-        let error = OutputText::new(self.error);
+        let is_broken_off = self.is_cut || self.is_open;
+        let output = OutputText::new(self.output, is_broken_off);
+        let error = OutputText::new(self.error, is_broken_off);
         let has_odd_bytes = output.is_odd || error.is_odd;
         let is_cut = self.is_cut || output.is_cut || error.is_cut;
         let (output, error) = (output.text, error.text);
@@ -259,6 +263,8 @@ impl CommandOutput {
         }
         if is_cut {
             marks.push(format!("cut after {size}", size = in_units(MAX_OUTPUT)));
+        } else if self.is_open {
+            marks.push("something still has its output open, so its end may be missing".to_owned());
         }
         if let Some(limit) = overrun {
             let limit = in_seconds(limit);
@@ -286,7 +292,7 @@ impl CommandOutput {
             text: output,
             remarks,
             is_error,
-            is_changed: overrun.is_some() || is_cut || has_odd_bytes,
+            is_changed: overrun.is_some() || is_cut || self.is_open || has_odd_bytes,
             ..Outcome::default()
         }
     }
@@ -302,41 +308,38 @@ struct OutputText {
 }
 
 impl OutputText {
-    /// Bytes as text, where NUL and what is not UTF-8 become U+FFFD.
-    fn new(bytes: Vec<u8>) -> OutputText {
-        let bytes = match String::from_utf8(bytes) {
-            Ok(text) if text.contains('\0') => text.into_bytes(),
-            Ok(text) => {
-                return OutputText {
-                    text,
-                    is_odd: false,
-                    is_cut: false,
-                };
-            }
-            Err(error) => error.into_bytes(),
-        };
-        let mut text = String::new();
-        for chunk in bytes.utf8_chunks() {
+    /// Bytes as text, where NUL and what is not UTF-8 become U+FFFD. `is_broken_off`: q has read no more of them, perhaps within a
+    /// character, whose beginning is left out.
+    fn new(mut bytes: Vec<u8>, is_broken_off: bool) -> OutputText {
+        if is_broken_off
+            && let Err(error) = str::from_utf8(&bytes)
+            && error.error_len().is_none()
+        {
+            bytes.truncate(error.valid_up_to());
+        }
+        let characters = bytes.utf8_chunks().flat_map(|chunk| {
             let odd = if chunk.invalid().is_empty() { "" } else { "\0" };
-            for character in chunk.valid().chars().chain(odd.chars()) {
-                if text.len() >= MAX_OUTPUT {
-                    return OutputText {
-                        text,
-                        is_odd: true,
-                        is_cut: true,
-                    };
-                }
-                text.push(if character == '\0' {
-                    REPLACEMENT
-                } else {
-                    character
-                });
+            chunk.valid().chars().chain(odd.chars())
+        });
+        let mut text = String::new();
+        let mut is_odd = false;
+        let mut is_cut = false;
+        for character in characters {
+            if text.len() >= MAX_OUTPUT {
+                is_cut = true;
+                break;
+            }
+            if character == '\0' {
+                is_odd = true;
+                text.push(REPLACEMENT);
+            } else {
+                text.push(character);
             }
         }
         OutputText {
             text,
-            is_odd: true,
-            is_cut: false,
+            is_odd,
+            is_cut,
         }
     }
 }
@@ -398,6 +401,66 @@ mod tests {
         let limit = Some(Duration::from_secs(1));
         let outcome = written.outcome(limit, Some(ExitStatus::default()));
         assert_eq!((&*outcome.all(), outcome.is_error), ("a\n", false));
+    }
+
+    #[test]
+    fn where_q_cuts_output_within_a_character_the_command_has_written_nothing_odd() {
+        const ODD: &str = "[NUL and what is not UTF-8 is shown as \u{fffd}]\n";
+        const CUT: &str = "[cut after 1 MB]\n";
+        // The output, and what becomes of it if q has cut it and if it has not.
+        for (output, cut, whole) in [
+            (
+                &b"a\xc3"[..],
+                format!("a\n{CUT}"),
+                format!("a\u{fffd}\n{ODD}"),
+            ),
+            (
+                b"a\xf0\x9f\x98",
+                format!("a\n{CUT}"),
+                format!("a\u{fffd}\n{ODD}"),
+            ),
+            (
+                b"a\xc3\xa9",
+                format!("a\u{e9}\n{CUT}"),
+                "a\u{e9}".to_owned(),
+            ),
+            (
+                b"a\xff",
+                format!("a\u{fffd}\n{ODD}{CUT}"),
+                format!("a\u{fffd}\n{ODD}"),
+            ),
+            (
+                b"a\0b",
+                format!("a\u{fffd}b\n{ODD}{CUT}"),
+                format!("a\u{fffd}b\n{ODD}"),
+            ),
+        ] {
+            for (is_cut, expected) in [(true, cut), (false, whole)] {
+                let written = CommandOutput {
+                    output: output.to_vec(),
+                    is_cut,
+                    ..CommandOutput::default()
+                };
+                assert_eq!(written.outcome(None, None).all(), expected, "{output:?}");
+            }
+        }
+        let (outcome, _) = shell("printf a; yes \u{e9} | tr -d '\\n'", None, FOREVER);
+        let expected = format!("\u{e9}\n{CUT}");
+        assert!(outcome.all().ends_with(&expected));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn output_that_something_else_keeps_open_is_marked() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path().display();
+        let script = format!(
+            "cd {directory}; mkfifo begun end; setsid sh -c 'echo >begun; read -r line <end' & read -r line <begun; echo a"
+        );
+        let (outcome, _) = shell(&script, None, FOREVER);
+        fs::write(root.path().join("end"), "\n").expect("a pipe");
+        let mark = "[something still has its output open, so its end may be missing]\n";
+        assert_eq!(outcome.all(), format!("a\n{mark}"));
     }
 
     #[test]
