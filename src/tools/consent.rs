@@ -194,8 +194,15 @@ impl Question<'_> {
             else {
                 return Decision::NoRoom;
             };
+            let screen = &screens[shown];
+            let text = if explained.is_empty() {
+                screen.text()
+            } else {
+                // It has been shown just now, and may have filled the terminal.
+                format!("{explained}{}", screen.question())
+            };
             // A terminal that fails gives no consent.
-            let typed = self.ask_once(&format!("{explained}{}", screens[shown]));
+            let typed = self.ask_once(&text);
             let typed = typed.unwrap_or(TerminalInput::Line(String::new()));
             explained = "";
             shown += 1;
@@ -217,6 +224,7 @@ impl Question<'_> {
             if current != size {
                 size = current;
                 shown = 0;
+                explained = "";
             }
         }
     }

@@ -18,6 +18,26 @@ const BLANK: &str = "\\u{20}";
 /// The fewest columns in which a call can be read.
 const MIN_COLUMNS: usize = 12;
 
+/// A screenful of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Screenful {
+    /// The part of the call that it shows.
+    part: Vec<String>,
+    /// The rows of the question below that.
+    question: Vec<String>,
+}
+
+impl Screenful {
+    pub fn text(&self) -> String {
+        [&self.part[..], &self.question].concat().join("\n")
+    }
+
+    /// Returns its question alone.
+    pub fn question(&self) -> String {
+        self.question.join("\n")
+    }
+}
+
 /// Returns a call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
 /// whether to go on. Above the last question, `confined` says what the kernel lets the call do. `None` if the screen has no room
 /// for a part of the call above the question.
@@ -27,7 +47,7 @@ pub fn screens(
     confined: Option<&str>,
     size: TerminalSize,
     charset: Charset,
-) -> Option<Vec<String>> {
+) -> Option<Vec<Screenful>> {
     if size.columns < MIN_COLUMNS {
         return None;
     }
@@ -58,9 +78,10 @@ pub fn screens(
     let mut left = rows.len();
     for part in rows.chunks(room) {
         left -= part.len();
-        let mut screen = part.to_vec();
-        screen.extend(question(left));
-        screens.push(screen.join("\n"));
+        screens.push(Screenful {
+            part: part.to_vec(),
+            question: question(left),
+        });
     }
     Some(screens)
 }
@@ -142,14 +163,15 @@ mod tests {
 
     fn screens_of(arguments: &Value, columns: usize, rows: usize) -> Vec<String> {
         let size = TerminalSize { columns, rows };
-        screens(
+        let screens = screens(
             "db__write",
             &object(arguments),
             None,
             size,
             Charset::Unicode,
-        )
-        .expect("room")
+        );
+        let screens = screens.expect("room");
+        screens.iter().map(Screenful::text).collect()
     }
 
     const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run ";
@@ -310,12 +332,12 @@ mod tests {
             };
             let widest = |character: char| if character.is_ascii() { 1 } else { 2 };
             let mut written = Vec::new();
-            for screen in &screens {
+            for screen in screens.iter().map(Screenful::text) {
                 let lines: Vec<&str> = screen.split('\n').collect();
                 prop_assert!(lines.len() <= rows);
                 // Each line is one row, so that none scrolls away, and the rows are where q counted them.
-                prop_assert_eq!(drawn(screen, columns - 1, width_of), &lines[..]);
-                prop_assert_eq!(drawn(screen, columns - 1, widest), &lines[..]);
+                prop_assert_eq!(drawn(&screen, columns - 1, width_of), &lines[..]);
+                prop_assert_eq!(drawn(&screen, columns - 1, widest), &lines[..]);
                 // Only q writes at the beginning of a row.
                 let own = lines.iter().filter(|line| !line.starts_with("  ")).count();
                 let is_first = written.is_empty();

@@ -586,6 +586,39 @@ fn a_long_call_can_be_approved_only_once_all_of_it_has_been_shown() {
 }
 
 #[test]
+fn the_keys_are_explained_on_every_screenful_where_a_person_sees_it() {
+    let server = model(vec![vec![write(&vec!["x"; 60].join("\n"))]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(80);
+    let running = in_foreground(&sandbox, &terminal, &["-n", "-t", "db", "go"]).spawn();
+    let mut shown = 0;
+    for (question, help, next) in [
+        (
+            "? 12 more lines: [v]iew, [N]o ",
+            "q: v shows more of the call; ",
+            "v\n",
+        ),
+        (
+            "? [y]es, [N]o, [a]lways in this run ",
+            "q: y runs the call; ",
+            "n\n",
+        ),
+    ] {
+        shown = terminal.wait_for(question, shown).len();
+        terminal.type_in("?\n");
+        let before = terminal.wait_for(help, shown).len();
+        let arrived = terminal.wait_for(question, before);
+        // The screenful itself would push the help off the screen.
+        let after = String::from_utf8_lossy(&arrived[before..]);
+        assert_eq!(after.lines().count(), 3, "{after}");
+        terminal.type_in(next);
+        shown = arrived.len();
+    }
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
 fn a_call_is_shown_again_from_its_beginning_after_the_screen_was_resized() {
     let server = model(vec![vec![write(&vec!["x"; 60].join("\n"))]]);
     let sandbox = with_db(&server, "", "");
