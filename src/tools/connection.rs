@@ -11,7 +11,7 @@ use super::about::ServerInfo;
 use super::bounds::Bounds;
 use super::commands::Commands;
 use super::events::{Arrival, EventReceiver, event_queue};
-use super::failure::{Failure, FailureCause};
+use super::failure::{Evidence, Failure, FailureCause};
 use super::groups::ProcessGroups;
 use super::http::{Http, Site};
 use super::input::Input;
@@ -449,18 +449,9 @@ impl Connection {
             return failure;
         }
         let over_http = matches!(self.transport, Transport::Remote(_));
-        let summary = strays.full_summary(over_http);
-        match failure.more.strip_prefix(": ") {
-            // The only line of its standard error comes after.
-            Some(line) => Failure {
-                quote: line.to_owned(),
-                more: summary,
-                ..failure
-            },
-            None => Failure {
-                more: format!("{}{summary}", failure.more.trim_end_matches(':')),
-                ..failure
-            },
+        Failure {
+            strays: strays.full_summary(over_http),
+            ..failure
         }
     }
 
@@ -609,14 +600,8 @@ impl Connection {
         if let Transport::Remote(http) = &self.transport {
             return http.failure(cause);
         }
-        let (more, quote) = match lines {
-            [] => (String::new(), String::new()),
-            [line] => (format!(": {line}"), String::new()),
-            lines => (":".to_owned(), lines.join("\n")),
-        };
         Failure {
-            more,
-            quote,
+            evidence: Evidence::of_lines(lines),
             ..Failure::new(cause)
         }
     }

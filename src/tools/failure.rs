@@ -13,6 +13,36 @@ pub enum FailureCause {
     Happened(String),
 }
 
+impl FailureCause {
+    pub fn words(&self) -> &str {
+        match self {
+            FailureCause::ServerDid(words) | FailureCause::Happened(words) => words,
+        }
+    }
+}
+
+/// What else is known of a failure, for the user alone.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Evidence {
+    None,
+    /// The only line of its program.
+    Line(String),
+    /// The last lines of its program.
+    Lines(Vec<String>),
+    /// Where the server is.
+    Address(String),
+}
+
+impl Evidence {
+    pub fn of_lines(lines: &[String]) -> Evidence {
+        match lines {
+            [] => Evidence::None,
+            [line] => Evidence::Line(line.clone()),
+            lines => Evidence::Lines(lines.to_vec()),
+        }
+    }
+}
+
 /// The prospect that a request succeeds if it is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
@@ -24,10 +54,9 @@ pub struct Retry {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     pub cause: FailureCause,
-    /// Where the server is, or its last line, to follow the cause.
-    pub more: String,
-    /// Its last lines, if there are several.
-    pub quote: String,
+    pub evidence: Evidence,
+    /// What it has sent instead of an answer, to follow the cause.
+    pub strays: String,
     pub advice: Option<String>,
     /// Whether the server cannot continue; otherwise it may answer the next call.
     pub has_ended_server: bool,
@@ -39,8 +68,8 @@ impl Failure {
     pub fn new(cause: FailureCause) -> Failure {
         Failure {
             cause,
-            more: String::new(),
-            quote: String::new(),
+            evidence: Evidence::None,
+            strays: String::new(),
             advice: None,
             has_ended_server: false,
             retry: None,
@@ -72,10 +101,16 @@ impl Failure {
         )
     }
 
-    /// Returns the last lines of its program, as far as they are known.
-    pub fn last_lines(&self) -> String {
-        let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = &self.cause;
-        format!("{what}\n{}\n{}", self.more, self.quote)
+    /// Returns all that the server has said of it, as far as that is known.
+    pub fn all_words(&self) -> String {
+        let mut words = vec![self.cause.words()];
+        match &self.evidence {
+            Evidence::None => (),
+            Evidence::Line(text) | Evidence::Address(text) => words.push(text),
+            Evidence::Lines(lines) => words.extend(lines.iter().map(String::as_str)),
+        }
+        words.push(&self.strays);
+        words.join("\n")
     }
 
     /// Adds advice before that which there is.
@@ -87,10 +122,25 @@ impl Failure {
 
     /// Returns the error for the user.
     pub fn into_error(self, server: &str) -> Error {
-        let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = self.cause;
-        let message = format!("{server}: {what}{}", self.more);
+        let mut message = format!("{server}: {}", self.cause.words());
+        let mut quote = String::new();
+        let has_strays = !self.strays.is_empty();
+        match self.evidence {
+            Evidence::None => (),
+            Evidence::Address(address) => message.push_str(&format!(" ({address})")),
+            // What it has sent follows the cause.
+            Evidence::Line(line) if has_strays => quote = line,
+            Evidence::Line(line) => message.push_str(&format!(": {line}")),
+            Evidence::Lines(lines) => {
+                if !has_strays {
+                    message.push(':');
+                }
+                quote = lines.join("\n");
+            }
+        }
+        message.push_str(&self.strays);
         Error {
-            quote: self.quote,
+            quote,
             advice: self.advice,
             ..Error::new(ErrorKind::Tools, message)
         }
@@ -113,7 +163,7 @@ mod tests {
     fn the_user_and_the_model_read_a_whole_sentence_whatever_has_failed() {
         let happened = |what: &str| Failure::new(FailureCause::Happened(what.to_owned()));
         let with_line = Failure {
-            more: ": no module".to_owned(),
+            evidence: Evidence::Line("no module".to_owned()),
             ..Failure::ending_server("ended by itself (exit status: 1)")
         };
         for (failure, user, model) in [

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::batch;
 use super::events::{EventSender, reporting_strays};
-use super::failure::{Failure, FailureCause, Retry};
+use super::failure::{Evidence, Failure, FailureCause, Retry};
 use super::lines::ReportLine;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::error::{Error, ErrorKind};
@@ -197,7 +197,7 @@ impl Http {
 
     /// Says for `-v` that a request is sent again after this failure.
     pub fn report_retry(&self, failure: &Failure, wait: Duration) {
-        let (FailureCause::ServerDid(what) | FailureCause::Happened(what)) = &failure.cause;
+        let what = failure.cause.words();
         let seconds = wait.as_secs_f64();
         (self.report)(&format!("{what}; retrying in {seconds:.1} s"));
     }
@@ -261,7 +261,7 @@ impl Http {
     /// Returns why the server failed, and where it is.
     pub fn failure(&self, cause: FailureCause) -> Failure {
         Failure {
-            more: self.url_in_parentheses(),
+            evidence: self.address(),
             ..Failure::new(cause)
         }
     }
@@ -270,8 +270,8 @@ impl Http {
         self.failure(FailureCause::ServerDid(what.into()))
     }
 
-    fn url_in_parentheses(&self) -> String {
-        format!(" ({})", self.sender.site.url)
+    fn address(&self) -> Evidence {
+        Evidence::Address(self.sender.site.url.to_string())
     }
 
     fn awaits(&self, id: Id) -> bool {
@@ -308,7 +308,7 @@ impl Http {
         if is_flood {
             lock(&self.sender.protocol).close();
             self.events.fail(Failure {
-                more: self.url_in_parentheses(),
+                evidence: self.address(),
                 ..Failure::flood()
             });
         }
@@ -399,8 +399,7 @@ impl Http {
     fn unanswered(&self, cause: FailureCause, shows_strays: bool) -> Failure {
         let mut failure = self.failure(cause);
         if shows_strays {
-            let strays = lock(&self.sender.protocol).strays.full_summary(true);
-            failure.more.push_str(&strays);
+            failure.strays = lock(&self.sender.protocol).strays.full_summary(true);
         }
         failure
     }

@@ -80,7 +80,7 @@ impl Server {
         let (connection, about) = opened.map_err(|mut failure| {
             groups.park_if_terminating();
             if let Some(program) = callee.program_at_start()
-                && let Some(name) = variable_asked_for(&failure.last_lines(), &program.withheld)
+                && let Some(name) = variable_asked_for(&failure.all_words(), &program.withheld)
             {
                 let setting = section.passing_of(name);
                 failure.advise_first(&format!("{name} is set, but not given to it: {setting}"));
