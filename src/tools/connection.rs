@@ -21,7 +21,8 @@ use super::outcome::Outcome;
 use super::process::Process;
 use super::program::Program;
 use super::protocol::{
-    self, Handshake, Id, Protocol, RpcAnswer, RpcError, STATELESS, ServerEvent, Strays,
+    self, Handshake, HandshakeRefusal, Id, Protocol, Revision, RpcAnswer, RpcError, RpcRefusal,
+    ServerEvent, Strays,
 };
 use super::tool_list::ToolList;
 use crate::server::retry::Attempts;
@@ -101,8 +102,7 @@ pub struct Connection {
 /// A server's answer to a request that has to be answered before it can be used.
 enum StartAnswer {
     Accepted(Value),
-    /// The server's words for its refusal.
-    Refused(String),
+    Refused(RpcRefusal),
 }
 
 enum Transport {
@@ -124,8 +124,8 @@ impl Connection {
         let mut connection = begin()?;
         let mut handshake = connection.shake_hands(section)?;
         let mut other = None;
-        if let Handshake::Refused(refusal) = &handshake {
-            other = connection.protocol().other_revision(refusal);
+        if let Handshake::Refused(HandshakeRefusal::Said(words)) = &handshake {
+            other = connection.protocol().other_revision(words);
         }
         if let Some(other) = other {
             handshake = connection.offer(other, section, &begin, handshake)?;
@@ -143,7 +143,7 @@ impl Connection {
                 }
                 // The refusal says more than how the server failed after it.
                 discovered.map_err(|failure| Failure {
-                    cause: FailureCause::ServerDid(refusal),
+                    cause: FailureCause::ServerDid(refusal.explain()),
                     advice: None,
                     ..failure
                 })?
@@ -186,9 +186,9 @@ impl Connection {
         let handshake = self.protocol().handshake();
         let introduction = match self.ask_at_start(section, "initialize", handshake)? {
             StartAnswer::Accepted(introduction) => introduction,
-            StartAnswer::Refused(words) => {
-                let refusal = format!("refused to start a conversation: {words}");
-                return Ok(Handshake::Refused(refusal));
+            StartAnswer::Refused(refusal) => {
+                let said = HandshakeRefusal::Said(refusal.words);
+                return Ok(Handshake::Refused(said));
             }
         };
         if let Some(unknown) = protocol::unknown_version(&introduction) {
@@ -255,7 +255,7 @@ impl Connection {
         };
         let introduction = match renewed.shake_hands(section)? {
             Handshake::Agreed(introduction) => introduction,
-            Handshake::Refused(refusal) => return Err(renewed.failure(refusal)),
+            Handshake::Refused(refusal) => return Err(renewed.failure(refusal.explain())),
         };
         renewed.end_handshake()?;
         // The lost one ends here.
@@ -280,7 +280,8 @@ impl Connection {
         section: &ToolServer,
         introduction: &Value,
     ) -> Result<ServerInfo, Failure> {
-        let mut about = ServerInfo::new(&self.protocol().revision, introduction);
+        let revision = self.protocol().revision.name();
+        let mut about = ServerInfo::new(revision.unwrap_or_default(), introduction);
         self.list_tools(section)?.replace_in(&mut about);
         if about.tools.is_empty() {
             return Err(self.failure("offers no tools"));
@@ -333,7 +334,7 @@ impl Connection {
 
     /// Asks a server that has rejected the handshake what it is in the revision without one.
     fn discover(&mut self, section: &ToolServer) -> Result<Value, Failure> {
-        self.protocol().revision = STATELESS.to_owned();
+        self.protocol().revision = Revision::WithoutHandshake;
         let answer = self.ask_at_start(section, "server/discover", json!({}))?;
         if let StartAnswer::Accepted(discovered) = answer
             && protocol::offers_stateless(&discovered)
@@ -350,13 +351,12 @@ impl Connection {
             let mut result = match self.ask_at_start(section, "tools/list", parameters)? {
                 StartAnswer::Accepted(result) => result,
                 // One that has listed tools knows the method.
-                StartAnswer::Refused(words)
-                    if protocol::says_unknown_method(&words)
-                        && self.protocol().tools.is_empty() =>
+                StartAnswer::Refused(refusal)
+                    if refusal.is_unknown_method() && self.protocol().tools.is_empty() =>
                 {
                     return Ok(list);
                 }
-                StartAnswer::Refused(words) => {
+                StartAnswer::Refused(RpcRefusal { words, .. }) => {
                     return Err(self.failure(format!("refused to list its tools: {words}")));
                 }
             };
@@ -420,7 +420,7 @@ impl Connection {
         if let Some(answer) = self.ask(method, parameters)? {
             return match answer {
                 Ok(result) => Ok(StartAnswer::Accepted(self.parse_listing(&result.json)?)),
-                Err(RpcError::Refused(words)) => Ok(StartAnswer::Refused(words)),
+                Err(RpcError::Refused(refusal)) => Ok(StartAnswer::Refused(refusal)),
                 Err(RpcError::Unreadable(what)) => Err(self.failure(what)),
             };
         }
@@ -646,7 +646,7 @@ mod tests {
 
     #[test]
     fn the_outcome_of_an_earlier_request_is_not_taken_for_that_of_this_one() {
-        let refusal = Err(RpcError::Refused("no".to_owned()));
+        let refusal = Err(RpcError::Unreadable("sent nonsense".to_owned()));
         let answer = |id| Arrival::Event(ServerEvent::RpcAnswer(id, refusal.clone()));
         let failed = |id| Arrival::Failed(id, Failure::of_server("broke"));
         for (arrival, expected) in [

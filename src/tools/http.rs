@@ -13,7 +13,9 @@ use super::batch;
 use super::events::{EventSender, reporting_strays};
 use super::failure::{Evidence, Failure, FailureCause, Retry};
 use super::lines::ReportLine;
-use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
+use super::protocol::{
+    INVALID_PARAMS, Id, MAX_MESSAGE, METHOD_NOT_FOUND, Protocol, Revision, ServerEvent,
+};
 use crate::error::{Error, ErrorKind};
 use crate::provider::failure::{ErrorClass, judge};
 use crate::provider::request::Request;
@@ -42,10 +44,6 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the end of a session may take.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// The codes of errors of JSON-RPC that are about a request and not about its session.
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
 
 /// What errors say of a session that the server does not know, without their beginning and their end. Some that are no HTTP
 /// errors may be about another session, that of a browser in a tool, so these say nothing more.
@@ -486,7 +484,7 @@ impl Http {
                 "check the key: {}\nq cannot sign in by OAuth; for that, {bridge}",
                 origin.credentials()
             ),
-            404 | 405 if lock(&self.sender.protocol).revision.is_empty() => {
+            404 | 405 if lock(&self.sender.protocol).revision == Revision::Unknown => {
                 format!("{check_url}\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {

@@ -77,7 +77,7 @@ impl Outcome {
     pub fn read(answer: RpcAnswer) -> Outcome {
         let result = match answer {
             Ok(result) => result,
-            Err(RpcError::Refused(words)) => return Outcome::failed(words),
+            Err(RpcError::Refused(refusal)) => return Outcome::failed(refusal.words),
             Err(RpcError::Unreadable(what)) => return unreadable(&what),
         };
         let json = &result.json;
@@ -533,7 +533,10 @@ mod tests {
             ),
             (
                 "refused",
-                Err(RpcError::Refused("Unknown tool (-32602)".to_owned())),
+                Err(RpcError::Refused(protocol::RpcRefusal {
+                    code: Some(-32602),
+                    words: "Unknown tool (-32602)".to_owned(),
+                })),
                 "Unknown tool (-32602)",
                 false,
             ),

@@ -44,6 +44,10 @@ pub const MAX_KEPT_LINES: usize = 20;
 /// The most characters of a stray that are kept.
 const MAX_STRAY: usize = 200;
 
+/// The codes of errors of JSON-RPC that are about a request and not about its session.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+pub const INVALID_PARAMS: i64 = -32602;
+
 /// The number of a request; each request has its own.
 pub type Id = u64;
 
@@ -62,10 +66,46 @@ pub struct RpcResult {
 /// Why a request that was answered has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RpcError {
-    /// The server's words for its refusal.
-    Refused(String),
+    Refused(RpcRefusal),
     /// What the server did instead of an answer that can be read, to follow its name.
     Unreadable(String),
+}
+
+/// A server's refusal of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RpcRefusal {
+    pub code: Option<i64>,
+    /// What the server says, with the code.
+    pub words: String,
+}
+
+impl RpcRefusal {
+    /// Whether the server does not have the method.
+    pub fn is_unknown_method(&self) -> bool {
+        self.code == Some(METHOD_NOT_FOUND)
+    }
+}
+
+/// The revision of the protocol that both speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Revision {
+    /// The server has not said yet.
+    #[default]
+    Unknown,
+    /// One of [`KNOWN_VERSIONS`].
+    WithHandshake(&'static str),
+    /// [`STATELESS`].
+    WithoutHandshake,
+}
+
+impl Revision {
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Revision::Unknown => None,
+            Revision::WithHandshake(name) => Some(name),
+            Revision::WithoutHandshake => Some(STATELESS),
+        }
+    }
 }
 
 /// The end of a handshake.
@@ -73,8 +113,28 @@ pub enum RpcError {
 pub enum Handshake {
     /// Both speak a revision. The server introduces itself.
     Agreed(Value),
-    /// What the server does or did instead, to follow its name.
-    Refused(String),
+    Refused(HandshakeRefusal),
+}
+
+/// A server's refusal of the handshake.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HandshakeRefusal {
+    /// In these words.
+    Said(String),
+    /// It answers with the revision that has no handshake.
+    WantsNone,
+}
+
+impl HandshakeRefusal {
+    /// Returns what the server does or did, to follow its name.
+    pub fn explain(&self) -> String {
+        match self {
+            HandshakeRefusal::Said(words) => format!("refused to start a conversation: {words}"),
+            HandshakeRefusal::WantsNone => format!(
+                "speaks version \"{STATELESS}\" of the protocol, but does not answer server/discover"
+            ),
+        }
+    }
 }
 
 /// A message from the server, by what it means.
@@ -159,7 +219,7 @@ impl CallProgress {
 /// An error that a server answers with.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Refusal<'m> {
+struct RefusalFields<'m> {
     #[serde(borrow)]
     message: Option<&'m RawValue>,
     #[serde(borrow)]
@@ -228,8 +288,7 @@ pub struct Protocol {
     over_http: bool,
     /// The revision that the handshake asks for.
     pub offered: &'static str,
-    /// The revision that both speak; empty until that is known.
-    pub revision: String,
+    pub revision: Revision,
     /// The tools that the server has listed.
     pub tools: Vec<ListedTool>,
     /// Whether the server has said that they have changed, since q last asked for them.
@@ -281,16 +340,14 @@ impl Protocol {
         other.or_else(|| is_about_revision.then_some(KNOWN_VERSIONS[0]))
     }
 
-    /// Takes the result of the handshake.
+    /// Takes the result of the handshake, in which there is no [`unknown_version`].
     pub fn agree(&mut self, result: Value) -> Handshake {
         let version = &result["protocolVersion"];
         let mut known = KNOWN_VERSIONS.into_iter();
         let Some(revision) = known.find(|known| *version == *known) else {
-            return Handshake::Refused(format!(
-                "speaks version {version} of the protocol, but does not answer server/discover"
-            ));
+            return Handshake::Refused(HandshakeRefusal::WantsNone);
         };
-        self.revision = revision.to_owned();
+        self.revision = Revision::WithHandshake(revision);
         Handshake::Agreed(result)
     }
 
@@ -358,12 +415,11 @@ impl Protocol {
     /// Returns the headers that a message has over HTTP.
     pub fn headers(&self, message: &Value) -> Vec<(String, String)> {
         let mut headers = Vec::new();
-        let revision = &self.revision;
-        if !revision.is_empty() {
-            headers.push(("mcp-protocol-version".to_owned(), revision.clone()));
+        if let Some(revision) = self.revision.name() {
+            headers.push(("mcp-protocol-version".to_owned(), revision.to_owned()));
         }
         // Which revision the first request is for is only known from its answer.
-        let needs_more = revision.is_empty() || self.is_stateless();
+        let needs_more = self.revision == Revision::Unknown || self.is_stateless();
         if needs_more && let Some(method) = message["method"].as_str() {
             headers.push(("mcp-method".to_owned(), method.to_owned()));
             let parameters = &message["params"];
@@ -478,7 +534,7 @@ impl Protocol {
             json: result.get().to_owned(),
             is_repaired,
         });
-        Some(self.answered(result.map_err(|error| RpcError::Refused(words(error)))))
+        Some(self.answered(result.map_err(|error| RpcError::Refused(refusal(error)))))
     }
 
     /// Counts what answers nothing, unless it is about an earlier request.
@@ -510,9 +566,9 @@ impl Protocol {
             MessageSource::OtherResponse => false,
             MessageSource::Program if self.last_id == 1 => true,
             MessageSource::Program => {
-                let words = words(error);
-                let is_notification =
-                    says_unknown_method(&words) || words.to_lowercase().contains("notification");
+                let refusal = refusal(error);
+                let is_notification = refusal.is_unknown_method()
+                    || refusal.words.to_lowercase().contains("notification");
                 self.given_up.is_empty() && !is_notification
             }
         }
@@ -555,13 +611,8 @@ impl Protocol {
     }
 
     pub fn is_stateless(&self) -> bool {
-        self.revision == STATELESS
+        self.revision == Revision::WithoutHandshake
     }
-}
-
-/// Whether these words for a refusal have the code for a method that a server does not have.
-pub fn says_unknown_method(words: &str) -> bool {
-    words.contains("(-32601)")
 }
 
 /// Whether a server says that it speaks the revision without a handshake.
@@ -586,7 +637,7 @@ fn serve(method: &str, id: &Value) -> Value {
     if method == "ping" {
         return json!({"jsonrpc": "2.0", "id": id, "result": {}});
     }
-    let error = json!({"code": -32601, "message": "Method not found"});
+    let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
@@ -594,22 +645,29 @@ pub fn notification(method: &str, parameters: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": parameters})
 }
 
-/// Returns what a JSON-RPC error says: its message, code and data. An error without words is shown as JSON.
-fn words(error: &RawValue) -> String {
+/// Reads a JSON-RPC error. Its words are its message, code and data. An error without words is shown as JSON.
+fn refusal(error: &RawValue) -> RpcRefusal {
     let error = error.get();
-    let mut refusal = Refusal::default();
+    let mut read = RefusalFields::default();
     if error.starts_with('{') {
-        refusal = serde_json::from_str(error).unwrap_or_default();
+        read = serde_json::from_str(error).unwrap_or_default();
     }
-    let message = refusal.message.and_then(string);
-    let Some(mut words) = message.filter(|message| !message.trim().is_empty()) else {
-        return compact(error);
+    let code = read.code.and_then(|code| code.get().parse().ok());
+    let message = read.message.and_then(string);
+    let message = message.filter(|message| !message.trim().is_empty());
+    let words = match message {
+        Some(message) => words(message, code, read.data),
+        None => compact(error),
     };
-    let code = refusal.code.map(RawValue::get);
-    if let Some(code) = code.and_then(|code| code.parse::<i64>().ok()) {
+    RpcRefusal { code, words }
+}
+
+fn words(message: String, code: Option<i64>, data: Option<&RawValue>) -> String {
+    let mut words = message;
+    if let Some(code) = code {
         words += &format!(" ({code})");
     }
-    if let Some(data) = refusal.data {
+    if let Some(data) = data {
         let data = string(data).unwrap_or_else(|| compact(data.get()));
         words += &format!(": {data}");
     }
@@ -670,7 +728,7 @@ mod tests {
         ] {
             let line = [br#"{"id":1,"error":{"message":"#, line, b"}}"].concat();
             let event = waiting(false).receive(&line);
-            let expected = ServerEvent::RpcAnswer(1, Err(RpcError::Refused(text.to_owned())));
+            let expected = ServerEvent::RpcAnswer(1, refused(text, None));
             assert_eq!(event, Some(expected), "{}", String::from_utf8_lossy(&line));
         }
     }
@@ -686,8 +744,11 @@ mod tests {
         })
     }
 
-    fn refused(words: &str) -> RpcAnswer {
-        Err(RpcError::Refused(words.to_owned()))
+    fn refused(words: &str, code: Option<i64>) -> RpcAnswer {
+        Err(RpcError::Refused(RpcRefusal {
+            code,
+            words: words.to_owned(),
+        }))
     }
 
     /// A conversation in which a first request waits for its answer.
@@ -700,7 +761,7 @@ mod tests {
     /// One in the revision without a handshake.
     fn stateless(over_http: bool) -> Protocol {
         Protocol {
-            revision: STATELESS.to_owned(),
+            revision: Revision::WithoutHandshake,
             ..waiting(over_http)
         }
     }
@@ -725,7 +786,7 @@ mod tests {
             let mut protocol = Protocol::default();
             let result = json!({"protocolVersion": version});
             assert_eq!(protocol.agree(result.clone()), Handshake::Agreed(result));
-            assert_eq!(protocol.revision, version);
+            assert_eq!(protocol.revision.name(), Some(version));
         }
         for [expected, version] in rows(
             r#"
@@ -742,7 +803,8 @@ mod tests {
         let silent = Protocol::default().agree(stateless);
         let expected =
             "speaks version \"2026-07-28\" of the protocol, but does not answer server/discover";
-        assert_eq!(silent, Handshake::Refused(expected.to_owned()));
+        assert_eq!(silent, Handshake::Refused(HandshakeRefusal::WantsNone));
+        assert_eq!(HandshakeRefusal::WantsNone.explain(), expected);
     }
 
     #[test]
@@ -801,7 +863,12 @@ mod tests {
             json!({"id": null, "error": {"code": code, "message": message}}).to_string()
         };
         let boom = error(-32603, "boom");
-        let expected = |id| Some(ServerEvent::RpcAnswer(id, refused("boom (-32603)")));
+        let expected = |id| {
+            Some(ServerEvent::RpcAnswer(
+                id,
+                refused("boom (-32603)", Some(-32603)),
+            ))
+        };
         let mut protocol = waiting(false);
         assert_eq!(protocol.receive(boom.as_bytes()), expected(1));
         assert_eq!(protocol.receive(boom.as_bytes()), None, "nothing is open");
@@ -924,7 +991,7 @@ mod tests {
         ];
         assert_eq!(protocol.headers(&call), expected);
         // After a handshake there is only the version.
-        protocol.revision = HANDSHAKE_OVER_HTTP.to_owned();
+        protocol.revision = Revision::WithHandshake(HANDSHAKE_OVER_HTTP);
         let (_, call) = protocol.request("tools/call", json!({"name": "a b"}));
         assert_eq!(
             protocol.headers(&call),
@@ -985,7 +1052,10 @@ mod tests {
         let refusal = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
         assert_eq!(
             protocol.receive(refusal.as_bytes()),
-            Some(ServerEvent::RpcAnswer(3, refused("no (-32602)")))
+            Some(ServerEvent::RpcAnswer(
+                3,
+                refused("no (-32602)", Some(-32602))
+            ))
         );
     }
 
@@ -1076,7 +1146,7 @@ mod tests {
         "#,
         ) {
             let error: &RawValue = serde_json::from_str(error).expect("JSON");
-            assert_eq!(words(error), expected);
+            assert_eq!(refusal(error).words, expected);
         }
     }
 
