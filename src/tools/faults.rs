@@ -3,12 +3,12 @@
 //! What is called `fault_of` something returns the error, or `None` if there is nothing wrong. `startup` finds what a program
 //! needs.
 
-use super::startup::{bounds_of, code_runner, fault_of_key_program, program_file, start_directory};
+use super::startup::{self, StartFault, code_runner, fault_of_key_program};
 use crate::error::Error;
 use crate::programs::ProgramFault;
 use crate::settings::{
     Command, Environment, Key, LocalProgram, READS, ServerKind, ServerOrigin, SharedEntry,
-    ToolServer, expand_home,
+    ToolServer,
 };
 
 /// Returns the faults of all tools that these sections offer.
@@ -99,37 +99,46 @@ pub fn fault_of_program(
         ProgramPart::Command | ProgramPart::Bounds => entry.command_key,
         ProgramPart::Directory => entry.cwd_key,
     };
-    // Where a section has it, the reason alone names this key.
-    let reason = reason.strip_prefix("cwd: ").unwrap_or(reason);
     fault_of_section(section, &format!("{}.{key}: {reason}", entry.path))
 }
 
-/// Returns why a program cannot be started as its section says: its file, and its bounds or its directory.
+/// Returns why a program cannot be started as its section says.
 fn faults_of_program(
     section: &ToolServer,
     dotted_key: &str,
     local: &LocalProgram,
     own: &Environment,
 ) -> Vec<Error> {
-    let mut faults = Vec::new();
-    if let Ok(program) = expand_home(&local.name, own)
-        && let Err(fault) = program_file(&program, &local.environment(own))
-    {
-        faults.push(fault_of_file(section, dotted_key, &program, &fault));
+    let Err(faults) = startup::find(local, own) else {
+        return Vec::new();
+    };
+    let mut errors = vec![fault_of_start(section, dotted_key, &faults.first)];
+    if let Some(second) = &faults.second {
+        errors.push(fault_of_start(section, dotted_key, second));
     }
-    let wrong = |part, reason: String| Some(fault_of_program(section, dotted_key, part, &reason));
-    faults.extend(match bounds_of(local, own) {
-        Err(reason) => wrong(ProgramPart::Bounds, reason),
-        Ok(_) => match start_directory(local, own) {
-            Err(reason) => wrong(ProgramPart::Directory, reason),
-            Ok(_) => None,
+    errors
+}
+
+/// Returns the error for a program that cannot be started.
+pub fn fault_of_start(section: &ToolServer, dotted_key: &str, fault: &StartFault) -> Error {
+    let (part, reason) = match fault {
+        StartFault::File(program, fault) => {
+            return fault_of_file(section, dotted_key, program, fault);
+        }
+        StartFault::Name(reason) => (ProgramPart::Command, reason),
+        StartFault::Bounds(reason) => (ProgramPart::Bounds, reason),
+        StartFault::Directory(reason) => (ProgramPart::Directory, reason),
+        StartFault::Cwd(reason) => match section.origin {
+            // There is no other word of the key.
+            ServerOrigin::Section => return fault_at(dotted_key, &format!("cwd: {reason}")),
+            ServerOrigin::Shared(_) => (ProgramPart::Directory, reason),
         },
-    });
-    faults
+    };
+    fault_of_program(section, dotted_key, part, reason)
 }
 
 /// Returns the error for a program with this name or path, which cannot be run.
-pub fn fault_of_file(
+fn fault_of_file(
     section: &ToolServer,
     dotted_key: &str,
     program: &str,

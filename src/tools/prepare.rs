@@ -14,7 +14,7 @@ use super::names::{self, SEPARATOR, Selection};
 use super::program::Program;
 use super::secrets::ToolSecrets;
 use super::server::Server;
-use super::startup::{bounds_of, program_file, start_directory};
+use super::startup::{self, FoundProgram};
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
@@ -24,7 +24,7 @@ use crate::server::key_command;
 use crate::session::directory::NO_HOME;
 use crate::settings::{
     Command, LocalProgram, RemoteServer, ServerKind, ServerOrigin, Settings, SharedEntry,
-    ToolServer, adds_one, adds_tools, expand_home, keys_in_headers, names_key, short_name,
+    ToolServer, adds_one, adds_tools, keys_in_headers, names_key, short_name,
 };
 use crate::text::nearest::did_you_mean;
 
@@ -155,15 +155,15 @@ impl Preparation<'_> {
         local: &LocalProgram,
     ) -> Result<Program, Error> {
         let own = &self.settings.environment;
-        let wrong = |part: ProgramPart| {
-            move |reason: String| fault_of_program(section, dotted_key, part, &reason)
-        };
-        let mut environment = local.environment(own);
-        let name = expand_home(&local.name, own).map_err(wrong(ProgramPart::Command))?;
-        let file = program_file(&name, &environment)
-            .map_err(|fault| faults::fault_of_file(section, dotted_key, &name, &fault))?;
-        let bounds = bounds_of(local, own).map_err(wrong(ProgramPart::Bounds))?;
-        let directory = start_directory(local, own).map_err(wrong(ProgramPart::Directory))?;
+        let found = startup::find(local, own)
+            .map_err(|faults| faults::fault_of_start(section, dotted_key, &faults.first))?;
+        let FoundProgram {
+            name,
+            file,
+            mut environment,
+            bounds,
+            directory,
+        } = found;
         let mut confined = None;
         if let Some(bounds) = bounds {
             remove_home_variables(&mut environment, &local.env);

@@ -13,28 +13,105 @@ use crate::settings::{
     Command, Environment, Key, LocalProgram, ServerKind, ToolServer, expand_home,
 };
 
-/// Returns the directory that a program starts in; `None` for the temporary directory of a confined one. The error says why it
-/// cannot start there.
-pub fn start_directory(local: &LocalProgram, own: &Environment) -> Result<Option<PathBuf>, String> {
+/// A program of a section, with what it starts with.
+pub struct FoundProgram {
+    /// Its name, or its absolute path.
+    pub name: String,
+    pub file: PathBuf,
+    pub environment: Vec<(String, OsString)>,
+    /// What the kernel lets it do; `None` if it is not confined.
+    pub bounds: Option<Bounds>,
+    /// Where it starts; `None` for the temporary directory of a confined one.
+    pub directory: Option<PathBuf>,
+}
+
+/// A reason why a program cannot be started as its section says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StartFault {
+    /// Its name has no meaning here.
+    Name(String),
+    /// This program cannot be run.
+    File(String, ProgramFault),
+    /// It cannot be held to its bounds.
+    Bounds(String),
+    /// Its cwd has no meaning here.
+    Cwd(String),
+    /// Nothing can start in its directory.
+    Directory(String),
+}
+
+/// The faults of a program: there is one of its file, one of its bounds or directory, or both.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StartFaults {
+    pub first: StartFault,
+    pub second: Option<StartFault>,
+}
+
+/// Finds what a program starts with.
+pub fn find(local: &LocalProgram, own: &Environment) -> Result<FoundProgram, StartFaults> {
+    let environment = local.environment(own);
+    let found = file_of(local, own, &environment);
+    let file = found.as_ref().ok().map(|(_, file)| file.as_path());
+    let place = bounds_of(local, own, file)
+        .map_err(StartFault::Bounds)
+        .and_then(|bounds| Ok((bounds, start_directory(local, own)?)));
+    match (found, place) {
+        (Ok((name, file)), Ok((bounds, directory))) => Ok(FoundProgram {
+            name,
+            file,
+            environment,
+            bounds,
+            directory,
+        }),
+        (Err(first), place) => Err(StartFaults {
+            first,
+            second: place.err(),
+        }),
+        (Ok(_), Err(first)) => Err(StartFaults {
+            first,
+            second: None,
+        }),
+    }
+}
+
+/// Returns the name and the file of a program with this environment.
+fn file_of(
+    local: &LocalProgram,
+    own: &Environment,
+    environment: &[(String, OsString)],
+) -> Result<(String, PathBuf), StartFault> {
+    let name = expand_home(&local.name, own).map_err(StartFault::Name)?;
+    match program_file(&name, environment) {
+        Ok(file) => Ok((name, file)),
+        Err(fault) => Err(StartFault::File(name, fault)),
+    }
+}
+
+/// Returns the directory that a program starts in; `None` for the temporary directory of a confined one.
+fn start_directory(local: &LocalProgram, own: &Environment) -> Result<Option<PathBuf>, StartFault> {
     let cwd = match &local.cwd {
         Some(cwd) => cwd,
         None if local.confine.is_some() => return Ok(None),
         None => "~",
     };
-    let directory = expand_home(cwd, own).map_err(|reason| format!("cwd: {reason}"))?;
+    let directory = expand_home(cwd, own).map_err(StartFault::Cwd)?;
     // The model reads its name if a path leads out of it.
     let directory = path::absolute(directory).ok();
     let directory = directory.filter(|directory| directory.is_dir());
     if directory.is_none() {
-        return Err(format!(
-            "{cwd} is not a directory, so nothing can start there"
-        ));
+        let reason = format!("{cwd} is not a directory, so nothing can start there");
+        return Err(StartFault::Directory(reason));
     }
     Ok(directory)
 }
 
-/// Returns what the kernel lets a program do; `None` if it is not confined. The error says why it cannot be held to that.
-pub fn bounds_of(local: &LocalProgram, own: &Environment) -> Result<Option<Bounds>, String> {
+/// Returns what the kernel lets a program with this file do; `None` if it is not confined. The error says why it cannot be held to
+/// that.
+fn bounds_of(
+    local: &LocalProgram,
+    own: &Environment,
+    file: Option<&Path>,
+) -> Result<Option<Bounds>, String> {
     let Some(found) = Bounds::find(local, own) else {
         return Ok(None);
     };
@@ -45,9 +122,8 @@ pub fn bounds_of(local: &LocalProgram, own: &Environment) -> Result<Option<Bound
         ));
     }
     let bounds = found?;
-    let name = expand_home(&local.name, own)?;
-    if let Ok(file) = program_file(&name, &local.environment(own)) {
-        bounds.real_program(&file)?;
+    if let Some(file) = file {
+        bounds.real_program(file)?;
     }
     if let Some(cwd) = &local.cwd {
         let directory = expand_home(cwd, own)?;
@@ -65,7 +141,9 @@ pub fn confined_tools(sections: &[ToolServer], own: &Environment) -> Vec<(String
     let mut confined = Vec::new();
     for section in sections {
         let mut add = |name: String, local: &LocalProgram| {
-            if let Ok(Some(bounds)) = bounds_of(local, own) {
+            let found = file_of(local, own, &local.environment(own));
+            let file = found.as_ref().ok().map(|(_, file)| file.as_path());
+            if let Ok(Some(bounds)) = bounds_of(local, own, file) {
                 confined.push((name, bounds));
             }
         };
@@ -154,7 +232,8 @@ mod tests {
             let found = match start_directory(local, &own) {
                 Ok(Some(directory)) => directory.to_string_lossy().into_owned(),
                 Ok(None) => "temporary".to_owned(),
-                Err(reason) => reason,
+                Err(StartFault::Directory(reason)) => reason,
+                Err(fault) => panic!("{fault:?}"),
             };
             assert_eq!(
                 found,
