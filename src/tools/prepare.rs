@@ -118,7 +118,7 @@ impl Preparation<'_> {
     }
 
     /// Returns the commands of a section that have no fault, and whose programs are there. What is wrong with a selected command
-    /// is an error; without a selection, a note says it. `--yes` is a person's own word, and may let code of the model's run.
+    /// is an error; without a selection, a note says it.
     fn runnable(
         &mut self,
         section: &ToolServer,
@@ -131,13 +131,7 @@ impl Preparation<'_> {
             let is_selected = self
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
-            let dotted_key = faults::dotted_key_of_command(section, command);
-            let fault = faults::fault_of_unasked_code(section, command, &self.settings.environment);
-            let fault = fault.filter(|_| !self.settings.arguments.yes);
-            let fault = fault.or_else(|| faults::fault_of_paths(section, command));
-            let found =
-                fault.map_or_else(|| self.program(section, &dotted_key, &command.program), Err);
-            match found {
+            match self.checked_program(section, command) {
                 Ok(program) => ready.push((command.clone(), Arc::new(program))),
                 Err(_) if !is_selected || !section.offers(name) => (),
                 Err(error) if self.selection.is_none() => self.notes.note_error(&error),
@@ -145,6 +139,25 @@ impl Preparation<'_> {
             }
         }
         Ok(ready)
+    }
+
+    /// Returns the program of a command that may run. `--yes` is a person's own word, and may let code of the model's run.
+    fn checked_program(
+        &mut self,
+        section: &ToolServer,
+        command: &Command,
+    ) -> Result<Program, Error> {
+        let own = &self.settings.environment;
+        if !self.settings.arguments.yes
+            && let Some(fault) = faults::fault_of_unasked_code(section, command, own)
+        {
+            return Err(fault);
+        }
+        if let Some(fault) = faults::fault_of_paths(section, command) {
+            return Err(fault);
+        }
+        let dotted_key = faults::dotted_key_of_command(section, command);
+        self.program(section, &dotted_key, &command.program)
     }
 
     /// Returns the program of the tool or server with this dotted key, as it can be started.
