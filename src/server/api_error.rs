@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
-use crate::provider::failure::{ErrorClass, TRANSIENT_STATUSES};
+use crate::provider::failure::ErrorClass;
 
 /// A failure of the network or the provider.
 #[derive(Debug)]
@@ -26,16 +26,13 @@ impl From<Error> for ApiError {
 }
 
 impl ApiError {
-    /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
+    /// Whether another try may succeed.
     pub fn is_transient(&self) -> bool {
-        match self.meaning {
-            ErrorClass::Transient => true,
-            ErrorClass::UnknownModel | ErrorClass::WrongKey | ErrorClass::RejectsTools => matches!(
-                self.error.kind,
-                ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status)
-            ),
-            _ => false,
+        let mut of_response = None;
+        if let ErrorKind::Provider { status } = self.error.kind {
+            of_response = status;
         }
+        self.meaning.may_pass(of_response)
     }
 
     /// Puts other advice in the place of the error's, if there is any.

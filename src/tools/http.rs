@@ -16,12 +16,10 @@ use super::lines::ReportLine;
 use super::protocol::{
     INVALID_PARAMS, Id, MAX_MESSAGE, METHOD_NOT_FOUND, Protocol, Revision, ServerEvent,
 };
-use crate::error::{Error, ErrorKind};
 use crate::provider::failure::{ErrorClass, judge};
 use crate::provider::request::Request;
 use crate::secret::{Secret, Secrets};
 use crate::server::advice::INTERCEPTED;
-use crate::server::api_error::ApiError;
 use crate::server::body::ForeignBody;
 use crate::server::client::{
     self, Client, Method, Response, StatusFailure, Timeouts, TransportError,
@@ -531,15 +529,7 @@ fn within(time: Duration) -> Timeouts {
 fn retry_after(failure: &StatusFailure) -> Option<Retry> {
     let StatusFailure { status, error, .. } = failure;
     let meaning = judge(error, Some(*status), &Request::default());
-    let kind = ErrorKind::Provider {
-        status: Some(*status),
-    };
-    let failed = ApiError {
-        meaning,
-        retry_after: error.retry_after,
-        error: Error::new(kind, ""),
-    };
-    let may_pass = meaning == ErrorClass::Loading || failed.is_transient();
+    let may_pass = meaning == ErrorClass::Loading || meaning.may_pass(Some(*status));
     may_pass.then_some(Retry {
         asked: error.retry_after,
     })

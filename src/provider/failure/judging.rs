@@ -77,6 +77,20 @@ pub enum ErrorClass {
     Other,
 }
 
+impl ErrorClass {
+    /// Whether the same request may succeed later. `status` is that of the response. What a busy server says about the model or the
+    /// key may be wrong.
+    pub fn may_pass(self, status: Option<u16>) -> bool {
+        match self {
+            ErrorClass::Transient => true,
+            ErrorClass::UnknownModel | ErrorClass::WrongKey | ErrorClass::RejectsTools => {
+                status.is_some_and(|status| TRANSIENT_STATUSES.contains(&status))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// A sign by which an error of some class is recognized.
 #[derive(Clone, Copy)]
 enum Clue {
