@@ -1,5 +1,6 @@
 //! What a confined program may read, change and reach on this machine, and how that is said.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
@@ -49,8 +50,7 @@ impl Bounds {
             write: resolve("write", &confinement.write)?,
             network: confinement.network,
         };
-        let mut paths = bounds.read.iter().chain(&bounds.write);
-        if let Some(path) = paths.find(|path| bounds.may_have_made(path)) {
+        if let Some(path) = bounds.paths().find(|path| bounds.may_have_made(path)) {
             return Err(format!("confine: {}", made_link(path)));
         }
         Ok(bounds)
@@ -73,13 +73,29 @@ impl Bounds {
     /// Whether a path leads out of what the program may change by a link in there. An earlier call may have put it there, to reach
     /// more.
     fn may_have_made(&self, path: &BoundPath) -> bool {
-        let others = || self.write.iter().filter(|own| *own != path);
-        let is_writable = |real: &Path| others().any(|own| real.starts_with(&own.real));
-        let is_own_link = |link: &Path| {
-            let directory = link.parent().map(fs::canonicalize);
-            directory.is_some_and(|directory| directory.is_ok_and(|real| is_writable(&real)))
-        };
-        !is_writable(&path.real) && links_of(&path.written).iter().any(|link| is_own_link(link))
+        if self.is_writable_by_others(&path.real, path) {
+            return false;
+        }
+        for link in links_of(&path.written) {
+            if let Some(directory) = link.parent()
+                && let Ok(real) = fs::canonicalize(directory)
+                && self.is_writable_by_others(&real, path)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether what is here may be changed because of another path than this one.
+    fn is_writable_by_others(&self, real: &Path, path: &BoundPath) -> bool {
+        let mut others = self.write.iter().filter(|own| *own != path);
+        others.any(|own| real.starts_with(&own.real))
+    }
+
+    /// All paths that may be read or written.
+    fn paths(&self) -> impl Iterator<Item = &BoundPath> {
+        self.read.iter().chain(&self.write)
     }
 
     /// Whether a directory is among the paths, or below one of them, once links are followed.
@@ -87,16 +103,14 @@ impl Bounds {
         let Ok(directory) = fs::canonicalize(directory) else {
             return false;
         };
-        let mut paths = self.read.iter().chain(&self.write);
-        paths.any(|path| directory.starts_with(&path.real))
+        self.paths().any(|path| directory.starts_with(&path.real))
     }
 
     /// Returns what a person reads before a call: the last part of each path, unless two have the same.
     pub fn summary(&self) -> String {
-        let all = || self.read.iter().chain(&self.write);
         let name_of = |path: &Path| {
             let name = path.file_name();
-            let mut others = all().map(|other| &*other.written);
+            let mut others = self.paths().map(|other| &*other.written);
             let twin = others.find(|other| other.file_name() == name && *other != path);
             match name {
                 Some(name) if twin.is_none() => name.to_string_lossy().into_owned(),
@@ -126,24 +140,19 @@ impl Bounds {
         if parts.is_empty() {
             parts.push("no files".to_owned());
         }
-        parts.push(
-            if self.network {
-                "network"
-            } else {
-                "no network"
-            }
-            .to_owned(),
-        );
+        let network = if self.network {
+            "network"
+        } else {
+            "no network"
+        };
+        parts.push(network.to_owned());
         format!("confined: {}", parts.join("; "))
     }
 
     pub fn to_json(&self) -> Value {
         let paths = |paths: &[BoundPath]| {
-            Vec::from_iter(
-                paths
-                    .iter()
-                    .map(|path| path.written.to_string_lossy().into_owned()),
-            )
+            let written = paths.iter().map(|path| path.written.to_string_lossy());
+            Vec::from_iter(written.map(Cow::into_owned))
         };
         json!({
             "read": paths(&self.read),
