@@ -109,7 +109,7 @@ fn faults_of_program(
     local: &LocalProgram,
     own: &Environment,
 ) -> Vec<Error> {
-    let Err(faults) = startup::find(local, own) else {
+    let Err(faults) = startup::find_start(local, own) else {
         return Vec::new();
     };
     let mut errors = vec![fault_of_start(section, dotted_key, &faults.first)];
@@ -283,6 +283,15 @@ mod tests {
         let faults = faults_of_sections(&[server], &own);
         let expected = "the tool server s: mcpServers.s.cwd: ~ needs HOME, which is not set";
         assert!(faults[0].message.starts_with(expected), "{faults:?}");
+        let server = ToolServer::parse("s", "command = [\"~/x\"]");
+        let faults = faults_of_sections(&[server], &own);
+        let [of_name, of_cwd] = &faults[..] else {
+            panic!("{faults:?}");
+        };
+        let expected = "tools.s: ~/x needs HOME, which is not set";
+        assert!(of_name.message.starts_with(expected), "{of_name:?}");
+        let expected = "tools.s: cwd: ~ needs HOME, which is not set";
+        assert!(of_cwd.message.starts_with(expected), "{of_cwd:?}");
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Preparation<'_> {
         local: &LocalProgram,
     ) -> Result<Program, Error> {
         let own = &self.settings.environment;
-        let found = startup::find(local, own)
+        let found = startup::find_start(local, own)
             .map_err(|faults| faults::fault_of_start(section, dotted_key, &faults.first))?;
         let FoundProgram {
             name,

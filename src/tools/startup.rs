@@ -48,7 +48,7 @@ pub struct StartFaults {
 }
 
 /// Finds what a program starts with.
-pub fn find(local: &LocalProgram, own: &Environment) -> Result<FoundProgram, StartFaults> {
+pub fn find_start(local: &LocalProgram, own: &Environment) -> Result<FoundProgram, StartFaults> {
     let environment = local.environment(own);
     let found = file_of(local, own, &environment);
     let file = found.as_ref().ok().map(|(_, file)| file.as_path());
