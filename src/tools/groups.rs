@@ -376,7 +376,7 @@ mod tests {
         command.args(["-c", "exec sleep 1000"]);
         unix::in_own_session(&mut command);
         let make_scratch = |_: &mut Command| Ok(Some(scratch));
-        let spawn = |mut command: Command, _| command.spawn();
+        let spawn = |mut ready: Command, _| ready.spawn();
         let started = groups.start(Signal::TERM, command, make_scratch, spawn);
         (started.expect("a process"), path)
     }
@@ -435,14 +435,14 @@ mod tests {
                         sender.send(()).expect("a receiver");
                         held.recv().expect_err("it is released");
                     };
-                    let spawn = |mut command: Command, _| {
+                    let spawn = |mut ready: Command, _| {
                         if is_there {
-                            let spawned = command.spawn();
+                            let spawned = ready.spawn();
                             wait();
                             return spawned;
                         }
                         wait();
-                        command.spawn()
+                        ready.spawn()
                     };
                     groups.start(Signal::TERM, command, |_| Ok(Some(scratch)), spawn)
                 }
@@ -470,8 +470,8 @@ mod tests {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", "exec sleep 1000"]);
             unix::in_own_session(&mut command);
-            let spawn = |mut command: Command, _| {
-                let spawned = command.spawn();
+            let spawn = |mut ready: Command, _| {
+                let spawned = ready.spawn();
                 ask(&groups);
                 spawned
             };

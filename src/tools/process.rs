@@ -91,13 +91,13 @@ impl Process {
         command.stdout(Stdio::piped());
         command.stderr(Stdio::piped());
         unix::in_own_session(&mut command);
-        let make_scratch = |command: &mut Command| match &program.confined {
-            Some(confined) => Ok(Some(confined.make_scratch(command, &program.environment)?)),
+        let make_scratch = |ready: &mut Command| match &program.confined {
+            Some(confined) => Ok(Some(confined.make_scratch(ready, &program.environment)?)),
             None => Ok(None),
         };
-        let spawn = |mut command: Command, scratch| match &program.confined {
-            Some(confined) => confined.spawn(command, program.file.clone(), scratch),
-            None => command.spawn(),
+        let spawn = |mut ready: Command, scratch| match &program.confined {
+            Some(confined) => confined.spawn(ready, program.file.clone(), scratch),
+            None => ready.spawn(),
         };
         let leader = groups.start(first_signal(steps), command, make_scratch, spawn)?;
         Ok(Process {

@@ -51,8 +51,8 @@ pub struct StartFaults {
 pub fn find_start(local: &LocalProgram, own: &Environment) -> Result<FoundProgram, StartFaults> {
     let environment = local.environment(own);
     let found = file_of(local, own, &environment);
-    let file = found.as_ref().ok().map(|(_, file)| file.as_path());
-    let place = bounds_of(local, own, file)
+    let known = found.as_ref().ok().map(|(_, file)| file.as_path());
+    let place = bounds_of(local, own, known)
         .map_err(StartFault::Bounds)
         .and_then(|bounds| Ok((bounds, start_directory(local, own)?)));
     match (found, place) {
@@ -142,8 +142,8 @@ pub fn confined_tools(sections: &[ToolServer], own: &Environment) -> Vec<(String
     for section in sections {
         let mut add = |name: String, local: &LocalProgram| {
             let found = file_of(local, own, &local.environment(own));
-            let file = found.as_ref().ok().map(|(_, file)| file.as_path());
-            if let Ok(Some(bounds)) = bounds_of(local, own, file) {
+            let known = found.as_ref().ok().map(|(_, file)| file.as_path());
+            if let Ok(Some(bounds)) = bounds_of(local, own, known) {
                 confined.push((name, bounds));
             }
         };

@@ -156,7 +156,7 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
         lists.flatten().collect::<String>()
     };
     wait_until(|| !children().is_empty());
-    let children = children();
+    let started = children();
     running.signal(libc::SIGINT);
     running.wait().killed_by(libc::SIGINT);
     let (result, _) = results(&sandbox).remove(0);
@@ -164,8 +164,8 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
         result.contains("interrupted before the result came"),
         "{result}"
     );
-    for child in children.split_whitespace() {
-        let child = child.parse().expect("a number");
+    for id in started.split_whitespace() {
+        let child = id.parse().expect("a number");
         wait_until(|| !is_there(child));
     }
     assert!(!sandbox.home().join("ran").exists());
