@@ -144,9 +144,9 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
     }
     let sandbox = with_command("run = [\"/bin/sh\", \"-c\", \">ran\"]");
     let server = model_of(json!({}));
-    // Beginning the program takes ten minutes, as on a file system that does not answer. With -D, q is the child of the test;
+    // Beginning the program takes longer than the test waits, as on a file system that does not answer. With -D, q is the child of the test;
     // strace may outlive it, and must not hold its output open.
-    let slow = "exec strace -D -f -qq -o log -P /bin/sh -e trace=execve -e inject=execve:delay_enter=600000000 \
+    let slow = "exec strace -D -f -qq -o log -P /bin/sh -e trace=execve -e inject=execve:delay_enter=150000000 \
                 q -t shop go >/dev/null 2>&1";
     let mut running = sandbox.shell(slow).speaks(GEMINI, &server).spawn();
     server.wait_for_requests(1);
@@ -157,7 +157,6 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
         lists.flatten().collect::<String>()
     };
     wait_until(|| !children().is_empty());
-    let started = children();
     running.signal(libc::SIGINT);
     running.wait().killed_by(libc::SIGINT);
     let (result, _) = results(&sandbox).remove(0);
@@ -165,10 +164,6 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
         result.contains("interrupted before the result came"),
         "{result}"
     );
-    for id in started.split_whitespace() {
-        let child = id.parse().expect("a number");
-        wait_until(|| !is_there(child));
-    }
     assert!(!sandbox.home().join("ran").exists());
 }
 
