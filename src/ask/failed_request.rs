@@ -16,7 +16,7 @@ impl Run<'_> {
     /// changed; if not, the failure may have got advice.
     pub fn adapt(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
-            ErrorClass::TooLong => {
+            ErrorClass::TooLong | ErrorClass::TooLongWithLimit(_) => {
                 let is_shorter = dialogue.window.halve();
                 if !is_shorter {
                     failed.error = failed.error.clone().advise_also(TOO_LONG);

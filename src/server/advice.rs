@@ -113,7 +113,9 @@ impl Rejection<'_> {
                 FEWER_FILES.to_owned()
             }
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
-            ErrorClass::LimitTooLarge(Some(most)) | ErrorClass::OwnLimitTooLarge(most) => {
+            ErrorClass::LimitTooLarge(Some(most))
+            | ErrorClass::OwnLimitTooLarge(most)
+            | ErrorClass::TooLongWithLimit(most) => {
                 format!("{} to at most {most}", self.lower_limit())
             }
             ErrorClass::LimitTooLarge(None) => self.lower_limit(),

@@ -29,6 +29,9 @@ pub enum ErrorClass {
     /// The prompt is longer than the model's context, or longer than what may be sent in a minute. A shorter one may be
     /// accepted.
     TooLong,
+    /// The prompt and the limit of tokens that the user chose are too long together. A shorter prompt may be accepted, or this
+    /// limit.
+    TooLongWithLimit(u64),
     /// The server rejects something that the request can do without.
     Rejects(OptionalField),
     /// The limit of tokens that q chose is too large. The server accepts this one.
@@ -354,7 +357,7 @@ impl Case<'_> {
         self.says(words::PLACE) || (may_be && places.any(is_whole))
     }
 
-    /// Returns the meaning of an error that finds the limit of tokens too large, unless a shorter prompt makes room for it.
+    /// Returns the meaning of an error that finds the limit of tokens too large, unless only a shorter prompt helps.
     fn too_large_limit(&self) -> Option<ErrorClass> {
         let is_about_limit = self.is_bad_request() || self.status.is_none();
         if !is_about_limit {
@@ -367,7 +370,8 @@ impl Case<'_> {
         let is_own = limit.is_some_and(|limit| limit.origin == LimitOrigin::Own);
         match most {
             Some(most) if is_own => Some(ErrorClass::OwnLimitTooLarge(most)),
-            _ if may_fit => None,
+            Some(most) if may_fit => Some(ErrorClass::TooLongWithLimit(most)),
+            None if may_fit => None,
             most => Some(ErrorClass::LimitTooLarge(most)),
         }
     }
@@ -1094,7 +1098,8 @@ mod tests {
         let table = r##"
             OwnLimitTooLarge(4096) | LimitTooLarge(Some(4096)) | 400 | max_tokens: 16384 > 4096, which is the maximum
             OwnLimitTooLarge(8180) | LimitTooLarge(Some(8180)) | 400 | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192
-            OwnLimitTooLarge(10000) | TooLong | 400 | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000
+            OwnLimitTooLarge(10000) | TooLongWithLimit(10000) | 400 | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000
+            OwnLimitTooLarge(15000) | LimitTooLarge(Some(15000)) | 400 | This model's maximum context length is 20000 tokens. However, you requested 21384 tokens (5000 in the messages, 16384 in the completion).
             TooLong | TooLong | 400 | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000
             LimitTooLarge(None) | LimitTooLarge(None) | 400 | max_tokens is too large
             Transient | Transient | 429 | tokens exceed the limit of max_tokens 9000 per minute

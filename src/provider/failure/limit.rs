@@ -69,12 +69,34 @@ const OF_PROMPT: &[&str] = &[
     " tokens in the prompt",
     " tokens in the messages",
     " tokens from the input",
-    " in the messages",
     " in the prompt",
+    " in your prompt",
+    " `inputs` tokens",
 ];
 
-/// The word for the number of tokens in prompt and answer together, and how far before that number it may be, in bytes.
-const CONTEXT: &str = "context";
+/// What is after the number of tokens in a part of the prompt: its length is the sum of these.
+const OF_PROMPT_PART: &[&str] = &[
+    " in the messages",
+    " in the functions",
+    " of text input",
+    " of tool input",
+    " of image input",
+];
+
+/// What is after the number of tokens that an answer may have.
+const OF_ANSWER: &[&str] = &[
+    " output tokens",
+    " completion tokens",
+    " in the completion",
+    " in the output",
+    " for the completion",
+    " tokens for the completion",
+    " tokens in the completion",
+    " `max_new_tokens`",
+];
+
+/// What is before the number of tokens in prompt and answer together, and how far it may be before that number, in bytes.
+const CONTEXT: &[&str] = &["context", "`max_new_tokens` must be"];
 const CONTEXT_DISTANCE: usize = 32;
 
 /// The smallest limit that is worth another request: an answer in fewer tokens is hardly one.
@@ -98,6 +120,10 @@ pub struct RefusedLimit {
 /// Reads the message of an error, in lower case, about a request with this limit; returns `None` if it is not about the limit of
 /// tokens.
 pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
+    // Some servers name no field, but how many tokens each of them has.
+    if let Some(sizes) = Sizes::named(&numbers_in(message)) {
+        return sizes.refused_limit();
+    }
     if !names_limit(message) || !TOO_LARGE.iter().any(|words| message.contains(words)) {
         return None;
     }
@@ -112,8 +138,8 @@ pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
     {
         return None;
     }
-    if let Some(refused) = beside_prompt(&numbers, sent) {
-        return Some(refused);
+    if let Some(sizes) = Sizes::beside_limit(&numbers, sent) {
+        return sizes.refused_limit();
     }
     let above = numbers.windows(2).find_map(|two| match two {
         // “max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens”
@@ -134,29 +160,85 @@ fn names_limit(message: &str) -> bool {
     NAMES.iter().any(|name| has_name(message, name)) || (has_words && !is_about_prompt)
 }
 
-/// Returns what the context leaves for the answer, if the error names the sizes of the context and of the prompt.
-fn beside_prompt(numbers: &[Number], sent: Option<u64>) -> Option<RefusedLimit> {
-    let added_up = numbers.windows(3).find_map(|three| match three {
-        // “input length and `max_tokens` exceed context limit: 12 + 16384 > 8192”
-        [prompt, limit, context] if prompt.is_before(" + ") && limit.is_before(" > ") => {
-            Some((prompt.value, Some(limit.value), context.value))
-        }
-        // “is too large: … (16384 > 8192 - 120)”
-        [limit, context, prompt] if limit.is_before(" > ") && context.is_before(" - ") => {
-            Some((prompt.value, Some(limit.value), context.value))
-        }
-        _ => None,
-    });
-    let (prompt, limit, context) = added_up.or_else(|| {
-        // “maximum context length is 8192 tokens and your request has 120 input tokens”
-        let prompt = numbers.iter().find(|number| number.is_of_prompt())?;
+/// The numbers of tokens that an error adds up.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    prompt: u64,
+    /// The limit of the answer, if it is known.
+    answer: Option<u64>,
+    context: u64,
+}
+
+impl Sizes {
+    /// Finds them where the error says of each number what it is.
+    fn named(numbers: &[Number]) -> Option<Sizes> {
+        let answer = numbers.iter().find(|number| number.is_of_answer())?;
         let context = numbers.iter().find(|number| number.is_of_context())?;
-        Some((prompt.value, sent, context.value))
-    })?;
-    Some(RefusedLimit {
-        most: worthwhile(context.saturating_sub(prompt)),
-        may_fit: limit.is_some_and(|limit| limit <= context),
-    })
+        let sizes = Sizes {
+            prompt: prompt_in(numbers)?,
+            answer: Some(answer.value),
+            context: context.value,
+        };
+        (sizes.prompt.saturating_add(answer.value) > sizes.context).then_some(sizes)
+    }
+
+    /// Finds them in an error about the limit, which may be the one that was sent.
+    fn beside_limit(numbers: &[Number], sent: Option<u64>) -> Option<Sizes> {
+        let added_up = numbers.windows(3).find_map(|three| match three {
+            // “input length and `max_tokens` exceed context limit: 12 + 16384 > 8192”
+            [prompt, limit, context] if prompt.is_before(" + ") && limit.is_before(" > ") => {
+                Some((prompt.value, Some(limit.value), context.value))
+            }
+            // “is too large: … (16384 > 8192 - 120)”
+            [limit, context, prompt] if limit.is_before(" > ") && context.is_before(" - ") => {
+                Some((prompt.value, Some(limit.value), context.value))
+            }
+            _ => None,
+        });
+        let (prompt, answer, context) = added_up.or_else(|| {
+            // “maximum context length is 8192 tokens and your request has 120 input tokens”
+            let prompt = prompt_in(numbers)?;
+            let context = numbers.iter().find(|number| number.is_of_context())?;
+            Some((prompt, sent, context.value))
+        })?;
+        Some(Sizes {
+            prompt,
+            answer,
+            context,
+        })
+    }
+
+    /// Returns what the context leaves for the answer.
+    fn refused_limit(self) -> Option<RefusedLimit> {
+        let rest = self.context.saturating_sub(self.prompt);
+        // vLLM counts the tokens of a prompt only until there is one too many, so the prompt may be longer.
+        let is_counted = self
+            .answer
+            .is_none_or(|answer| rest.saturating_add(1) != answer);
+        // What takes most of the context has to give way. If the limit alone is too large, a shorter prompt does not help.
+        let is_prompt_large = self.prompt >= self.context / 2;
+        let may_limit_fit = self.answer.is_some_and(|answer| answer <= self.context);
+        let exceeds_alone = self.prompt >= self.context;
+        Some(RefusedLimit {
+            most: worthwhile(rest).filter(|_| is_counted),
+            may_fit: is_prompt_large && (may_limit_fit || exceeds_alone),
+        })
+    }
+}
+
+/// Returns the number of tokens in the prompt.
+fn prompt_in(numbers: &[Number]) -> Option<u64> {
+    let whole = numbers.iter().find(|number| number.has_after(OF_PROMPT));
+    if let Some(whole) = whole {
+        return Some(whole.value);
+    }
+    let mut sum: Option<u64> = None;
+    for number in numbers {
+        if number.has_after(OF_PROMPT_PART) {
+            sum = Some(sum.unwrap_or(0).saturating_add(number.value));
+        }
+    }
+    sum
 }
 
 /// Returns the largest limit that the numbers name and that is lower than the one that was sent. If none was sent, that is the
@@ -206,13 +288,23 @@ impl Number<'_> {
         self.after.starts_with(sign)
     }
 
+    fn has_after(&self, phrases: &[&str]) -> bool {
+        phrases.iter().any(|words| self.is_before(words))
+    }
+
     fn is_of_prompt(&self) -> bool {
-        OF_PROMPT.iter().any(|words| self.is_before(words))
+        self.has_after(OF_PROMPT) || self.has_after(OF_PROMPT_PART)
+    }
+
+    fn is_of_answer(&self) -> bool {
+        self.has_after(OF_ANSWER)
     }
 
     fn is_of_context(&self) -> bool {
-        let place = self.before.rfind(CONTEXT);
-        place.is_some_and(|place| self.before.len() - place <= CONTEXT_DISTANCE)
+        CONTEXT.iter().any(|words| {
+            let place = self.before.rfind(words);
+            place.is_some_and(|place| self.before.len() - place <= CONTEXT_DISTANCE)
+        })
     }
 
     /// Whether it may be a status or a year, which errors also have.
@@ -345,12 +437,25 @@ mod tests {
             - | 8192 | no | DashScope | <400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]
             16384 | 8192 | no | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
             16384 | 8072 | no | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
-            6000 | 5000 | yes | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).
+            6000 | 5000 | no | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).
             16384 | 8180 | no | Anthropic | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192, decrease input length or `max_tokens` and try again
             16384 | 10000 | yes | Anthropic | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease input length or `max_tokens` and try again
             16384 | - | yes | Anthropic | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000, decrease input length or `max_tokens` and try again
             16384 | 8072 | no | vLLM | max_tokens is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens.
-            6000 | 5000 | yes | vLLM | max_tokens is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens
+            4000 | 3692 | yes | vLLM | 'max_tokens' is too large: 4000. This model's maximum context length is 8192 tokens and your request has 4500 input tokens (4000 > 8192 - 4500).
+            8192 | 8109 | no | vLLM | This model's maximum context length is 8192 tokens. However, you requested 8192 output tokens and your prompt contains at least 83 input tokens, for a total of at least 8275 tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value=83)
+            8000 | - | no | vLLM, which stops counting | This model's maximum context length is 8192 tokens. However, you requested 8000 output tokens and your prompt contains at least 193 input tokens, for a total of at least 8193 tokens.
+            4000 | - | yes | vLLM, which stops counting | This model's maximum context length is 8192 tokens. However, you requested 4000 output tokens and your prompt contains at least 4193 input tokens, for a total of at least 8193 tokens.
+            8000 | 7967 | no | vLLM and DeepSeek | This model's maximum context length is 8192 tokens. However, you requested 8225 tokens (225 in the messages, 8000 in the completion). Please reduce the length of the messages or completion.
+            4000 | 3192 | yes | vLLM and DeepSeek | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.
+            8000 | 7867 | no | OpenAI | This model's maximum context length is 8192 tokens. However, you requested 8325 tokens (225 in the messages, 100 in the functions, and 8000 in the completion).
+            4000 | 3872 | no | OpenAI | This model's maximum context length is 4097 tokens, however you requested 4225 tokens (225 in your prompt; 4000 for the completion).
+            8000 | 8012 | no | OpenRouter | This endpoint's maximum context length is 8192 tokens. However, you requested about 8250 tokens (100 of text input, 80 of tool input, 8070 in the output). Please reduce the length of either one.
+            8000 | 7192 | no | SGLang | Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of 9000 tokens: 1000 tokens from the input messages and 8000 tokens for the completion.
+            8000 | 7993 | no | Together | Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 200 `inputs` tokens and 8000 `max_new_tokens`
+            512 | - | yes | Together | Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40213 `inputs` tokens and 512 `max_new_tokens`
+            16384 | - | yes | Anthropic | input length and `max_tokens` exceed context limit: 10000 + 16384 > 8192
+            6000 | 5000 | no | vLLM | max_tokens is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens
             9000 | 4096 | no | OpenAI | max_tokens is too large: 9000. This model supports at most 4096 completion tokens, whereas you provided 9000.
             9000 | 4096 | no | a gateway | "max_tokens" must be at most 4096.
             - | 4096 | no | a gateway with a limit of its own | max_tokens: at most 4096
@@ -370,6 +475,8 @@ mod tests {
             512 | none | - | another limit | max_tokens must be greater than thinking.budget_tokens. Range: 1024 to 32000
             9000 | none | - | another limit | thinking budget_tokens must be less than max_tokens
             9000 | none | - | a prompt | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.
+            9000 | none | - | a prompt | This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.
+            9000 | none | - | both fit | This model's maximum context length is 8192 tokens, of which 225 input tokens and 1000 output tokens were used
             9000 | none | - | a prompt | number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.
             9000 | none | - | a prompt | The input exceeds the maximum tokens of this model: 8192
             9000 | none | - | a field | max_tokens is not supported with this model
