@@ -974,6 +974,11 @@ mod tests {
             RejectsTools | 400 | {"message":"Tools are not supported for this model","type":"invalid_request_error","param":"tools"}
             RejectsTools | 400 | This model doesn't support tool use.
             RejectsTools | 422 | {"code":"422","error_type":"UNSUPPORTED_OPENAI_PARAMS","message":"The following parameters are not supported for this model: tools, tool_choice","param":"tools, tool_choice"}
+            RejectsTools | 400 | {"code":400,"reason":"INVALID_REQUEST_BODY","message":"model: x does not support feature: function-calling","metadata":{}}
+            RejectsTools | 400 | model: x does not support feature: tools
+            RejectsTools | 400 | model: x does not support feature: tool_calling
+            not RejectsTools | 400 | model: x does not support feature: tools-v2
+            not RejectsTools | 400 | model: x does not support feature: structured-outputs
             RejectsTools | 400 | {"detail":"Only ['qwen2-instruct', 'glm4-chat'] support tool calls"}
             RejectsTools | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"code\":400, \"reason\":\"INVALID_REQUEST_BODY\", \"message\":\"model features function calling not support\", \"metadata\":{}}","provider_name":"Novita"}}}
             not RejectsTools | 400 | {"error":{"message":"Invalid schema: 'x' is not supported","param":"tools[0].function.parameters"}}
@@ -1233,6 +1238,7 @@ mod tests {
             Rejects(Attachments) | 404 | No endpoints found that support image input
             Rejects(Attachments) | 403 | Multimodal is not enabled for this model
             Rejects(Attachments) | 404 | The model m does not support images: not found
+            Rejects(Attachments) | 404 | model: x does not support feature: vision
             Rejects(Attachments) | 403 | Image input is not enabled for this model
             Rejects(Attachments) | 400 | Image input modality is not enabled for models/gemma-3-1b-it
             Rejects(Attachments) | 400 | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","param":"messages.[0].content.[0].type"}}

@@ -8,7 +8,7 @@ use crate::text::whole_name::{has_name, is_of_name, occurrences};
 #[derive(Clone, Copy)]
 struct RejectionRow {
     field: OptionalField,
-    /// Names of the field and of its parts that are no words of English.
+    /// Names of the field and of its parts that are no words of English, and what counts only if no name goes on after it.
     names: &'static [&'static str],
     /// Names that are words, too. They count only where the error names a field: in quotation marks, on a path, next to the
     /// word “parameter” or “field”, before a colon that the error begins with, or next to the message.
@@ -133,6 +133,9 @@ const ROWS: &[RejectionRow] = &[
             "thinking_level",
             "thinkingbudget",
             "thinking_budget",
+            // It would be the beginning of `reasoning_content`, too.
+            "requires reasoning",
+            "requires thinking",
         ],
         words: &["effort", "reasoning", "think"],
         phrases: &[
@@ -150,6 +153,26 @@ const ROWS: &[RejectionRow] = &[
             "does not support reasoning",
             "doesn't support reasoning",
             "doesn't support thinking",
+            // Novita.
+            "not support feature: reasoning",
+            "not support feature: thinking",
+            // OpenRouter, Gemini and others, of models that always think: the effort was `none`.
+            "reasoning is mandatory",
+            "reasoning is required",
+            "reasoning must be enabled",
+            "reasoning cannot be disabled",
+            "reasoning can't be disabled",
+            "reasoning mode cannot be disabled",
+            "cannot disable reasoning",
+            "thinking is mandatory",
+            "thinking is required",
+            "thinking must be enabled",
+            "thinking cannot be disabled",
+            "thinking can't be disabled",
+            "thinking mode cannot be disabled",
+            "cannot disable thinking",
+            "only works in thinking mode",
+            "only supports thinking mode",
         ],
         statuses: BAD_REQUEST,
     },
@@ -173,9 +196,19 @@ const ROWS: &[RejectionRow] = &[
         words: &["schema", "grammar"],
         phrases: &[
             "response format",
+            "response-format",
             "json mode",
+            "json-mode",
+            "json_mode",
             "json schema",
             "structured output",
+            "structured-output",
+            "structured_output",
+            "guided decoding",
+            "guided_decoding",
+            "grammar is not supported",
+            "grammars are not supported",
+            "not support grammar",
             // OpenAI, Anthropic and Gemini.
             "invalid schema",
             "schema is too complex",
@@ -408,6 +441,19 @@ mod tests {
             Effort | Groq | 400 | `reasoning_effort` is not supported with this model
             Effort | Anthropic | 400 | This model does not support the effort parameter.
             Effort | Fireworks | 422 | body.reasoning: property 'body.reasoning' is unsupported
+            Effort | OpenRouter | 400 | {"error":{"message":"Reasoning is mandatory for this endpoint and cannot be disabled.","code":400,"metadata":{"provider_name":null}}}
+            Effort | OpenRouter, through a router | 400 | {"error":{"message":"Error from provider(openrouter,x: 400): {\"error\":{\"message\":\"Reasoning is mandatory for this endpoint and cannot be disabled.\",\"code\":400}}","type":"api_error","code":"provider_response_error"}}
+            Effort | Gemini | 400 | {"error":{"code":400,"message":"Budget 0 is invalid. This model only works in thinking mode.","status":"INVALID_ARGUMENT"}}
+            Effort | a gateway | 400 | Thinking cannot be disabled for this model
+            Effort | a gateway | 422 | Thinking mode can't be disabled: thinking must be enabled
+            Effort | a gateway | 400 | This model requires reasoning.
+            Effort | a gateway | 400 | Disabling reasoning is not supported
+            Effort | Novita | 400 | {"code":400,"reason":"INVALID_REQUEST_BODY","message":"model: x does not support feature: reasoning","metadata":{}}
+            Form | Novita | 400 | {"code":400,"reason":"INVALID_REQUEST_BODY","message":"model: deepseek/deepseek-r1-distill-llama-70b does not support feature: structured-outputs","metadata":{}}
+            Form | a gateway | 400 | structured_outputs is not supported for this model
+            Form | a gateway | 400 | model x does not support feature: json-mode
+            Form | vLLM | 400 | Guided decoding is not supported on this backend
+            Form | a gateway | 422 | grammar is not supported
             Form | Groq | 400 | This model does not support response format `json_schema`.
             Form | DeepSeek | 400 | This response_format type is unavailable now
             Form | OpenAI | 400 | Invalid schema for response_format 'answer': no
@@ -464,6 +510,11 @@ mod tests {
             400 | remove reasoning_content from the messages
             500 | reasoning_content is missing
             400 | with more effort and better reasoning. I think so
+            400 | this tool requires reasoning_content in each message
+            400 | the reasoning is good, and the thinking is enabled
+            400 | structured data is not supported, and neither is the grammar school
+            400 | model: x does not support feature: fine-tuning
+            500 | Reasoning is mandatory for this endpoint and cannot be disabled.
             400 | temperature is not supported by grok-4-fast-reasoning
             400 | max_tokens is too large: 9000. This model supports at most 4096 completion tokens.
             400 | max_completion_tokens must be at least 16

@@ -256,6 +256,10 @@ pub const TOOLS: &[&str] = &[
     "function calls",
     "function calling",
     "function-call",
+    "function-calling",
+    "function_calling",
+    "tool-calling",
+    "tool_calling",
 ];
 
 /// What is after one of [`TOOLS`] if they are rejected, and what is before it.
@@ -267,6 +271,7 @@ pub const REFUSED_AFTER: &[&str] = &[
 ];
 pub const REFUSED_BEFORE: &[&str] = &[
     "not support ",
+    "not support feature: ",
     "doesn't support ",
     // OpenRouter's and Xinference's.
     "no endpoints found that support ",
@@ -330,12 +335,14 @@ pub const PLACE_ALONE: &str = "request not allowed";
 pub const METHODS: &[&str] = &["get", "post", "put", "patch", "delete", "method"];
 
 /// The words for pictures that a model does not read, with statuses that would mean something else: of OpenRouter, Mistral,
-/// Gemini and Bedrock.
+/// Gemini, Bedrock and Novita.
 pub const PICTURES: &[&str] = &[
     "that support image input",
     "multimodal is not enabled",
     "input modality is not enabled",
     "not support image",
+    "not support feature: vision",
+    "not support feature: image",
     "doesn't support the image",
     "image input is not",
     "image inputs are not",
