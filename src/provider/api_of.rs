@@ -92,6 +92,11 @@ fn first_value<'j, T: Deserialize<'j>>(json: &'j str) -> Option<T> {
     values.next()?.ok()
 }
 
+/// Returns the names of the first fields of an object as an error shows them; empty for any other value.
+pub fn first_fields(json: &str) -> String {
+    first_value::<FieldNames>(json).map_or_else(String::new, |names| names.shown())
+}
+
 /// The names of the first fields of an object.
 struct FieldNames(Vec<String>);
 
@@ -101,9 +106,13 @@ impl FieldNames {
         if self.0.is_empty() || self.0.iter().any(|name| own.contains(&name.as_str())) {
             return ReplyForm::Expected;
         }
+        ReplyForm::Unknown(self.shown())
+    }
+
+    fn shown(&self) -> String {
         let first = self.0.iter().take(MAX_SHOWN);
         let shown = first.map(|name| beginning(&on_one_line(name), MAX_NAME));
-        ReplyForm::Unknown(Vec::from_iter(shown).join(", "))
+        Vec::from_iter(shown).join(", ")
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::api_of::first_fields;
 use super::failure::{ReplyError, ReplyResult};
 use super::lenient::{self, List, Object, Scalar, Text};
 use super::request::ListedModel;
@@ -26,15 +27,16 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
     }
     let entries: List<&RawValue> = serde_json::from_str(list.get())?;
     let mut models = Vec::new();
-    for entry in entries.0 {
+    let mut is_any_named = false;
+    for entry in &entries.0 {
         let model = read_entry(entry)?;
-        // Gemini has names such as `models/gemini-flash-latest`, and ChatGPT's list has slugs.
-        let id = [&model.id, &model.slug, &model.name];
+        let id = model.name_to_ask();
+        is_any_named |= id.is_some();
         // Anthropic's list keeps the models that it no longer serves.
         if &*model.lifecycle == "retired" {
             continue;
         }
-        if let Some(id) = id.into_iter().find(|id| !id.is_empty()) {
+        if let Some(id) = id {
             models.push(ListedModel {
                 id: id.trim_start_matches("models/").to_owned(),
                 created: creation_time(&model),
@@ -45,7 +47,19 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
             });
         }
     }
-    Ok(models)
+    match entries.0.first() {
+        Some(first) if !is_any_named => Err(ReplyError::Malformed(without_names(first))),
+        _ => Ok(models),
+    }
+}
+
+/// Says what is wrong with a list whose models have no names, by its first entry.
+fn without_names(first: &RawValue) -> String {
+    let fields = first_fields(first.get());
+    if fields.is_empty() {
+        return "the list of models has no names".to_owned();
+    }
+    format!("the list of models has no names: its first entry begins with the fields {fields}")
 }
 
 /// Reads an entry of the list. Some servers list ids alone.
@@ -81,7 +95,12 @@ struct ModelEntry<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     slug: Text<'a>,
+    model: Text<'a>,
+    #[serde(alias = "modelId")]
+    model_id: Text<'a>,
+    model_name: Text<'a>,
     name: Text<'a>,
+    key: Text<'a>,
     created: Scalar<u32>,
     created_at: Text<'a>,
     /// Anthropic's word for what has become of it.
@@ -96,6 +115,25 @@ struct ModelEntry<'a> {
     labels: ChatField,
     capabilities: ChatField,
     architecture: ChatField,
+}
+
+impl ModelEntry<'_> {
+    /// Returns the name by which the model is asked. ChatGPT's list has slugs, gateways have `model`, LiteLLM `model_name`, Gemini
+    /// a `name` such as `models/gemini-flash-latest`, and LM Studio's own list has keys. Next to another field, `name` may only be
+    /// for people.
+    fn name_to_ask(&self) -> Option<&str> {
+        let names = [
+            &self.id,
+            &self.slug,
+            &self.model,
+            &self.model_id,
+            &self.model_name,
+            &self.name,
+            &self.key,
+        ];
+        let mut given = names.into_iter().filter(|name| !name.is_empty());
+        given.next().map(|name| &**name)
+    }
 }
 
 /// The field that says whether a model is in memory. One that sleeps wakes at once.
@@ -250,6 +288,46 @@ mod tests {
             "<html>",
         ] {
             assert!(read_models(body).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_model_has_the_name_by_which_it_is_asked_in_the_list_of_each_server() {
+        let table = r##"
+            a | OpenAI | {"id":"a","name":"A","model":"x","key":"x"}
+            a | ChatGPT | {"slug":"a","name":"A"}
+            a/b | a gateway | {"model":"a/b","provider":"a","display_name":"A","availability_status":"available"}
+            a:1b | Ollama | {"name":"a:1b","model":"a:1b","size":7}
+            a | a gateway | {"model_id":"a","model_name":"A"}
+            a | Bedrock | {"modelId":"a","modelName":"A"}
+            a | LiteLLM | {"model_name":"a","litellm_params":{"model":"b/a"}}
+            a | Cohere | {"name":"a","key":7}
+            a | LM Studio | {"type":"llm","key":"a","display_name":"A"}
+            a | odd values | {"id":7,"model":"","model_id":null,"name":"a"}
+        "##;
+        for [id, server, entry] in rows(table) {
+            let models = read_models(&format!("[{entry}]")).expect(entry);
+            assert_eq!(models[0].id, id, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_list_without_names_is_no_empty_list() {
+        let table = r##"
+            the list of models has no names: its first entry begins with the fields title, family | [{"title":"A","family":"a"},{"title":"B"}]
+            the list of models has no names: its first entry begins with the fields id, a | {"data":[{"id":"","a":1}]}
+            the list of models has no names | [7,null]
+            the list of models has no names | [{}]
+        "##;
+        for [reason, list] in rows(table) {
+            let expected = ReplyError::Malformed(reason.to_owned());
+            assert_eq!(read_models(list), Err(expected), "{list}");
+        }
+        for list in [
+            r#"[{"title":"A"},{"id":"a"}]"#,
+            r#"[{"id":"a","lifecycle":"retired"}]"#,
+        ] {
+            assert!(read_models(list).is_ok(), "{list}");
         }
     }
 

@@ -80,11 +80,16 @@ impl<'a> ApiClient<'a> {
             listed => listed,
         };
         let checked = failure::check(&body).map_err(ReplyError::from);
-        let failed = match checked.and(listed) {
-            Ok(_) => self.failed("the provider lists no models"),
-            Err(error) => self.explain_reply(error, &request),
+        let (failed, advice) = match checked.and(listed) {
+            Ok(_) => (
+                self.failed("the provider lists no models"),
+                "load a model there, name one with -m, or check base_url",
+            ),
+            Err(error) => (
+                self.explain_reply(error, &request),
+                "name a model with -m, or check base_url",
+            ),
         };
-        let advice = "load a model there, name one with -m, or check base_url";
         Err(failed.advise(Some(advice.to_owned())))
     }
 
