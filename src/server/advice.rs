@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::provider::failure::{ErrorClass, TRANSIENT_STATUSES};
 use crate::provider::request::{LimitOrigin, OptionalField, Request};
 use crate::provider::table;
+use crate::text::size::in_time_units;
 
 /// Advice where a model cannot call tools.
 const ASK_WITHOUT_TOOLS: &str = "choose another model with -m\nask without tools: -t none";
@@ -185,11 +186,11 @@ pub fn check_api(provider: &str) -> String {
     format!("{check}\ncheck the API: api in [providers.{provider}] of config.toml sets it")
 }
 
-/// Returns advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
+/// Returns advice to wait as long as the server asks; `None` if it asks for no wait.
 fn try_again_in(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
-    let seconds = asked.as_secs_f64().ceil();
-    Some(format!("the server asks to try again in {seconds:.0} s"))
+    let wait = in_time_units(asked);
+    Some(format!("the server asks to try again in {wait}"))
 }
 
 #[cfg(test)]
@@ -327,14 +328,14 @@ mod tests {
 
     #[test]
     fn advice_never_names_a_shorter_wait_than_the_server_asks_for() {
-        for (asked, seconds) in [
+        for (asked, wait) in [
             (None, None),
             (Some(0), None),
-            (Some(500), Some(1)),
-            (Some(2_000), Some(2)),
+            (Some(500), Some("1 s")),
+            (Some(2_000), Some("2 s")),
+            (Some(579_600_000), Some("6 d 17 h")),
         ] {
-            let expected =
-                seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
+            let expected = wait.map(|wait| format!("the server asks to try again in {wait}"));
             let found = try_again_in(asked.map(Duration::from_millis));
             assert_eq!(found, expected, "{asked:?}");
         }

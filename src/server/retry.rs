@@ -115,11 +115,17 @@ fn back_off(tried: u32) -> Duration {
 /// A longer wait counts as this one, in seconds: some servers write as many digits as they like.
 const LONGEST: f64 = 1e9;
 
-/// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
+/// A number of seconds from here on is no wait but a time since 1970: of 2001, or later.
+const FIRST_TIME: f64 = 1e9;
+
+/// A time in seconds is before this one. A larger number is one in milliseconds, or in even smaller units.
+const LAST_TIME: f64 = 1e12;
+
+/// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3). Some servers send the seconds since 1970.
 pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     let text = text.trim();
     if let Some(seconds) = number(text) {
-        return Duration::try_from_secs_f64(seconds.min(LONGEST)).ok();
+        return wait_of(seconds, now);
     }
     let date = OffsetDateTime::parse(text, &Rfc2822).ok();
     let date = date.or_else(|| OffsetDateTime::parse(&newer_form(text)?, &Rfc2822).ok())?;
@@ -145,8 +151,19 @@ fn newer_form(date: &str) -> Option<String> {
 }
 
 /// Reads `retry-after-ms`, which OpenAI and Azure send in addition, and which is more exact.
-pub(super) fn retry_after_ms(text: &str) -> Option<Duration> {
-    let seconds = number(text.trim())? / 1_000.0;
+pub(super) fn retry_after_ms(text: &str, now: OffsetDateTime) -> Option<Duration> {
+    wait_of(number(text.trim())? / 1_000.0, now)
+}
+
+/// Returns the wait that a server means by a number of seconds: that long, or until that time since 1970, which may have passed.
+pub(super) fn wait_of(mut seconds: f64, now: OffsetDateTime) -> Option<Duration> {
+    if seconds >= FIRST_TIME {
+        while seconds >= LAST_TIME {
+            seconds /= 1_000.0;
+        }
+        let since_1970 = now.unix_timestamp_nanos() as f64 / 1e9;
+        seconds = (seconds - since_1970).max(0.0);
+    }
     Duration::try_from_secs_f64(seconds.min(LONGEST)).ok()
 }
 
@@ -248,9 +265,12 @@ mod tests {
 
     #[test]
     fn the_retry_after_ms_header_is_read_as_a_number() {
+        let now = OffsetDateTime::from_unix_timestamp(1_780_000_000).expect("a time");
         for (text, milliseconds) in [
             ("2500", Some(2_500)),
             (" 0.5 ", Some(0)),
+            ("1780000007500", Some(7_500)),
+            ("1779999999000", Some(0)),
             ("99999999999999999999", Some(1_000_000_000_000)),
             ("inf", None),
             ("NaN", None),
@@ -258,8 +278,28 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            let found = retry_after_ms(text).map(|wait| wait.as_millis());
+            let found = retry_after_ms(text, now).map(|wait| wait.as_millis());
             assert_eq!(found, milliseconds, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_retry_after_header_with_the_time_since_1970_means_a_wait_until_then() {
+        let now = OffsetDateTime::from_unix_timestamp(1_780_000_000).expect("a time");
+        for (text, seconds) in [
+            ("999999999", 999_999_999),
+            ("1780000003", 3),
+            ("1780000003.0", 3),
+            ("1780604800", 604_800),
+            ("1780000003000", 3),
+            ("1780000003000000", 3),
+            ("1780000000", 0),
+            ("1779999990", 0),
+            ("1000000000", 0),
+            ("9999999999", 1_000_000_000),
+        ] {
+            let found = retry_after(text, now);
+            assert_eq!(found, Some(Duration::from_secs(seconds)), "{text}");
         }
     }
 

@@ -118,13 +118,16 @@ impl StatusFailure {
         address: &ServerUrl,
         secrets: &Secrets,
     ) -> Result<StatusFailure, ConnectionFailure> {
-        let said = response
+        let body = response
             .read_error()
             .map_err(|error| io_failure(&error).with_status(status.as_u16()))?;
-        let mut error = failure::read_redacted(&said, secrets);
-        let exact = retry::retry_after_ms(response.header("retry-after-ms"));
-        let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
-        error.retry_after = retry::first_wait([exact, wait, error.retry_after]);
+        let mut error = failure::read_redacted(&body, secrets);
+        let now = OffsetDateTime::now_utc();
+        let exact = retry::retry_after_ms(response.header("retry-after-ms"), now);
+        let wait = retry::retry_after(response.header("retry-after"), now);
+        let said = error.retry_after;
+        let said = said.and_then(|asked| retry::wait_of(asked.as_secs_f64(), now));
+        error.retry_after = retry::first_wait([exact, wait, said]);
         error.should_retry = response.header("x-should-retry").parse().ok();
         let mut location = None;
         let target = response.header("location");
@@ -136,7 +139,7 @@ impl StatusFailure {
         Ok(StatusFailure {
             status: status.as_u16(),
             error,
-            body: said,
+            body,
             location,
         })
     }
