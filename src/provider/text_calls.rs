@@ -96,6 +96,34 @@ struct JsonCall<'a> {
     arguments: &'a RawValue,
 }
 
+/// The same as an element of a list of calls in the API's form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallElement<'a> {
+    #[serde(default, rename = "type")]
+    _kind: Option<&'a RawValue>,
+    #[serde(default, rename = "id")]
+    _id: Option<&'a RawValue>,
+    #[serde(default, rename = "index")]
+    _index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function: JsonCall<'a>,
+}
+
+/// Such a list, as a model copies it from what it has been shown.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallList<'a> {
+    #[serde(borrow)]
+    tool_calls: Vec<&'a RawValue>,
+}
+
+/// A block of code that holds nothing but JSON.
+const JSON_FENCE: (&str, &str) = ("```json\n", "\n```");
+
+/// What is left of a call of Qwen's where a server has taken the mark before its name.
+const NAME_AND_END: (&str, &str) = ("<name>", "</function>");
+
 /// How many marks at the end of a text are looked at, because each is compared with all that follows it.
 const MAX_MARKS: usize = 8;
 
@@ -221,9 +249,15 @@ fn split_calls(text: &str) -> Option<(&str, &str)> {
     calls.ends_with(['}', ']', ')', '>']).then_some((calls, ""))
 }
 
-/// Returns the name of the first call, if the text is a call without marks: JSON, a list of it, or as Llama writes it in the
-/// notation of Python.
+/// Returns the name of the first call, if the text is a call without marks, or with the rest of one: JSON, perhaps as the only
+/// code, a list of it, or as Llama writes it in the notation of Python.
 fn name_of_bare_call(text: &str) -> Option<String> {
+    let within = |(open, close)| text.strip_prefix(open)?.strip_suffix(close).map(str::trim);
+    if let Some(call) = within(NAME_AND_END) {
+        let name = call.split(['<', '\n']).next()?;
+        return Some(name.trim().to_owned());
+    }
+    let text = within(JSON_FENCE).unwrap_or(text);
     let inner = text
         .strip_prefix('[')
         .and_then(|text| text.strip_suffix(']'));
@@ -233,10 +267,16 @@ fn name_of_bare_call(text: &str) -> Option<String> {
     {
         return Some(name.to_owned());
     }
-    let calls: Vec<JsonCall> = match inner {
+    let values: Vec<&RawValue> = match inner {
         Some(_) => serde_json::from_str(text).ok()?,
-        None => json_calls(text)?,
+        None => json_values(text)?,
     };
+    let values = match values[..] {
+        [only] => calls_listed_in(only.get()).unwrap_or(values),
+        _ => values,
+    };
+    let calls = values.into_iter().map(|value| call_of(value.get()));
+    let calls: Vec<JsonCall> = calls.collect::<Option<_>>()?;
     // Some models write them as the text of an object.
     let is_object = |json: &str| json.starts_with('{') || json.starts_with("\"{");
     let has_arguments = |call: &JsonCall| is_object(call.arguments.get());
@@ -244,9 +284,23 @@ fn name_of_bare_call(text: &str) -> Option<String> {
     Some(first.name.clone())
 }
 
-/// Returns the calls of a text that has nothing but calls in JSON, one after the other or, as Llama writes them, with semicolons
-/// between them.
-fn json_calls(text: &str) -> Option<Vec<JsonCall<'_>>> {
+/// Returns the elements of an object that is a list of calls.
+fn calls_listed_in(json: &str) -> Option<Vec<&RawValue>> {
+    let list: CallList = serde_json::from_str(json).ok()?;
+    Some(list.tool_calls)
+}
+
+fn call_of(json: &str) -> Option<JsonCall<'_>> {
+    if let Ok(call) = serde_json::from_str(json) {
+        return Some(call);
+    }
+    let call: CallElement = serde_json::from_str(json).ok()?;
+    Some(call.function)
+}
+
+/// Returns the values of a text that has nothing but JSON, one after the other or, as Llama writes calls, with semicolons between
+/// them.
+fn json_values(text: &str) -> Option<Vec<&RawValue>> {
     let mut calls = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -308,6 +362,13 @@ mod tests {
             r#"[{"name": "db__get", "arguments": {}}, {"name": "db__get_all", "arguments": {}}]"#,
             "{\"name\": \"db__get\", \"arguments\": {}}\n{\"name\": \"db__get\", \"arguments\": {}}",
             "[db__get(n=1), db__get_all()]",
+            "```json\n{\"name\": \"db__get\", \"arguments\": {}}\n```",
+            "```json\n[\n{\"name\": \"db__get\", \"parameters\": {}}\n]\n```",
+            r#"{"tool_calls":[{"id":"c","type":"function","function":{"name":"db__get","arguments":"{\"n\":1}"}}]}"#,
+            r#"{"tool_calls": [{"function": {"name": "db__get", "arguments": {}}}, {"name": "db__get_all", "arguments": {}}]}"#,
+            r#"[{"type": "function", "index": 0, "function": {"name": "db__get", "arguments": {}}}]"#,
+            "```json\n{\"tool_calls\": [{\"name\": \"db__get\", \"arguments\": {}}]}\n```",
+            "<name>db__get\n</parameter>\n<parameter=n>\n1\n</parameter>\n</function>\n",
             r#"{"name": "db__get", "parameters": {}}; {"name": "db__get_all", "parameters": {}}"#,
             r#"{"name": "db__get", "parameters": {}}<|eot_id|>"#,
             "[db__get(n=1)]<|eom_id|>",
@@ -376,7 +437,19 @@ mod tests {
             "<tool_call>{\"name\": \"db__get\"}</tool_call> or <tool_call>{\"name\": \"db__get\"}</tool_call>",
             "[TOOL_CALLS] is Mistral's mark of a call of db__get.",
             "`<tool_call>{\"name\": \"db__get\"}</tool_call>`",
-            "```json\n{\"name\": \"db__get\", \"arguments\": {}}\n```",
+            "So:\n```json\n{\"name\": \"db__get\", \"arguments\": {}}\n```",
+            "```json\n{\"name\": \"db__get\", \"arguments\": {}}\n```\nis a call.",
+            "```json\n{\"name\": \"get\", \"arguments\": {}}\n```",
+            "```json\n{\"name\": \"db__get\", \"about\": \"a tool\"}\n```",
+            "```python\n{\"name\": \"db__get\", \"arguments\": {}}\n```",
+            r#"{"tool_calls": []}"#,
+            r#"{"tool_calls": ["db__get"]}"#,
+            r#"{"tool_calls": [{"function": {"name": "get", "arguments": {}}}]}"#,
+            r#"{"tool_calls": [{"function": {"name": "db__get", "arguments": {}}}], "note": "x"}"#,
+            r#"{"tool_calls": [{"tool_calls": [{"name": "db__get", "arguments": {}}]}]}"#,
+            "<name>db__get</name>",
+            "<name>get\n</parameter>\n</function>",
+            "<name>the function db__get\n</parameter>\n</function>",
             r#"<tool_call>{"name": "get", "arguments": {}}</tool_call>"#,
             r#"<tool_call>{"name": "db__get_one", "arguments": {}}</tool_call>"#,
             r#"{"name": "db__get"}"#,
