@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use self::assembly::{Assembly, JsonScan};
+use self::assembly::{Assembly, JsonScan, is_empty};
 use self::known::KnownCalls;
 pub use self::known::{Added, is_part, without_white_space};
 use super::lenient;
@@ -206,7 +206,15 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
         // Some servers repeat the name in each fragment, so only a complete call is followed by another one.
         return scan.is_complete(&call.arguments);
     }
-    fragment.id != call.id
+    if fragment.id != call.id {
+        return true;
+    }
+    // Some servers give all calls one id. An object does not go on after its end, but an empty one may stand for what comes.
+    let begins_object = |text: &str| text.trim_start().starts_with('{');
+    begins_object(&fragment.arguments)
+        && begins_object(&call.arguments)
+        && !is_empty(&call.arguments)
+        && scan.is_complete(&call.arguments)
 }
 
 /// Returns the call in the form in which it is run, but for a missing id.
@@ -325,6 +333,13 @@ mod tests {
             one piece | 0 x a {} | x a {}
             two calls by turns | 0 x a - ; 1 y b - ; 0 - - {} ; 1 - - { } | x a {} ; y b { }
             Ollama: each call has index 0 | 0 x a {} ; 0 y a {"n":1} ; 0 z b {} | x a {} ; y a {"n":1} ; z b {}
+            two calls with one index and one id | 0 x a {"n":1} ; 0 x a {"n":2} | x a {"n":1} ; - a {"n":2}
+            the same with another name | 0 x a {"n":1} ; 0 x b {"n":1} | x a {"n":1} ; - b {"n":1}
+            the same in fragments | 0 x a {"n" ; 0 - - :1} ; 0 x a {"n" ; 0 x a :2} | x a {"n":1} ; - a {"n":2}
+            the same call again | 0 x a {"n":1} ; 0 x a {"n":1} | x a {"n":1}
+            the same call again in fragments | 0 x a {"n":1} ; 0 x a {"n" ; 0 x a :1} | x a {"n":1}
+            an empty object before the arguments, with the name | 0 x a {} ; 0 x a {"n":1} | x a {"n":1}
+            an empty object after the arguments, with the name | 0 x a {"n":1} ; 0 x a {} | x a {"n":1}
             LM Studio: each fragment has an id | 0 x a - ; 0 y - {"n" ; 0 z - :1} ; 1 u b - ; 1 v - {} | x a {"n":1} ; u b {}
             the id comes late | 0 - a - ; 0 x - {} | x a {}
             the name comes late | 0 x - - ; 0 x a {} | x a {}
