@@ -7,22 +7,12 @@ use crate::provider::request::OptionalField;
 use crate::server::api_error::ApiError;
 use crate::server::model_choice;
 
-/// Advice for a prompt that cannot be made shorter.
-const TOO_LONG: &str =
-    "a question with less input, or a model with a larger context (-m), may work";
-
 impl Run<'_> {
     /// Changes what the provider did not accept in a request that `failed`, for another one. Returns whether anything can be
     /// changed; if not, the failure may have got advice.
     pub fn adapt(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
-            ErrorClass::TooLong | ErrorClass::TooLongWithLimit(_) => {
-                let is_shorter = dialogue.window.halve();
-                if !is_shorter {
-                    failed.error = failed.error.clone().advise_also(TOO_LONG);
-                }
-                is_shorter
-            }
+            ErrorClass::TooLong | ErrorClass::TooLongWithLimit(_) => dialogue.window.halve(),
             ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
             ErrorClass::Rejects(field) => self.retry_without(field, failed, dialogue),

@@ -47,6 +47,9 @@ const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many
 const FEWER_FILES: &str = "send fewer or smaller images and PDFs\n\
     in a follow-up, omit earlier ones with --messages 0";
 
+/// Advice where the prompt is too long.
+const SHORTER: &str = "a question with less input, or a model with a larger context (-m), may work";
+
 /// Advice where the request is too large.
 const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
 
@@ -110,16 +113,20 @@ impl Rejection<'_> {
                 None => SPENT.to_owned(),
             },
             ErrorClass::Rejects(OptionalField::Attachments) => OTHER_FILES.to_owned(),
-            ErrorClass::TooLarge | ErrorClass::TooLong if self.has_attachments() => {
-                FEWER_FILES.to_owned()
-            }
+            ErrorClass::TooLarge if self.has_attachments() => FEWER_FILES.to_owned(),
+            ErrorClass::TooLong if self.has_attachments() => format!("{FEWER_FILES}\n{SHORTER}"),
+            ErrorClass::TooLong => SHORTER.to_owned(),
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
-            ErrorClass::LimitTooLarge(Some(most))
-            | ErrorClass::OwnLimitTooLarge(most)
-            | ErrorClass::TooLongWithLimit(most) => {
+            ErrorClass::LimitTooLarge(Some(most)) | ErrorClass::OwnLimitTooLarge(most) => {
                 format!("{} to at most {most}", self.lower_limit())
             }
+            ErrorClass::TooLongWithLimit(most) => {
+                format!("{} to at most {most}\n{SHORTER}", self.lower_limit())
+            }
             ErrorClass::LimitTooLarge(None) => self.lower_limit(),
+            ErrorClass::RejectsLimit | ErrorClass::Rejects(OptionalField::Limit) => {
+                return self.unset_limit();
+            }
             _ if matches!(self.status, Some(404 | 405)) => {
                 let check = check_base_url(provider);
                 format!("{check}\ncheck the model: {list} lists the models")
@@ -148,6 +155,15 @@ impl Rejection<'_> {
         let limit = self.request.limit.as_ref();
         let origin = limit.map_or(&LimitOrigin::Setting, |limit| &limit.origin);
         format!("lower {origin}")
+    }
+
+    /// Says to leave out what has set the limit of tokens, unless it is q's own.
+    fn unset_limit(&self) -> Option<String> {
+        match &self.request.limit.as_ref()?.origin {
+            LimitOrigin::Own => None,
+            LimitOrigin::Field(name) => Some(format!("leave out {name} (-o)")),
+            LimitOrigin::Setting => Some("unset max_tokens (Q_MAX_TOKENS)".to_owned()),
+        }
     }
 
     /// Says what to do where the server itself fails, and may do better later.
@@ -208,10 +224,13 @@ mod tests {
         let other_model = "this is about the model, not about the key: choose another one with -m; q --models -p p lists them";
         let intercepted = "a firewall or a proxy sent this page, so the key may be right: try another network\n\
                            check the base URL: P_BASE_URL or base_url in config.toml sets it";
+        let fewer_and_shorter = format!("{FEWER_FILES}\n{SHORTER}");
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
             "hint" => (Some(OTHER_FILES), false),
             "fewer" => (Some(FEWER_FILES), false),
+            "fewer, shorter" => (Some(&*fewer_and_shorter), false),
+            "shorter" => (Some(SHORTER), false),
             "model" => (Some(no_model), false),
             "key" => (Some("check the key"), false),
             "tools" => (Some(ASK_WITHOUT_TOOLS), false),
@@ -231,7 +250,7 @@ mod tests {
         let table = r##"
             400 | hint | - | no
             400 | - | - | temperature is too high
-            400 | fewer | - | prompt is too long
+            400 | fewer, shorter | shorter | prompt is too long
             413 | fewer | less | no
             404 | tools | tools | No endpoints found that support tool use
             500 | off | off | tools param requires --jinja flag
@@ -240,7 +259,8 @@ mod tests {
             403 | place | place | Country, region, or territory not supported
             403 | access | access | You are not allowed to sample from this model
             429 | spent | spent | You have reached your specified workspace API usage limits.
-            413 | fewer | - | prompt is too long
+            413 | fewer, shorter | shorter | prompt is too long
+            500 | fewer, shorter | shorter | context shift is disabled
             400 | model | model | invalid model
             401 | key | key | no images
             403 | page | page | <html><title>Just a moment...</title></html>

@@ -38,6 +38,8 @@ pub enum ErrorClass {
     OwnLimitTooLarge(u64),
     /// The limit of tokens that the user chose is too large; the largest one that the server names.
     LimitTooLarge(Option<u64>),
+    /// The server takes no limit of tokens, or none of this name.
+    RejectsLimit,
     /// The server does not know the model.
     UnknownModel,
     /// The model is for something else, such as embedding.
@@ -155,6 +157,10 @@ const ROWS: &[MeaningRow] = &[
     by_name(OptionalField::Cache),
     by_name(OptionalField::Usage),
     by_name(OptionalField::Limit),
+    Means(
+        ErrorClass::RejectsLimit,
+        Judged(|case| case.rejects_limit()),
+    ),
     Means(ErrorClass::Loading, Judged(|case| case.is_loading())),
     Means(ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
     Means(ErrorClass::UnknownModel, Words(words::MODEL)),
@@ -237,8 +243,8 @@ fn number_after(words: &str, texts: &[&str]) -> Option<usize> {
 
 /// Returns the place of the tool whose definition a server rejects, if its error says which one: by its name, or by its place,
 /// such as `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
-fn refused_tool(error: &ServerError, status: Option<u16>, tools: &RequestedTools) -> Option<usize> {
-    if !matches!(status, Some(400 | 422)) {
+fn refused_tool(error: &ServerError, is_bad: bool, tools: &RequestedTools) -> Option<usize> {
+    if !is_bad {
         return None;
     }
     let words = format!("{} {}", error.message, error.field);
@@ -379,7 +385,8 @@ impl Case<'_> {
     /// Returns the meaning of an error that rejects the definition of one tool.
     fn rejected_tool(&self) -> Option<ErrorClass> {
         let tools = &self.request.tools;
-        refused_tool(self.error, self.status, tools).map(ErrorClass::RejectsTool)
+        let is_bad = self.is_bad_request();
+        refused_tool(self.error, is_bad, tools).map(ErrorClass::RejectsTool)
     }
 
     /// Returns the meaning of an error that rejects the schema of a tool that it does not name.
@@ -421,14 +428,30 @@ impl Case<'_> {
         !may_be_another_limit && prompt_length::is_exceeded(&self.words)
     }
 
+    /// Returns the status, or the one for which a word stands in an error inside a reply.
+    fn meant_status(&self) -> Option<u16> {
+        let by_word = || {
+            let mut statuses = words::STATUS_CODES.iter();
+            let found = statuses.find(|(_, codes)| self.has_code(codes))?;
+            Some(found.0)
+        };
+        self.status.or_else(by_word)
+    }
+
     /// Whether the server rejects something about the request itself.
     fn is_bad_request(&self) -> bool {
-        matches!(self.status, Some(400 | 422))
+        matches!(self.meant_status(), Some(400 | 422))
     }
 
     /// Whether the server rejects this by its name.
     fn names(&self, field: OptionalField) -> bool {
-        rejected::rejects(field, &self.words, self.error, self.status)
+        rejected::rejects(field, &self.words, self.error, self.meant_status())
+    }
+
+    /// Whether the server rejects the limit of tokens as a field, and not its number.
+    fn rejects_limit(&self) -> bool {
+        let is_there = self.request.limit.is_some();
+        is_there && self.is_bad_request() && rejected::rejects_limit(&self.words, self.error)
     }
 
     /// Whether the words say of one of the names for tools that it is not supported, or of a field with the tools.
@@ -516,7 +539,7 @@ impl Case<'_> {
     }
 
     fn is_loading(&self) -> bool {
-        match self.status {
+        match self.meant_status() {
             Some(503) => self.says(words::LOADING) && !self.says(words::NOT_LOADED),
             Some(500) => self.says(&[words::LOADING_IN_OLLAMA]),
             _ => false,
@@ -546,8 +569,9 @@ impl Case<'_> {
     /// Whether the server could mean the images and files, as a template for text alone that fails with them. It may as well
     /// mean anything else.
     fn could_be_about_attachments(&self) -> bool {
-        let is_bad = matches!(self.status, Some(400 | 422));
-        is_bad && self.asks(OptionalField::Attachments) && self.could_be_about_content()
+        self.is_bad_request()
+            && self.asks(OptionalField::Attachments)
+            && self.could_be_about_content()
     }
 
     /// Whether the error names no field, or a part of the messages.
@@ -690,7 +714,7 @@ mod tests {
             ("Invalid at 'tools[0]': schema of db__list", Some(1)),
         ] {
             let error = ServerError::new(message);
-            let found = refused_tool(&error, Some(400), &grouped);
+            let found = refused_tool(&error, true, &grouped);
             assert_eq!(found, place, "{message}");
         }
         for (status, message, field, place) in [
@@ -782,6 +806,7 @@ mod tests {
             Loading | 503 | {"detail":"The model is being loaded"}
             Loading | 500 | {"error":"unexpected server status: llm server loading model"}
             Loading | - | {"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}
+            Loading | - | {"error":{"message":"Loading model","type":"unavailable_error"}}
             Transient | 500 | {"error":"llama-server process has terminated: exit status 1: error loading model: no"}
             Transient | 503 | {"error":"error loading model: no memory"}
             Transient | 503 | {"error":"server busy, please try again. maximum pending requests exceeded"}
@@ -1128,6 +1153,79 @@ mod tests {
                 assert_eq!(format!("{found:?}"), expected, "{words}");
             }
         }
+    }
+
+    #[test]
+    fn a_limit_of_tokens_that_a_server_does_not_take_is_recognized_only_by_its_name() {
+        let table = r##"
+            yes | {"detail":"Unsupported parameter: max_output_tokens"}
+            yes | {"error":{"message":"Unsupported parameter: 'max_tokens'","param":null}}
+            yes | Unsupported parameter: 'max_tokens' is not supported with this model.
+            yes | Unrecognized request argument supplied: max_tokens
+            yes | max_tokens: Extra inputs are not permitted
+            yes | Invalid JSON payload received. Unknown name "maxOutputTokens" at 'generation_config': Cannot find field.
+            yes | json: unknown field "max_tokens"
+            yes | {"detail":[{"loc":["body","max_tokens"],"msg":"Extra inputs are not permitted"}]}
+            yes | {"error":{"message":"Unsupported parameter","param":"max_tokens"}}
+            no | Unsupported parameter: 'temperature'. Supported are: 'max_tokens', 'top_p'
+            no | Unsupported parameter: temperature (max_tokens is fine)
+            no | {"error":{"message":"Unsupported parameter: 'top_k'","param":"top_k"}}
+            no | {"error":{"message":"no","param":"max_tokens"}}
+            no | the field max_tokens must be a number
+        "##;
+        for [is_meant, body] in rows(table) {
+            let error = read(body).expect(body);
+            let limit = TokenLimit {
+                tokens: 99,
+                origin: LimitOrigin::Setting,
+            };
+            let request = Request {
+                limit: Some(limit),
+                ..Request::default()
+            };
+            let found = judge(&error, Some(400), &request);
+            assert_eq!(
+                found == ErrorClass::RejectsLimit,
+                is_meant == "yes",
+                "{body}"
+            );
+            // What was not sent cannot be rejected.
+            let found = judge(&error, Some(400), &Request::default());
+            assert_ne!(found, ErrorClass::RejectsLimit, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_word_stands_for_the_status_in_an_error_inside_a_reply() {
+        let table = r##"
+            Rejects(System) | {"error":{"code":"server_error","message":"rpc error: code = InvalidArgument desc = Error: Jinja Exception: Only user and assistant roles are supported!","type":"server_error"}}
+            Rejects(System) | {"error":{"type":"BadRequestError","message":"System role not supported"}}
+            Rejects(System) | {"type":"error","error":{"type":"invalid_request_error","message":"system: no"}}
+            Rejects(System) | {"error":{"status":"INVALID_ARGUMENT","message":"Developer instruction is not enabled for models/m"}}
+            Rejects(Effort) | {"error":{"type":"invalid_request_error","message":"reasoning_effort is not supported"}}
+            Rejects(Store) | {"error":{"type":"invalid_request_error","message":"Unknown parameter: 'store'.","param":"store"}}
+            Rejects(Form) | {"error":{"type":"invalid_request_error","message":"response_format: no"}}
+            Transient | {"error":{"type":"server_error","message":"response_format: no"}}
+            Transient | {"error":{"code":"server_error","message":"no"}}
+            Transient | {"error":{"type":"invalid_request_error","code":"rate_limit_exceeded","message":"no"}}
+            Other | {"error":{"type":"invalid_request_error","message":"no"}}
+            Other | {"error":"System role not supported"}
+        "##;
+        let request = asking_for(&[
+            OptionalField::System,
+            OptionalField::Effort,
+            OptionalField::Store,
+            OptionalField::Form,
+        ]);
+        for [meaning, body] in rows(table) {
+            let error = read(body).expect(body);
+            let found = judge(&error, None, &request);
+            assert_eq!(format!("{found:?}"), meaning, "{body}");
+        }
+        let tool = r#"{"error":{"type":"invalid_request_error","message":"Invalid schema for function 'x__say': no"}}"#;
+        let error = read(tool).expect("an error");
+        let found = judge(&error, None, &offering(&["x__say"]));
+        assert_eq!(found, ErrorClass::RejectsTool(0));
     }
 
     #[test]

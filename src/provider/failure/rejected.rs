@@ -319,6 +319,52 @@ fn asks_for_other_limit(words: &str) -> bool {
     has_name(words, NEW_LIMIT) && (is_unknown || has_name(words, OLD_LIMIT))
 }
 
+/// The names of the limit in all APIs, in lower case.
+const LIMITS: &[&str] = &[OLD_LIMIT, NEW_LIMIT, "max_output_tokens", "maxoutputtokens"];
+
+/// What is before the name of a field that a server does not take.
+const UNKNOWN_BEFORE: &[&str] = &[
+    "unsupported parameter",
+    "unknown parameter",
+    "unrecognized parameter",
+    "unexpected parameter",
+    "unsupported field",
+    "unknown field",
+    "unknown name",
+    "request argument supplied",
+    "unsupported argument",
+    "not support parameter",
+    "not support the parameter",
+    "not support",
+];
+
+/// What is after the name of such a field.
+const UNKNOWN_AFTER: &[&str] = &[
+    "is not supported",
+    "not supported",
+    "is unsupported",
+    "is not permitted",
+    "is not allowed",
+    "extra inputs are not permitted",
+];
+
+/// Whether an error rejects the limit of tokens as a field. One that names it next to another field does not.
+pub(super) fn rejects_limit(words: &str, error: &ServerError) -> bool {
+    let field = error.field.to_lowercase();
+    let mut components = field.split(|char: char| !is_of_name(char));
+    let is_field = components.any(|component| LIMITS.contains(&component));
+    let says_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
+    let is_beside_words = |(before, after): (&str, &str)| {
+        let is_sign = |char: char| is_quote(char) || matches!(char, ' ' | ':' | '(');
+        let before = before.trim_end_matches(is_sign);
+        let after = after.trim_start_matches(is_sign);
+        UNKNOWN_BEFORE.iter().any(|phrase| before.ends_with(phrase))
+            || UNKNOWN_AFTER.iter().any(|phrase| after.starts_with(phrase))
+    };
+    let mut names = LIMITS.iter().flat_map(|name| occurrences(words, name));
+    (is_field && says_unknown) || names.any(is_beside_words)
+}
+
 /// Whether an error finds a turn of the model without its reasoning.
 fn asks_for_reasoning(words: &str) -> bool {
     has_name(words, REASONING) && LACKING.iter().any(|phrase| words.contains(phrase))

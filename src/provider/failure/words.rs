@@ -2,7 +2,7 @@
 
 /// The words for a prompt that is too long, besides those of `prompt_length.rs`: of OpenAI, llama.cpp, vLLM, Anthropic, Gemini,
 /// Vertex, Ollama, OpenRouter, Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub,
-/// Copilot, Poolside, Cohere, Volcengine, SambaNova, vMLX and DwarfStar.
+/// Copilot, Poolside, Cohere, Volcengine, SambaNova, vMLX and DwarfStar. Moonshot's “total message size” is one of bytes.
 pub const TOO_LONG: &[&str] = &[
     "maximum context length",
     "maximum prompt length",
@@ -43,6 +43,10 @@ pub const TOO_LONG: &[&str] = &[
     "request too large for",
     "maximum supported sequence length",
     "tokens must be reduced",
+    "total message size",
+    // llama.cpp, where the prompt or the answer has filled the context.
+    "context shift is disabled",
+    "input prompt is too big compared to kv size",
     // Codes.
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -505,6 +509,41 @@ pub fn says_nothing(message: &str) -> bool {
     let mut words = message.split(|char: char| !char.is_alphanumeric());
     words.all(|word| EMPTY_WORDS.contains(&word) || word.bytes().all(|byte| byte.is_ascii_digit()))
 }
+
+/// The types and codes that stand for a status where an error has none, as in a stream.
+pub const STATUS_CODES: &[(u16, &[&str])] = &[
+    (
+        400,
+        &[
+            "invalid_request_error",
+            "invalid_request",
+            "bad_request",
+            "bad_request_error",
+            "badrequesterror",
+            "invalid_argument",
+        ],
+    ),
+    (
+        500,
+        &[
+            "server_error",
+            "internal_server_error",
+            "internal_error",
+            "internalservererror",
+            "internal",
+            "api_error",
+        ],
+    ),
+    (
+        503,
+        &[
+            "unavailable",
+            "unavailable_error",
+            "service_unavailable",
+            "service_unavailable_error",
+        ],
+    ),
+];
 
 /// The types and codes of errors after which another try may succeed, because the client asked too often. They count where there
 /// is no status.
