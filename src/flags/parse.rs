@@ -401,7 +401,7 @@ fn nearest_option(spelling: &str) -> Option<String> {
     }
     let is_exact = synonyms::habit(WordPlace::CommandLine, &spelling).is_some();
     let mut flags = FLAGS.iter();
-    let deletes = flags.any(|flag| flag.deletes() && flag.name() == meant);
+    let deletes = flags.any(|flag| flag.deletes() && meant.contains(flag.name()));
     (is_exact || !deletes).then_some(meant)
 }
 
@@ -484,7 +484,8 @@ mod tests {
             let is_right = refused(&[typed]).contains(&format!("did you mean {meant}?"));
             assert!(is_right, "{typed}: {}", refused(&[typed]));
         }
-        let words = "--search --cl --cle --cleanup --clear-all --un --undelete --deleted --deletes --redo --always --reset";
+        let words = "--search --cl --cle --cleanup --clear-all --un --undelete --deleted --deletes --redo --always --reset \
+                     --renam --renamed --clear-cache --clear-caches --purge --rm";
         for typed in words.split(' ') {
             let said = refused(&[typed]);
             for flag in FLAGS.iter().filter(|flag| flag.deletes()) {

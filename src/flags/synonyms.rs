@@ -23,27 +23,163 @@ use WordPlace::{Command, CommandLine, Confinement, Provider, Role, Section, Serv
 
 /// Words with blanks between them, and what somebody who writes them means. A word that begins with `_` is the end of one.
 const HABITS: &[(WordPlace, &str, &str)] = &[
-    (CommandLine, "c continue resume follow-up", "-f"),
-    (CommandLine, "image file", "-a"),
+    (
+        CommandLine,
+        "c continue resume follow-up interactive repl",
+        "-f",
+    ),
+    (
+        CommandLine,
+        "image images img picture file files attachment attachments fragment context-file",
+        "-a",
+    ),
+    (CommandLine, "dir directory folder add-dir include", "-a"),
     (CommandLine, "format output output-format", "-j"),
+    (CommandLine, "output-file output-last-message", ">FILE"),
     (CommandLine, "no-color no-colour", "NO_COLOR=1"),
+    (CommandLine, "raw plain no-markdown no-md", "Q_STYLE=false"),
+    (CommandLine, "markdown md render", "Q_STYLE=true or false"),
+    (CommandLine, "no-wrap", "Q_WRAP=false"),
     (CommandLine, "jsonl ndjson json-lines", "--lines"),
-    (CommandLine, "code", "-x"),
+    (
+        CommandLine,
+        "json-schema output-schema schema-file response-format",
+        "--schema",
+    ),
+    (CommandLine, "code shell bash execute", "-x"),
     (CommandLine, "think thinking reasoning", "-e"),
-    (CommandLine, "usage cost tokens", "-v"),
-    (CommandLine, "temperature", "-o temperature=…"),
+    (
+        CommandLine,
+        "usage cost tokens debug trace stats timing td tools-debug",
+        "-v",
+    ),
+    (CommandLine, "silent", "-q"),
+    (CommandLine, "preview", "--dry-run"),
+    (CommandLine, "temperature temp", "-o temperature=…"),
+    (CommandLine, "top-p", "-o top_p=…"),
+    (CommandLine, "top-k", "-o top_k=…"),
+    (CommandLine, "seed", "-o seed=…"),
+    (CommandLine, "stop", "-o stop=…"),
+    (CommandLine, "param params data", "-o KEY=VALUE"),
+    (
+        CommandLine,
+        "max-tokens max-output-tokens num-predict",
+        "Q_MAX_TOKENS=…",
+    ),
+    (CommandLine, "timeout max-time", "Q_TIMEOUT=…"),
+    (CommandLine, "max-retries", "Q_RETRIES=…"),
+    (CommandLine, "max-turns max-steps", "Q_ROUNDS=…"),
+    (CommandLine, "proxy", "HTTPS_PROXY=…"),
+    (CommandLine, "cacert ca-cert", "SSL_CERT_FILE=…"),
+    (
+        CommandLine,
+        "key keys api-key login auth token",
+        "the variable of the provider's key, which --status names, or key_cmd",
+    ),
+    (
+        CommandLine,
+        "url base-url api-base api-url endpoint host",
+        "NAME_BASE_URL=…, such as OPENAI_BASE_URL",
+    ),
+    (
+        CommandLine,
+        "header headers",
+        "headers of a provider in config.toml",
+    ),
     (CommandLine, "search find grep", "--list WORDS"),
-    (CommandLine, "log logs list-chats", "--list"),
-    (CommandLine, "show-chat", "--history"),
-    (CommandLine, "chat cid conversation", "-s NAME"),
-    (CommandLine, "template", "-r"),
-    (CommandLine, "list-models", "--models"),
-    (CommandLine, "list-roles info", "--status"),
+    (CommandLine, "web-search internet online browse", "-w"),
+    (
+        CommandLine,
+        "log logs list-chats list-sessions list-conversations sessions chats conversations",
+        "--list",
+    ),
+    (CommandLine, "show-chat export", "--history"),
+    (
+        CommandLine,
+        "chat cid conversation conversation-id session-id",
+        "-s NAME",
+    ),
+    (
+        CommandLine,
+        "new new-chat new-session",
+        "a question without -f",
+    ),
+    (
+        CommandLine,
+        "no-log no-history no-session ephemeral incognito",
+        "--no-save",
+    ),
+    (
+        CommandLine,
+        "template pattern agent profile preset persona assistant",
+        "-r",
+    ),
+    (CommandLine, "list-models model-list", "--models"),
+    (
+        CommandLine,
+        "config settings list-roles roles list-providers providers info",
+        "--status",
+    ),
+    (CommandLine, "list-mcp", "--list-tools"),
+    (
+        CommandLine,
+        "mcp mcp-config mcp-server mcp-servers",
+        "mcp = \"/path/mcp.json\" in config.toml, or Q_MCP=…",
+    ),
+    (CommandLine, "function functions", "-t"),
+    (
+        CommandLine,
+        "allowedtools allowed-tools",
+        "-t, and allow of a tool in config.toml",
+    ),
+    (
+        CommandLine,
+        "disallowedtools disallowed-tools no-tools",
+        "-t none",
+    ),
+    (
+        CommandLine,
+        "yolo full-auto auto-approve dangerously-skip-permissions",
+        "--yes",
+    ),
+    (
+        CommandLine,
+        "permission-mode approval-mode ask-for-approval",
+        "--yes, or allow of a tool in config.toml",
+    ),
+    (CommandLine, "sandbox", "confine of a tool in config.toml"),
     (CommandLine, "edit editor", "vipe </dev/null | q"),
+    (
+        CommandLine,
+        "print prompt query question",
+        "the question as words alone",
+    ),
+    (CommandLine, "regenerate redo retry", "--again"),
+    (CommandLine, "no-cache", "--again, or no --cached"),
+    (CommandLine, "cache", "--cached"),
+    (
+        CommandLine,
+        "clear-cache",
+        "--status, which names the directory of cached answers",
+    ),
     // What deletes is an answer to this very word alone.
     (CommandLine, "delete", "--clear"),
+    (
+        CommandLine,
+        "rename mv",
+        "--copy NEW -s OLD, then --clear -s OLD",
+    ),
     (CommandLine, "branch fork", "--copy"),
-    (CommandLine, "system-prompt", "-S"),
+    (
+        CommandLine,
+        "name title",
+        "-s NAME, or --copy NAME for a conversation that is there",
+    ),
+    (
+        CommandLine,
+        "system-prompt append-system-prompt instructions",
+        "-S",
+    ),
     (Settings, "default_provider model_provider", "provider"),
     (Settings, "default_model", "model"),
     (Settings, "system_prompt instructions", "system"),
@@ -206,6 +342,10 @@ mod tests {
             line | template | -r
             line | chat | -s NAME
             line | delete | --clear
+            line | rename | --copy NEW -s OLD, then --clear -s OLD
+            line | max_tokens | Q_MAX_TOKENS=…
+            line | allowedTools | -t, and allow of a tool in config.toml
+            line | no-cache | --again, or no --cached
             line | cod | -",
         ) {
             let place = if place == "top" {
