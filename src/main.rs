@@ -160,6 +160,9 @@ fn run(
         Mode::Models => &actions::models::list,
     };
     let context = find_context(arguments, environment, notes)?;
+    if let Some((lack, list)) = &arguments.unnamed {
+        return Err(actions::names::lacking(lack, *list, arguments, &context));
+    }
     actions::refuse_words(arguments, &context)?;
     action(arguments, &context)
 }

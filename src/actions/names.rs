@@ -7,7 +7,7 @@ use crate::output::print_exactly;
 use crate::session;
 use crate::session::rules::FileKind;
 use crate::session::title::title_of;
-use crate::settings::{ServerKind, Settings};
+use crate::settings::{ServerKind, Settings, adds_one, adds_tools};
 use crate::text::escape::escape;
 
 /// Prints the names of a list.
@@ -25,6 +25,29 @@ pub fn print(list: NameList, arguments: &Arguments, context: &Context) -> Result
         NameList::Tools => plain_lines(tool_names(&settings())),
     };
     print_exactly(&lines, context.notes.terminal())
+}
+
+/// Returns the error for an option that lacks its value, which is one of these names.
+pub fn lacking(lack: &str, list: NameList, arguments: &Arguments, context: &Context) -> Error {
+    let settings = context.settings_that_are_right(arguments).0;
+    let file = settings.file.as_deref();
+    let (kind, names) = match list {
+        NameList::Providers => ("providers", provider_names(&settings)),
+        NameList::Roles => ("roles", settings.role_names()),
+        NameList::Tools => ("tools", server_names(&settings)),
+        NameList::Conversations | NameList::EveryConversation => {
+            return Error::usage(lack).advise("q --list lists the conversations");
+        }
+    };
+    let there = match &*names.join(", ") {
+        "" => format!("there are no {kind}"),
+        names => format!("the {kind} are {names}"),
+    };
+    let section = match list {
+        NameList::Tools => adds_tools(file),
+        _ => adds_one(kind, file),
+    };
+    Error::usage(lack).advise(format!("{there}\n{section}"))
 }
 
 /// Returns the conversations of these kinds, newest first. The first question follows a name, after a tab. No shell would have to
@@ -64,6 +87,13 @@ fn plain_lines(names: Vec<String>) -> String {
 fn provider_names(settings: &Settings) -> Vec<String> {
     let providers = settings.providers.iter();
     providers.map(|provider| provider.name.clone()).collect()
+}
+
+fn server_names(settings: &Settings) -> Vec<String> {
+    // Without the file of other programs there are still those of the configuration.
+    let servers = settings.all_tool_servers();
+    let servers = servers.unwrap_or_else(|_| settings.configured_tool_servers.clone());
+    servers.into_iter().map(|server| server.name).collect()
 }
 
 /// Returns the tool servers, and the tools that the configuration names.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::document::Generated;
+use super::document::{Generated, NameList};
 use super::tool_names::ToolNames;
 
 /// The task of this run. All but `Ask` are actions, which ask no model, and read no input but a confirmation.
@@ -78,6 +78,8 @@ pub struct Arguments {
     /// What the last argument is instead of a word, such as “trip” is the NAME of --session. `None` if it is not an option's
     /// value that is alone.
     pub taken_word: Option<String>,
+    /// That the last option lacks its value, and the list that the value is in.
+    pub unnamed: Option<(String, NameList)>,
     /// JSON, a path or the short form.
     pub schema: Option<String>,
     /// Whether each item of the list that the schema asks for is printed on a line of its own, as soon as it has come.

@@ -127,7 +127,14 @@ fn apply(
         *field(arguments) = true;
     }
     if let Some(value) = flag.value() {
-        let text = value_of(flag, value, parser)?;
+        let Some(text) = value_of(flag, value, parser)? else {
+            let lack = lack(flag, value);
+            let Some(list) = value.completion.list() else {
+                return Err(Error::usage(lack));
+            };
+            arguments.unnamed = Some((lack, list));
+            return Ok(());
+        };
         if let Err(reason) = value.setter.set(arguments, text) {
             return Err(Error::usage(format!("{name}: {reason}")));
         }
@@ -135,22 +142,29 @@ fn apply(
     Ok(())
 }
 
-/// Returns the value of an option: the rest of its argument, else the next one.
-fn value_of(flag: &Flag, value: &Value, parser: &mut lexopt::Parser) -> Result<OsString, Error> {
+/// Returns the value of an option: the rest of its argument, else the next one; `None` if there is none.
+fn value_of(
+    flag: &Flag,
+    value: &Value,
+    parser: &mut lexopt::Parser,
+) -> Result<Option<OsString>, Error> {
     if let Some(text) = parser.optional_value() {
-        return Ok(text);
+        return Ok(Some(text));
     }
-    let name = flag.name();
-    let missing = Error::usage(format!("{name} needs a value: {name} {}", value.name));
     let Ok(text) = parser.value() else {
-        return Err(missing);
+        return Ok(None);
     };
     if FLAGS.iter().any(|option| option.is_called(&text))
         && let Some(advice) = advice_on_option(flag, value, &text.display().to_string())
     {
-        return Err(missing.advise(advice));
+        return Err(Error::usage(lack(flag, value)).advise(advice));
     }
-    Ok(text)
+    Ok(Some(text))
+}
+
+fn lack(flag: &Flag, value: &Value) -> String {
+    let name = flag.name();
+    format!("{name} needs a value: {name} {}", value.name)
 }
 
 /// Returns what to do about an option that stands in the place of a value; `None` if it can be the value.

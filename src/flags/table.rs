@@ -107,6 +107,17 @@ pub enum Completion {
     Words(&'static [&'static str]),
 }
 
+impl Completion {
+    /// Returns the list that a value is in.
+    pub fn list(self) -> Option<NameList> {
+        match self {
+            NamesOf(list) => Some(list),
+            Conversations => Some(NameList::Conversations),
+            Nothing | Files | Words(_) => None,
+        }
+    }
+}
+
 impl Flag {
     /// Returns the mode that it chooses, if it chooses one.
     pub fn mode(&self) -> Option<Mode> {
