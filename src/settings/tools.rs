@@ -76,6 +76,9 @@ pub struct RemoteServer {
     pub key: Key,
 }
 
+/// What a section lacks that has only keys of every kind of section, perhaps those that an mcp.json cannot have.
+const NO_SERVER: &str = "needs command, url, or a table with run; a section replaces the server of its name in an mcp.json, so copy its command or url";
+
 impl ToolServer {
     /// Returns a server with the default settings.
     pub(super) fn new(name: &str, kind: ServerKind) -> ToolServer {
@@ -212,7 +215,7 @@ impl ToolServer {
             Ok(())
         })?;
         if commands.is_empty() {
-            return Err("needs command, url, or a table with run".into());
+            return Err(NO_SERVER.into());
         }
         self.about = about.map(|command| shared.with_command(command));
         Ok(commands)

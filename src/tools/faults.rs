@@ -254,7 +254,7 @@ mod tests {
             {"command": "no-such-program", "cwd": "/"} | command: there is no program no-such-program | install it␊or write its absolute path
             {"command": "sh", "cwd": "/no/such"} | cwd: /no/such is not a directory, so nothing can start there | -
             {"command": "sh"} | cwd: ~ is not a directory, so nothing can start there | -
-            {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file can confine a server | -
+            {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file, with its command, can confine a server | -
             {"command": "sh", "cwd": "/"} | - | -
             {"url": "https://e.com/mcp"} | - | -
         "#;

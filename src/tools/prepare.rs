@@ -280,8 +280,16 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     // A single hyphen, dot or underscore makes a tool look like a server.
     known.extend(configured.iter().flat_map(command_names));
     let meant = did_you_mean(given, known);
-    let section = adds_one("tools", settings.file.as_deref());
-    error.advise(format!("{meant}there are {there_are}\n{section}"))
+    let file = settings.file.as_deref();
+    let adds = if settings.values.mcp.is_none() {
+        adds_tools(file)
+    } else {
+        adds_one("tools", file)
+    };
+    error.advise(format!(
+        "{meant}there are {there_are}
+{adds}"
+    ))
 }
 
 #[cfg(test)]
