@@ -452,8 +452,9 @@ impl InputSource {
         let name = &self.name;
         if self.is_attached {
             let error = format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF");
-            return Error::new(ErrorKind::Binary, error)
-                .advise("-a takes only these; convert other images to PNG");
+            return Error::new(ErrorKind::Binary, error).advise(
+                "-a takes only these; convert documents to PDF or text, other images to PNG",
+            );
         }
         Error::new(ErrorKind::Binary, format!("{name} is binary")).advise(
             "if it is an image or a PDF, send it with -a -; to not read standard input, use -n",
