@@ -111,7 +111,7 @@ impl<'a> ApiClient<'a> {
         loop {
             match self.fetch_once(request) {
                 Err(failed) if self.wait_to_retry(&mut attempts, &failed) => {}
-                ended => return ended,
+                ended => return ended.map_err(|failed| attempts.explain(failed)),
             }
         }
     }

@@ -60,7 +60,7 @@ impl<'a> ReplyStream<'a> {
             self.reader = None;
             self.end_reasoning();
             if self.text_has_come || !self.client.wait_to_retry(&mut self.attempts, &failed) {
-                return Err(failed);
+                return Err(self.attempts.explain(failed));
             }
             self.reply = Reply::to(self.request, self.tail);
         }

@@ -76,6 +76,18 @@ impl Attempts {
         Some(wait)
     }
 
+    /// Adds to the last failure how often q has tried. After a single retry there is hardly a wait to explain.
+    pub fn explain(&self, mut failed: ApiError) -> ApiError {
+        if self.retries > 1 {
+            let tried = self.retries + 1;
+            let told = format!(
+                "q has tried {tried} times; the retries setting (Q_RETRIES) says how often"
+            );
+            failed.error = failed.error.advise_also(told);
+        }
+        failed
+    }
+
     fn pause_while_loading(&mut self, limits: &RetryLimits, now: Instant) -> Option<Pause> {
         let is_first = self.loading_since.is_none();
         let since = *self.loading_since.get_or_insert(now);
