@@ -52,6 +52,8 @@ use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::json;
 use crate::text::nearest::choices;
+use crate::text::one_line::on_one_line;
+use crate::text::shell_words::quoted;
 use crate::unix;
 use crate::whole_file::{broken_link, nearest_place};
 
@@ -235,7 +237,17 @@ impl KnownProviders<'_> {
         if names.contains(&name) {
             return Ok(());
         }
-        let there = choices(name, &names, "-p chooses one of");
+        // Other programs name a model after its provider.
+        let parts = name.split_once(['/', ':']);
+        let there = match parts.filter(|(provider, _)| names.contains(provider)) {
+            Some((provider, model)) => {
+                let provider = quoted(provider);
+                let model = quoted(&on_one_line(model));
+                let list = names.join(", ");
+                format!("did you mean -p {provider} -m {model}? -p chooses one of {list}")
+            }
+            None => choices(name, &names, "-p chooses one of"),
+        };
         let section = adds_one("providers", self.file);
         let error = wrong(&format!("there is no provider “{name}”"));
         Err(error.advise(format!("{there}\n{section}")))
