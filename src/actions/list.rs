@@ -421,7 +421,10 @@ fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) 
         let number = row.number.map(|at| format!("%{at}")).unwrap_or_default();
         let padding = " ".repeat(widest_name - width(name));
         let age = age::short(row.updated.elapsed_until(now));
-        let question = shown(row.text(), terminal);
+        let question = match row.text() {
+            "" if row.messages == 0 => "(empty)".to_owned(),
+            words => shown(words, terminal),
+        };
         let line = format!("{mark} {number:>digits$}{gap}{name}{padding}  {age:>4}  {question}");
         text += &format!("{}\n", cut(&line, size.columns, charset).trim_end());
     }

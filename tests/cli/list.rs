@@ -43,6 +43,14 @@ fn a_list_on_a_terminal_shows_number_name_age_and_question_in_its_width() {
     assert_eq!(lines, expected);
     let is_listed = |line: &String| line.contains('~');
     assert!(!on_terminal(&sandbox, &["--list"], 60).iter().any(is_listed));
+    // The only question may have been taken back.
+    sandbox.write_session(OTHER, &idle_for(5 * MINUTE, &[] as &[&str]));
+    let lines = on_terminal(&sandbox, &["--list"], 60);
+    let now = &lines[0];
+    assert!(
+        now.starts_with("* %1") && now.ends_with("  (empty)"),
+        "{now}"
+    );
 }
 
 #[test]
