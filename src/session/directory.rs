@@ -294,7 +294,10 @@ impl StateDirectory {
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.check()?;
         for directory in [&self.root, &self.sessions] {
-            make_directory(directory, PRIVATE)?;
+            make_directory(directory, PRIVATE).map_err(|error| {
+                let advice = "set HOME or XDG_STATE_HOME to a directory that you can write in";
+                io::Error::new(error.kind(), format!("{error}; {advice}"))
+            })?;
             let mode = fs::metadata(directory).or_cannot("read", directory)?.mode();
             if mode & !PRIVATE & RIGHTS != 0 {
                 // Some file systems have no modes.
