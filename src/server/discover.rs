@@ -172,7 +172,13 @@ fn no_provider(settings: &Settings, locked: &[LockedServer]) -> Error {
     } else {
         format!("{}\nor {keys}", nearest.join("; "))
     };
-    Error::settings(message).advise(advice)
+    let error = Error::settings(message).advise(advice);
+    if settings.caching == Cached::Off {
+        return error;
+    }
+    error.advise_also(
+        "a cached answer needs no key, but -p and -m, or provider and model in the configuration",
+    )
 }
 
 /// Says of each local server whose address the user has set that it does not answer there, unless it wants a key.
