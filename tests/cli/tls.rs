@@ -578,7 +578,8 @@ fn a_host_that_q_cannot_resolve_for_a_socks5_proxy_is_reported() {
     let outcome = outcome.env("Q_RETRIES", "0").run();
     outcome
         .exit(1)
-        .stderr_contains("could not resolve the host");
+        .stderr_contains("could not resolve the host")
+        .stderr_contains("begin its URL in ALL_PROXY with socks5h://");
     assert_eq!(proxy.targets(), [""; 0]);
 }
 

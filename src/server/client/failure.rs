@@ -202,6 +202,9 @@ impl ConnectionFailure {
             FailureKind::Unresolved if named.protocol != ProxyProtocol::Socks => {
                 format!("check the network\ncheck the name of the proxy in {variable}")
             }
+            FailureKind::Unresolved if named.proxy.resolve_target() => format!(
+                "check the network and the name in the address\nor let the proxy resolve the name: begin its URL in {variable} with socks5h://"
+            ),
             // The server's own URL must not lose its TLS.
             FailureKind::LacksTls if is_encrypted => {
                 format!("if the proxy has no TLS, begin its URL in {variable} with http://")
