@@ -396,7 +396,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Output,
         effect: Switch(SET, |a| &mut a.cached),
         help: "reuse the saved answer to an identical request",
-        doc: "Reuse the saved answer to an identical request: see CACHING.",
+        doc: "Reuse the saved answer to an identical request; without a key, name provider and model, too: see CACHING.",
     },
     Flag {
         names: "--no-stream",
@@ -470,7 +470,7 @@ pub const FLAGS: &[Flag] = &[
         group: OptionGroup::Action,
         effect: Action(Last),
         help: "print the last answer",
-        doc: "Print the last answer again, without a request; with `-x` only its code.",
+        doc: "Print the last answer again, also one that broke off, without a request; with `-x` only its code.",
     },
     Flag {
         names: "--result",
