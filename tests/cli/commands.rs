@@ -144,8 +144,8 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
     }
     let sandbox = with_command("run = [\"/bin/sh\", \"-c\", \">ran\"]");
     let server = model_of(json!({}));
-    // Beginning the program takes longer than the test waits, as on a file system that does not answer. With -D, q is the child of the test;
-    // strace may outlive it, and must not hold its output open.
+    // Beginning the program takes longer than the test waits, as on a file system that does not answer. With -D, q is the child of
+    // the test, and strace has q's output no longer than q.
     let slow = "exec strace -D -f -qq -o log -P /bin/sh -e trace=execve -e inject=execve:delay_enter=150000000 \
                 q -t shop go >/dev/null 2>&1";
     let mut running = sandbox.shell(slow).speaks(GEMINI, &server).spawn();
@@ -157,8 +157,19 @@ fn a_signal_ends_q_while_a_program_is_being_started_which_then_does_not_run() {
         lists.flatten().collect::<String>()
     };
     wait_until(|| !children().is_empty());
+    let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("a status");
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    let tracer: i32 = tracer
+        .and_then(|id| id.trim().parse().ok())
+        .expect("a tracer");
     running.signal(libc::SIGINT);
     running.wait().killed_by(libc::SIGINT);
+    // It would wait for the delay to be over.
+    // SAFETY: no memory is involved.
+    assert_eq!(unsafe { libc::kill(tracer, libc::SIGKILL) }, 0);
+    wait_until(|| !is_there(tracer));
     let (result, _) = results(&sandbox).remove(0);
     assert!(
         result.contains("interrupted before the result came"),
