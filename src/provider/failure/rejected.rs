@@ -136,6 +136,11 @@ const ROWS: &[RejectionRow] = &[
             // It would be the beginning of `reasoning_content`, too.
             "requires reasoning",
             "requires thinking",
+            // Anthropic.
+            "not support effort",
+            "doesn't support effort",
+            "effort is not supported",
+            "effort level",
         ],
         words: &["effort", "reasoning", "think"],
         phrases: &[
@@ -255,6 +260,7 @@ const UNKNOWN_FIELD: &[&str] = &[
     "not permitted",
     "not allowed",
     "cannot find field",
+    "not one of the supported",
 ];
 
 /// What servers say of an earlier response that the field `store` has kept them from keeping.
@@ -269,6 +275,9 @@ const FIELD_NOUNS: &[&str] = &[
     "option",
     "key",
 ];
+
+/// What gateways say after the name of a field that they do not take.
+const UNLISTED: &str = " is not one of the supported parameters";
 
 /// What may be before a colon that a name follows.
 const BEFORE_COLON: &[&str] = &[
@@ -304,8 +313,9 @@ pub(super) fn rejects(
     }
     let has_status = status.is_some_and(|status| row.statuses.contains(&status));
     let named_field = error.field.to_lowercase();
+    let is_said = |phrase: &&str| words.contains(phrase) || plain.contains(phrase);
     has_status
-        && (row.phrases.iter().any(|phrase| words.contains(phrase))
+        && (row.phrases.iter().any(is_said)
             || row.names.iter().any(|name| has_name(words, name))
             || row
                 .words
@@ -345,6 +355,7 @@ const UNKNOWN_AFTER: &[&str] = &[
     "is unsupported",
     "is not permitted",
     "is not allowed",
+    "is not one of the supported",
     "extra inputs are not permitted",
 ];
 
@@ -395,6 +406,7 @@ fn names_field(words: &str, field: &str, name: &str) -> bool {
             || is_on_path
             || is_beside_noun
             || is_listed
+            || after.starts_with(UNLISTED)
             || (is_first && after.starts_with(':'))
     })
 }
@@ -486,6 +498,13 @@ mod tests {
             Effort | xAI | 400 | Model grok-4-0709 does not support parameter reasoningEffort.
             Effort | Groq | 400 | `reasoning_effort` is not supported with this model
             Effort | Anthropic | 400 | This model does not support the effort parameter.
+            Effort | Anthropic | 400 | {"type":"error","error":{"type":"invalid_request_error","message":"This model does not support effort level 'max'. Supported levels: high, low, medium."}}
+            Effort | Anthropic | 400 | This model does not support effort
+            Effort | a gateway | 400 | effort is not supported by this model
+            Effort | a gateway | 400 | {"error":{"message":"reasoning is not one of the supported parameters"}}
+            Effort | a gateway | 400 | The parameter 'thinking' is not supported by this model route. Remove the field or choose a native Anthropic-only route.
+            Store | a gateway | 400 | store is not one of the supported parameters
+            Limit | a gateway | 400 | max_completion_tokens is not one of the supported parameters
             Effort | Fireworks | 422 | body.reasoning: property 'body.reasoning' is unsupported
             Effort | OpenRouter | 400 | {"error":{"message":"Reasoning is mandatory for this endpoint and cannot be disabled.","code":400,"metadata":{"provider_name":null}}}
             Effort | OpenRouter, through a router | 400 | {"error":{"message":"Error from provider(openrouter,x: 400): {\"error\":{\"message\":\"Reasoning is mandatory for this endpoint and cannot be disabled.\",\"code\":400}}","type":"api_error","code":"provider_response_error"}}
@@ -558,6 +577,11 @@ mod tests {
             400 | with more effort and better reasoning. I think so
             400 | this tool requires reasoning_content in each message
             400 | the reasoning is good, and the thinking is enabled
+            400 | this model will not support efforts to break it
+            400 | with little effort. Level 3 is not supported
+            400 | temperature is not one of the supported parameters for reasoning
+            400 | reasoning is one of the supported parameters
+            400 | messages.1.content.0.thinking: Field required
             400 | structured data is not supported, and neither is the grammar school
             400 | model: x does not support feature: fine-tuning
             500 | Reasoning is mandatory for this endpoint and cannot be disabled.
