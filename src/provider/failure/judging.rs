@@ -902,6 +902,21 @@ mod tests {
             Spent | 429 | Your account org-1 is not active, please check your plan and billing details.
             Spent | 403 | You've reached your usage limit for this billing cycle.
             Spent | 400 | {"code":"Arrearage","message":"Access denied, please make sure your account is in good standing."}
+            Spent | 403 | {"type":"error","error":{"type":"permission_error","message":"this model requires a subscription, upgrade for access: https://ollama.com/upgrade"}}
+            Spent | 403 | {"error":{"message":"your subscription payment is past due. update your payment method: https://ollama.com/settings/billing","type":"api_error"}}
+            Spent | 403 | {"error":{"code":"AccountOverdueError","message":"The request failed because your account has an overdue balance."}}
+            Spent | 403 | {"error":{"code":"AccountOverdueError","message":"no"}}
+            Spent | 403 | {"code":30001,"message":"Sorry, your account balance is insufficient"}
+            Spent | 401 | Your subscription has expired.
+            Spent | 401 | No active subscription found for this key
+            Spent | 400 | Please update your payment method.
+            Spent | 429 | {"error":{"message":"no","code":"credits_exhausted"}}
+            Spent | 429 | {"error":{"message":"no","code":"credit_limit_reached"}}
+            Spent | 429 | {"error":{"message":"no","code":"project_spend_limit_reached"}}
+            WrongKey | 403 | {"error":{"message":"this key requires a subscription id in its header"}}
+            WrongKey | 401 | Access denied due to invalid subscription key. Provide a valid key for an active subscription.
+            Transient | 429 | Your subscription allows 20 requests per minute
+            Transient | 429 | {"error":{"message":"no","code":"rate_limit_exceeded","param":"credit_limit"}}
             Spent | 412 | Account a is suspended, possibly due to reaching the monthly spending limit.
             Transient | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit","details":{"error_code":null}}}
             Spent | 429 | {"error":"you (me) have reached your weekly usage limit, upgrade for higher limits: https://ollama.com/upgrade (ref: 1)"}
@@ -943,6 +958,9 @@ mod tests {
             RejectsContent | 403 | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}
             RejectsContent | 403 | {"code":"permission-denied","error":"Content violates usage guidelines. "}
             RejectsContent | 403 | {"error":{"code":403,"message":"openai/gpt-5 requires moderation on OpenRouter. Your input was flagged for \"violence\".","metadata":{"reasons":["violence"]}}}
+            RejectsContent | 403 | {"error":{"message":"Input was flagged by moderation","code":403,"metadata":{"reasons":["violence"]}}}
+            RejectsContent | 403 | {"error":{"message":"The prompt was flagged by moderation.","code":403}}
+            WrongKey | 403 | {"error":{"message":"This key was flagged","code":403}}
             RejectsContent | 403 | The request is prohibited due to a violation of provider Terms Of Service.
             RejectsContent | 400 | Your request was rejected as a result of our safety system.
             RejectsContent | 400 | Invalid prompt: your prompt was flagged as potentially violating our usage policy.

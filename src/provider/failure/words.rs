@@ -184,7 +184,7 @@ pub const KEY: &[&str] = &[
 ];
 
 /// The words for an account that has used up its quota or its money, or whose plan has none of this: of OpenAI, Gemini,
-/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot, DashScope and Ollama.
+/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot, DashScope, Volcengine, SiliconFlow and Ollama.
 pub const SPENT: &[&str] = &[
     "exceeded your current quota",
     "check your plan and billing details",
@@ -213,9 +213,18 @@ pub const SPENT: &[&str] = &[
     "not enough credits",
     "out of credits",
     "quota is not enough",
+    "model requires a subscription",
+    "upgrade for access",
+    "no active subscription",
+    "subscription has expired",
+    "subscription payment",
+    "payment is past due",
+    "update your payment method",
+    "overdue balance",
+    "balance is insufficient",
     "额度不足",
     "额度已用尽",
-    // Codes of OpenAI, Moonshot and DashScope, and a type and codes of Anthropic's.
+    // Codes of OpenAI, Moonshot, DashScope and Volcengine, and a type and codes of Anthropic's.
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
@@ -226,6 +235,10 @@ pub const SPENT: &[&str] = &[
     "billing_error",
     "enforced_spend_limit_reached",
     "contract_spend_limit_reached",
+    "project_spend_limit_reached",
+    "credit_limit_reached",
+    "credits_exhausted",
+    "accountoverdueerror",
 ];
 
 /// The codes of LiteLLM, New API and other gateways for the same. As parts of other codes they may be about a minute, as in
@@ -298,7 +311,8 @@ pub const STREAM: &[&str] = &[
 /// Zhipu, DashScope and MiniMax.
 pub const CONTENT: &[&str] = &[
     "violates usage guidelines",
-    "your input was flagged",
+    "input was flagged",
+    "flagged by moderation",
     "violation of provider terms of service",
     "result of our safety system",
     "violating our usage policy",
