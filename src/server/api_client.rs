@@ -354,7 +354,12 @@ impl<'a> ApiClient<'a> {
             TransportError::Connection(failure) => return self.explain_connection(failure),
             TransportError::Status(failure) => failure,
         };
-        let rejected = self.rejected(failure.error, Some(failure.status), request);
+        let mut rejected = self.rejected(failure.error, Some(failure.status), request);
+        if let Some(advice) = failure.advice {
+            let of_status = rejected.error.advice.take();
+            let lines = Vec::from_iter(of_status.iter().map(String::as_str).chain([advice]));
+            rejected.error.advice = Some(lines.join("\n"));
+        }
         let redirect = failure.location.map(|target| {
             let check = advice::check_base_url(self.name());
             format!("q does not follow the redirect to {target}\n{check}")

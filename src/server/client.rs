@@ -272,8 +272,8 @@ impl Client {
         let response = response.with_checked_coding();
         if !parts.status.is_success() {
             let status = parts.status;
-            let read = StatusFailure::read(status, response, &self.address, secrets);
-            return Err(read.map_or_else(TransportError::Connection, TransportError::Status));
+            let failure = StatusFailure::read(status, response, &self.address, secrets);
+            return Err(TransportError::Status(failure));
         }
         Ok(response)
     }

@@ -453,7 +453,7 @@ impl Http {
                 let words = error.error.words();
                 (
                     client::with_status(Some(error.status), &words),
-                    self.advice(&error),
+                    self.advice(&error).or(error.advice.map(str::to_owned)),
                     retry_after(&error),
                 )
             }

@@ -209,6 +209,9 @@ pub fn judge(error: &ServerError, status: Option<u16>, request: &Request) -> Err
         error,
         request,
     };
+    if error.is_unread {
+        return case.meaning_of_status();
+    }
     let found = ROWS.iter().find_map(|row| match *row {
         Means(meaning, clue) => case.has(clue, meaning).then_some(meaning),
         Finds(rule) => rule(&case),
@@ -328,6 +331,17 @@ struct Case<'a> {
 impl Case<'_> {
     fn says(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.words.contains(phrase))
+    }
+
+    /// Returns what the status alone means.
+    fn meaning_of_status(&self) -> ErrorClass {
+        match self.status {
+            Some(401 | 403) => ErrorClass::WrongKey,
+            Some(402) => ErrorClass::Spent,
+            Some(413) => ErrorClass::TooLarge,
+            _ if self.is_transient() => ErrorClass::Transient,
+            _ => ErrorClass::Other,
+        }
     }
 
     /// Whether the request has this, which it can do without.

@@ -40,6 +40,8 @@ pub struct ServerError {
     pub should_retry: Option<bool>,
     /// Whether the server sent an HTML page, or what Cloudflare sends in the place of one, which no API does.
     pub(super) is_page: bool,
+    /// Whether its body could not be read, so that its message is not the server's.
+    pub(super) is_unread: bool,
 }
 
 impl ServerError {
@@ -47,6 +49,14 @@ impl ServerError {
         ServerError {
             message: message.into(),
             ..ServerError::default()
+        }
+    }
+
+    /// Returns the error for a body that could not be read, with the reason.
+    pub fn unread(reason: impl Into<String>) -> ServerError {
+        ServerError {
+            is_unread: true,
+            ..ServerError::new(reason)
         }
     }
 

@@ -1,10 +1,13 @@
-//! Finds out whether a body is compressed, where a header says so.
+//! Finds out whether a body is compressed, by a header and by its first bytes.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
 
-/// How many bytes at the beginning of a body are enough to decide: the longest mark of a compressed format.
+/// How many bytes at the beginning of a body are enough to decide where a header names a format: the longest mark of one.
 const ENOUGH: usize = 4;
+
+/// The formats that are recognized where no header names one, each with the mark that no text begins with.
+const MARKS: &[(&[u8], &str)] = &[(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd")];
 
 /// How much is read until there are enough bytes.
 const READ_SIZE: usize = 4 << 10;
@@ -12,7 +15,7 @@ const READ_SIZE: usize = 4 << 10;
 /// A body that is compressed, which q did not ask for.
 #[derive(Debug)]
 pub struct CompressedBody {
-    /// The name of the format, as the header has it.
+    /// The name of the format, as the header has it if there is one.
     coding: String,
 }
 
@@ -33,9 +36,10 @@ pub fn of_error(error: &io::Error) -> Option<&CompressedBody> {
     error.get_ref()?.downcast_ref()
 }
 
-/// A body with the header of a compressed one. Gateways that have unpacked it may leave the header as it was, so the first bytes
-/// decide.
+/// A body that may be compressed. Gateways that have unpacked it may leave the header as it was, and others compress without one,
+/// so the first bytes decide.
 pub struct CodedBody {
+    /// The name of a format in the header; empty if there is none.
     coding: String,
     body: Box<dyn Read + Send>,
     /// The bytes that have been read to decide, and how many of them have been handed on.
@@ -58,7 +62,7 @@ impl CodedBody {
     /// Reads until it is known whether the body is compressed. It is an error if it is.
     fn look(&mut self) -> io::Result<()> {
         let mut buffer = [0; READ_SIZE];
-        while self.beginning.len() < ENOUGH {
+        while self.needs_more() {
             let count = self.body.read(&mut buffer)?;
             if count == 0 {
                 break;
@@ -66,14 +70,32 @@ impl CodedBody {
             self.beginning.extend_from_slice(&buffer[..count]);
         }
         self.is_known = true;
-        if is_text(&self.beginning) {
+        let Some(coding) = self.found_coding() else {
             return Ok(());
-        }
-        self.beginning.clear();
-        let compressed = CompressedBody {
-            coding: self.coding.clone(),
         };
+        self.beginning.clear();
+        let compressed = CompressedBody { coding };
         Err(io::Error::new(ErrorKind::InvalidData, compressed))
+    }
+
+    /// Whether the bytes that have come do not yet decide.
+    fn needs_more(&self) -> bool {
+        let beginning = &self.beginning[..];
+        if !self.coding.is_empty() {
+            return beginning.len() < ENOUGH;
+        }
+        let may_be = |mark: &[u8]| beginning.len() < mark.len() && mark.starts_with(beginning);
+        MARKS.iter().any(|(mark, _)| may_be(mark))
+    }
+
+    /// Returns the name of the format if the body is compressed.
+    fn found_coding(&self) -> Option<String> {
+        if !self.coding.is_empty() {
+            return (!is_text(&self.beginning)).then(|| self.coding.clone());
+        }
+        let mut marks = MARKS.iter();
+        let (_, name) = marks.find(|(mark, _)| self.beginning.starts_with(mark))?;
+        Some((*name).to_owned())
     }
 }
 
@@ -161,18 +183,44 @@ mod tests {
             plain | a word | xy
             plain | nothing | -
         "##;
+        check("gzip", "gzip", table);
+    }
+
+    #[test]
+    fn a_body_without_the_header_is_compressed_if_it_begins_with_a_mark_that_no_text_has() {
+        let table = r##"
+            compressed | gzip | <1f 8b 08 00 00 00 00 00>
+            compressed | gzip, cut | <1f 8b>
+            plain | a part of the mark | <1f>
+            plain | another control character | <1f 7b 7d>
+            plain | what begins like zstd | <28 b5 2f>
+            plain | a parenthesis | (x)
+            plain | JSON | {"choices":[]}
+            plain | one byte | {
+            plain | brotli | <0b 02 80 7b 7d 0a 03>
+            plain | nothing | -
+        "##;
+        check("", "gzip", table);
+        check("", "zstd", "compressed | zstd | <28 b5 2f fd 04 58>");
+    }
+
+    /// Checks a table: whether a body with this coding in its header is read or is an error that names this format, what it is, and
+    /// its bytes.
+    #[track_caller]
+    fn check(coding: &str, format: &str, table: &str) {
         for [expected, what, words] in rows(table) {
             let whole = bytes_of(words);
             let bytewise = whole.iter().map(|byte| vec![*byte]).collect();
             for parts in [vec![whole.clone()], bytewise] {
                 let parts = Vec::from_iter(parts.into_iter().filter(|part| !part.is_empty()));
-                let mut body = CodedBody::new("gzip".to_owned(), Box::new(BodyParts(parts)));
+                let mut body = CodedBody::new(coding.to_owned(), Box::new(BodyParts(parts)));
                 let mut read = Vec::new();
                 match body.read_to_end(&mut read) {
                     Ok(_) => assert!(expected == "plain" && read == whole, "{what}"),
                     Err(error) => {
                         let words = of_error(&error).map(ToString::to_string);
-                        let is_said = words.is_some_and(|words| words.contains("(gzip)"));
+                        let is_said =
+                            words.is_some_and(|words| words.contains(&format!("({format})")));
                         assert!(expected == "compressed" && is_said, "{what}");
                     }
                 }

@@ -11,7 +11,7 @@ use super::connections::CONNECT_TIMEOUT;
 use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
 use super::tls::{self, UnansweredTls, UnaskedTls};
-use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
+use crate::provider::failure::{self, ServerError};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
 use crate::server_url::ServerUrl;
@@ -80,6 +80,8 @@ pub struct StatusFailure {
     pub body: String,
     /// Where the server redirects to.
     pub location: Option<String>,
+    /// What to do about a body that cannot be read.
+    pub advice: Option<&'static str>,
 }
 
 /// What went wrong with a connection, in q's words.
@@ -107,21 +109,24 @@ enum FailureKind {
 }
 
 impl StatusFailure {
-    /// Describes a response from this address.
-    ///
-    /// # Errors
-    ///
-    /// The body is compressed, so nobody knows what the server says.
+    /// Describes a response from this address. If its body is compressed, nobody knows what the server says, but its status and its
+    /// headers count.
     pub fn read(
         status: StatusCode,
         mut response: Response,
         address: &ServerUrl,
         secrets: &Secrets,
-    ) -> Result<StatusFailure, ConnectionFailure> {
-        let body = response
-            .read_error()
-            .map_err(|error| io_failure(&error).with_status(status.as_u16()))?;
-        let mut error = failure::read_redacted(&body, secrets);
+    ) -> StatusFailure {
+        let (body, mut error, advice) = match response.read_error() {
+            Ok(body) => {
+                let error = failure::read_redacted(&body, secrets);
+                (body, error, None)
+            }
+            Err(compressed) => {
+                let error = ServerError::unread(compressed.to_string());
+                (String::new(), error, Some(DO_NOT_COMPRESS))
+            }
+        };
         let now = OffsetDateTime::now_utc();
         let exact = retry::retry_after_ms(response.header("retry-after-ms"), now);
         let wait = retry::retry_after(response.header("retry-after"), now);
@@ -136,12 +141,13 @@ impl StatusFailure {
             let shown = secret::redact(target, secrets);
             location = Some(address.redirect_target(&shown));
         }
-        Ok(StatusFailure {
+        StatusFailure {
             status: status.as_u16(),
             error,
             body,
             location,
-        })
+            advice,
+        }
     }
 }
 
@@ -171,15 +177,6 @@ impl ConnectionFailure {
 
     fn of_kind(self, kind: FailureKind) -> ConnectionFailure {
         ConnectionFailure { kind, ..self }
-    }
-
-    /// Returns the failure to read a response with this status.
-    fn with_status(self, status: u16) -> ConnectionFailure {
-        ConnectionFailure {
-            cause: with_status(Some(status), &self.cause),
-            is_transient: TRANSIENT_STATUSES.contains(&status),
-            ..self
-        }
     }
 
     /// Describes why there is no response, or no more of it.

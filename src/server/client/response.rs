@@ -37,10 +37,11 @@ impl Response {
 
     /// Returns the response, whose body is an error as soon as it turns out to be compressed.
     pub(super) fn with_checked_coding(mut self) -> Response {
-        let coding = self.header("content-encoding").trim().to_owned();
-        if !coding.is_empty() && !coding.eq_ignore_ascii_case("identity") {
-            self.body = Box::new(CodedBody::new(coding, self.body));
+        let mut coding = self.header("content-encoding").trim().to_owned();
+        if coding.eq_ignore_ascii_case("identity") {
+            coding.clear();
         }
+        self.body = Box::new(CodedBody::new(coding, self.body));
         self
     }
 
