@@ -21,9 +21,21 @@ const OPENED_BY_MODELS: &[(&str, &str)] = &[
         "<|start|>assistant<|channel|>analysis<|message|>",
         "<|end|>",
     ),
+    ("<|channel|>commentary<|message|>", "<|end|>"),
+    (
+        "<|start|>assistant<|channel|>commentary<|message|>",
+        "<|end|>",
+    ),
     ("<|start|>assistant<|channel|>final", "<|message|>"),
     ("<|channel|>final", "<|message|>"),
 ];
+
+/// What opens a comment of gpt-oss before its answer, also after the role. If nothing else comes, it is the answer.
+const COMMENTARY: &str = "<|channel|>commentary<|message|>";
+
+/// What closes the opening of the answer of gpt-oss, and what may end that.
+const FINAL: &str = "<|message|>";
+const FINAL_ENDS: &[&str] = &["<|return|>", "<|end|>"];
 
 /// Returns all tags around the reasoning that some models put before the answer.
 fn tags() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
@@ -65,6 +77,11 @@ pub struct Filter {
     pub reasoning: String,
     /// All since an opening tag that may be a word of the answer, while its closing tag has not arrived.
     unclosed: Option<Unclosed>,
+    /// The commentary that is the answer if nothing else comes, and whether the reasoning that comes is commentary.
+    commentary: String,
+    is_in_commentary: bool,
+    /// Whether the answer is a message of gpt-oss, so that the mark of its end does not belong to it.
+    is_final: bool,
     /// Whether the server has told reasoning apart from the text, so that the text has none that no tag opens.
     is_told_apart: bool,
     /// Whether the tag of the reasoning has been opened again within it, so that the first closing tag may not end it.
@@ -130,7 +147,7 @@ impl Filter {
 
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
     pub fn add(&mut self, piece: &str, answer: &mut String) {
-        if self.stage == Stage::Answer {
+        if self.stage == Stage::Answer && !self.is_final {
             answer.push_str(piece);
             return;
         }
@@ -158,15 +175,25 @@ impl Filter {
             self.held = unclosed.text;
             self.begin_answer(answer);
         } else if self.is_within() {
-            self.reasoning += &std::mem::take(&mut self.held);
+            let held = std::mem::take(&mut self.held);
+            self.add_thought(&held);
+        } else if self.is_final && FINAL_ENDS.contains(&self.held.trim_end()) {
+            self.held.clear();
         } else if !self.held.trim().is_empty() {
             self.begin_answer(answer);
         }
+        if is_answer {
+            answer.push_str(&std::mem::take(&mut self.commentary));
+        }
     }
 
-    /// Reads text at the beginning, within reasoning or after it.
+    /// Reads text at the beginning, within reasoning or after it, or of an answer with a mark at its end.
     fn read(&mut self, mut text: &str, answer: &mut String) {
         loop {
+            if self.stage == Stage::Answer {
+                self.read_final(text, answer);
+                return;
+            }
             if let Stage::Thinking(close) = self.stage {
                 let within = text.split(close).next().unwrap_or_default();
                 self.is_nested |= openings_with(close).any(|open| within.contains(open));
@@ -177,11 +204,11 @@ impl Filter {
                     while !text.is_char_boundary(tail) {
                         tail -= 1;
                     }
-                    self.reasoning += &text[..tail];
+                    self.add_thought(&text[..tail]);
                     self.held.push_str(&text[tail..]);
                     return;
                 };
-                self.reasoning += thinking;
+                self.add_thought(thinking);
                 self.unclosed = None;
                 self.stage = Stage::AfterThinking(close);
                 text = rest;
@@ -193,6 +220,10 @@ impl Filter {
                     _ => None,
                 };
                 text = &begin[open.len()..];
+                self.is_in_commentary = open.ends_with(COMMENTARY);
+                if self.is_in_commentary && !self.commentary.is_empty() {
+                    self.commentary.push_str(PARAGRAPH);
+                }
                 self.unclosed = Unclosed::after(open, close, closed);
                 if let Some(unclosed) = &mut self.unclosed {
                     unclosed.push(text);
@@ -216,8 +247,9 @@ impl Filter {
                 let mut pairs = OPENED_BY_TEMPLATES.iter();
                 let may_be_tag = may_open || pairs.any(|(_, close)| close.starts_with(begin));
                 if !may_be_tag || text.len() > MAX_HELD {
+                    self.is_final = self.stage == Stage::AfterThinking(FINAL);
                     self.stage = Stage::Answer;
-                    answer.push_str(text);
+                    self.read_final(text, answer);
                 } else {
                     self.held.push_str(text);
                 }
@@ -226,9 +258,35 @@ impl Filter {
         }
     }
 
+    /// Adds reasoning, which may be commentary.
+    fn add_thought(&mut self, thought: &str) {
+        self.reasoning += thought;
+        if self.is_in_commentary && self.commentary.len() + thought.len() <= MAX_KEPT {
+            self.commentary += thought;
+        }
+    }
+
+    /// Reads text of the answer, and holds back what may be the mark of its end.
+    fn read_final(&mut self, text: &str, answer: &mut String) {
+        let may_be_end = |at: &usize| {
+            let mark = text[*at..].trim_end();
+            let is_short = text.len() - at <= MAX_HELD;
+            is_short && FINAL_ENDS.iter().any(|end| end.starts_with(mark))
+        };
+        let end = text.rfind('<').filter(may_be_end);
+        let end = end.filter(|_| self.is_final).unwrap_or(text.len());
+        let (said, held) = text.split_at(end);
+        if !said.trim().is_empty() {
+            self.commentary.clear();
+        }
+        answer.push_str(said);
+        self.held.push_str(held);
+    }
+
     /// Ends the reasoning: the text held back is the beginning of the answer.
     fn begin_answer(&mut self, answer: &mut String) {
         self.stage = Stage::Answer;
+        self.commentary.clear();
         let held = std::mem::take(&mut self.held);
         // It may have megabytes.
         if answer.is_empty() {
@@ -294,6 +352,31 @@ mod tests {
                 "42",
             ),
             ("<|channel|>final<|message|>42", "42"),
+            (
+                "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>final<|message|>42<|return|>",
+                "42",
+            ),
+            (
+                "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary<|message|>I see.<|end|><|channel|>final<|message|>42<|end|>\n",
+                "42",
+            ),
+            // Nothing else has come.
+            ("<|channel|>commentary<|message|>I look.<|end|>", "I look."),
+            ("<|channel|>commentary<|message|>I look.", "I look."),
+            (
+                "<|channel|>commentary<|message|>I look.<|end|><|channel|>analysis<|message|>so<|end|>",
+                "I look.",
+            ),
+            (
+                "<|channel|>commentary<|message|>I look.<|end|><|channel|>final<|message|><|return|>",
+                "I look.",
+            ),
+            ("<|channel|>final<|message|>42<|ret", "42<|ret"),
+            (
+                "<|channel|>final<|message|>a <|end|> b < c<|return|>",
+                "a <|end|> b < c",
+            ),
+            ("42<|return|>", "42<|return|>"),
             ("<|chan", "<|chan"),
             ("<think>a</thinking>b</think>42", "42"),
             ("</think>\n42", "42"),
@@ -327,7 +410,9 @@ mod tests {
 
     #[test]
     fn a_tag_that_may_be_a_word_opens_reasoning_only_if_it_is_closed_or_the_reply_is_no_answer() {
-        for (open, close) in tags() {
+        // Commentary that nothing follows is the answer.
+        let others = tags().filter(|(open, _)| !open.ends_with(COMMENTARY));
+        for (open, close) in others {
             let whole = format!("{open} is a tag");
             let is_word = OPENED_BY_TEMPLATES[1..].iter().any(|(tag, _)| tag == open);
             let answer = if is_word { whole.as_str() } else { "" };
