@@ -29,6 +29,8 @@ const MARKS: &[(&str, &str)] = &[
     // Nemotron, MiniMax, Seed, Cohere, and InternLM.
     ("<TOOLCALL>", "</TOOLCALL>"),
     ("<minimax:tool_call>", "</minimax:tool_call>"),
+    ("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
+    ("]<]minimax[>[<invoke name=", "]<]minimax[>[</invoke>"),
     ("<seed:tool_call>", "</seed:tool_call>"),
     ("<|START_ACTION|>", "<|END_ACTION|>"),
     ("<|action_start|>", "<|action_end|>"),
@@ -67,7 +69,7 @@ const MARKS: &[(&str, &str)] = &[
 ];
 
 /// How marks begin that are special tokens of models, and that no prose has.
-const SPECIAL: &[&str] = &["<|", "<｜", "[TOOL_CALLS]"];
+const SPECIAL: &[&str] = &["<|", "<｜", "[TOOL_CALLS]", "]<]minimax[>["];
 
 /// The characters that end a sentence, so that a call may follow on its line.
 const SENTENCE_ENDS: &[char] = &['.', '!', '?', '…', '。', '！', '？'];
@@ -171,7 +173,7 @@ fn marks_in_prose(text: &str) -> Vec<usize> {
         );
         if !is_code {
             let indent = line.len() - line.trim_start().len();
-            let within = line.match_indices(['<', '[']).map(|(at, _)| at);
+            let within = line.match_indices(['<', '[', ']']).map(|(at, _)| at);
             let ats = [indent].into_iter().chain(within.filter(|at| *at > indent));
             places.extend(ats.filter(|at| may_call(line, *at)).map(|at| begin + at));
         }
@@ -348,6 +350,8 @@ mod tests {
             "```tool_code\ndb__get(n=1)\n```",
             r#"<TOOLCALL>[{"name": "db__get", "arguments": {}}]</TOOLCALL>"#,
             "<minimax:tool_call>\n<invoke name=\"db__get\">\n<parameter name=\"n\">1</parameter>\n</invoke>\n</minimax:tool_call>",
+            "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"db__get\">]<]minimax[>[<n>1]<]minimax[>[</n>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+            "]<]minimax[>[<invoke name=\"db__get\">]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name=\"db__get_all\">]<]minimax[>[</invoke>",
             "<seed:tool_call><function=db__get><parameter=n>1</parameter></function></seed:tool_call>",
             r#"<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "db__get", "parameters": {}}]<|END_ACTION|>"#,
             "<|action_start|><|plugin|>{\"name\": \"db__get\", \"parameters\": {}}<|action_end|>",
