@@ -29,6 +29,11 @@ pub fn is_text_type(kind: &str) -> bool {
     matches!(kind, "" | "text" | "output_text")
 }
 
+/// Whether a part of this type is an image.
+fn is_image_type(kind: &str) -> bool {
+    matches!(kind, "image" | "image_url" | "output_image")
+}
+
 /// What reads some types of JSON values, and stays as it is where the value has another one. It reads in its place, because
 /// events are large to move.
 trait Lenient<'de>: Sized {
@@ -150,6 +155,8 @@ pub struct OfParts<'a> {
     pub refusal: String,
     /// A list of sources for each part.
     pub annotations: Vec<Json<'a>>,
+    /// How many parts are images.
+    pub images: usize,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -175,6 +182,7 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
                 let rest = self.rest.get_or_insert_default();
                 rest.thinking.push_str(&part.thinking);
                 rest.refusal.push_str(&part.refusal);
+                rest.images += part.images;
                 rest.annotations.extend(part.annotations);
                 check_count(rest.annotations.len())?;
             }
@@ -190,13 +198,16 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
         let mut rest = OfParts {
             thinking: part.thinking.text.into_owned(),
             refusal: part.refusal.0.into_owned(),
+            images: usize::from(is_image_type(&part.kind)),
             ..OfParts::default()
         };
         if !part.annotations.is_null() {
             rest.annotations.push(part.annotations);
         }
-        let is_empty =
-            rest.thinking.is_empty() && rest.refusal.is_empty() && rest.annotations.is_empty();
+        let is_empty = rest.thinking.is_empty()
+            && rest.refusal.is_empty()
+            && rest.annotations.is_empty()
+            && rest.images == 0;
         if !is_empty {
             self.rest = Some(Box::new(rest));
         }
@@ -207,6 +218,13 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Content<'a>, D::Error> {
         read_any(value)
+    }
+}
+
+impl Content<'_> {
+    /// Returns how many of its parts are images.
+    pub fn images(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.images)
     }
 }
 

@@ -221,10 +221,20 @@ fn read_part(part: &Delta, form: PartForm, completion: &str, reply: &mut Reply) 
     add_reasoning(part, form, reply)?;
     add_text(part, form, completion, reply)?;
     add_sources(part.annotations, reply);
-    if !part.images.is_null() && (form == PartForm::Increment || reply.activity.images == 0) {
-        reply.activity.images += part.images.list::<&RawValue>()?.len();
+    if form == PartForm::Increment || reply.activity.images == 0 {
+        reply.activity.images += images_in(part)?;
     }
     Ok(())
+}
+
+/// Returns how many images a part has: in a field of their own, in its content, or in both. Few events have any.
+fn images_in(part: &Delta) -> ReplyResult<usize> {
+    let in_content = part.content.images();
+    if part.images.is_null() {
+        return Ok(in_content);
+    }
+    let listed = part.images.list::<&RawValue>()?.len();
+    Ok(listed.max(in_content))
 }
 
 /// Adds the text of a part, and what the model says instead of it.

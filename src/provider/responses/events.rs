@@ -167,6 +167,7 @@ fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult 
 /// Reads an item that is complete. If it is a message, its text may have arrived in increments.
 fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
     let item: Item = json.object()?;
+    reply.activity.images += item.images()?;
     if &*item.kind == MESSAGE {
         let content = item.content.content()?;
         reply.finish_message(index, &content.text, item.is_commentary());

@@ -16,6 +16,9 @@ pub const CALL_OUTPUT: &str = "function_call_output";
 /// The type of an item that searches the web.
 pub const WEB_SEARCH_CALL: &str = "web_search_call";
 
+/// The type of an item with an image that the provider has made.
+const IMAGE_CALL: &str = "image_generation_call";
+
 /// The type of an item with reasoning.
 pub const REASONING: &str = "reasoning";
 
@@ -41,6 +44,8 @@ pub struct Item<'a> {
     /// A list of parts with reasoning.
     pub summary: Json<'a>,
     pub encrypted_content: Json<'a>,
+    /// Of an image that the provider has made.
+    result: Json<'a>,
 }
 
 /// A part of reasoning, whatever its type.
@@ -55,6 +60,15 @@ impl Item<'_> {
     /// Whether a message is a comment of the model before its answer.
     pub fn is_commentary(&self) -> bool {
         &*self.phase == "commentary"
+    }
+
+    /// Returns how many images of the answer it has.
+    pub fn images(&self) -> ReplyResult<usize> {
+        match &*self.kind {
+            IMAGE_CALL => Ok(self.result.is_text().into()),
+            MESSAGE => Ok(self.content.content()?.images()),
+            _ => Ok(0),
+        }
     }
 
     pub fn call(&self) -> CallItem {

@@ -68,9 +68,11 @@ fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
     let is_first = reply.turn.items.is_empty();
     let ids_with_output = ids_with_output(output)?;
     let mut calls = Vec::new();
+    let mut images = 0;
     let has_reasoning = reply.reading.has_streamed_reasoning;
     for json in output {
         let item: Item = json.object()?;
+        images += item.images()?;
         if is_first {
             if !has_reasoning {
                 read_reasoning(&item, reply)?;
@@ -85,6 +87,8 @@ fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
             calls.push((*json, item));
         }
     }
+    // Those of a stream have come with their items before.
+    reply.activity.images = reply.activity.images.max(images);
     let found = Vec::from_iter(calls.iter().map(|(_, item)| item.call()));
     let pairs = repeated_call_pairs(&found, &kept);
     // The calls that have come with this response alone.
