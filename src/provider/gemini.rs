@@ -255,6 +255,8 @@ struct Candidate<'a> {
     finish_message: Text<'a>,
     continuation_token: Text<'a>,
     grounding_metadata: Json<'a>,
+    /// The pages that the text quotes.
+    citation_metadata: Json<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -321,6 +323,15 @@ struct Grounding<'a> {
     grounding_chunks: Json<'a>,
 }
 
+/// The same list has another name at Vertex.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Citations<'a> {
+    #[serde(borrow)]
+    citation_sources: Json<'a>,
+    citations: Json<'a>,
+}
+
 fn usage_of(counts: &Counts) -> Usage {
     let mut usage = counts.usage();
     // The results of Google's own tools become a part of the prompt.
@@ -366,6 +377,12 @@ fn read_candidate(candidate: &Candidate, reply: &mut Reply) -> ReplyResult {
     if !candidate.grounding_metadata.is_null() {
         let grounding = candidate.grounding_metadata.object()?;
         reply.answer.add_sources(sources_of(grounding));
+    }
+    if !candidate.citation_metadata.is_null() {
+        let quoted: Citations = candidate.citation_metadata.object()?;
+        for pages in [quoted.citation_sources, quoted.citations] {
+            reply.answer.add_sources(pages.sources());
+        }
     }
     let token = &*candidate.continuation_token;
     // Without a token nothing continues the answer, so it is incomplete.
