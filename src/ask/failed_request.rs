@@ -13,6 +13,11 @@ impl Run<'_> {
     pub fn adapt(&self, failed: &mut ApiError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
             ErrorClass::TooLong | ErrorClass::TooLongWithLimit(_) => dialogue.window.halve(),
+            // The user can lower the limit, unless q has lowered its own. What has begun to be left out goes on.
+            ErrorClass::LimitFillsContext(_) => {
+                let is_begun = dialogue.window.is_halved || dialogue.lowered_limit.is_some();
+                is_begun && dialogue.window.halve()
+            }
             ErrorClass::UnknownModel => self.replace_retired_model(failed, dialogue),
             ErrorClass::CannotChat => self.ask_next_model(dialogue),
             ErrorClass::Rejects(field) => self.retry_without(field, failed, dialogue),

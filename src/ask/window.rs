@@ -19,6 +19,8 @@ pub struct Window {
     total: usize,
     /// How many older ones are left out, because `max_history` or the provider allows no more.
     cut: usize,
+    /// Whether the older half has been left out.
+    pub is_halved: bool,
     /// How many are sent from now on, if `messages` allows no more and the conversation has more with this question for the
     /// first time, so that a note says it.
     newly_limited_to: Option<usize>,
@@ -95,6 +97,7 @@ impl Window {
             form: values.history,
             total: count_messages(exchanges),
             cut: 0,
+            is_halved: false,
             newly_limited_to: None,
         };
         window.drop_leading_answer();
@@ -142,6 +145,7 @@ impl Window {
     /// Leaves out the older half. Returns whether there was anything to leave out.
     pub fn halve(&mut self) -> bool {
         let before = self.messages.len();
+        self.is_halved = true;
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
         let gone = before - self.messages.len();

@@ -117,13 +117,23 @@ impl Rejection<'_> {
             ErrorClass::TooLong if self.has_attachments() => format!("{FEWER_FILES}\n{SHORTER}"),
             ErrorClass::TooLong => SHORTER.to_owned(),
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
-            ErrorClass::LimitTooLarge(Some(most)) | ErrorClass::OwnLimitTooLarge(most) => {
+            ErrorClass::LimitTooLarge(Some(most))
+            | ErrorClass::LimitFillsContext(Some(most))
+            | ErrorClass::OwnLimitTooLarge(most) => {
                 format!("{} to at most {most}", self.lower_limit())
             }
             ErrorClass::TooLongWithLimit(most) => {
-                format!("{} to at most {most}\n{SHORTER}", self.lower_limit())
+                let lower = self.lower_limit();
+                let files = if self.has_attachments() {
+                    format!("{FEWER_FILES}\n")
+                } else {
+                    String::new()
+                };
+                format!("{lower} to at most {most}\n{files}{SHORTER}")
             }
-            ErrorClass::LimitTooLarge(None) => self.lower_limit(),
+            ErrorClass::LimitTooLarge(None) | ErrorClass::LimitFillsContext(None) => {
+                self.lower_limit()
+            }
             ErrorClass::RejectsLimit | ErrorClass::Rejects(OptionalField::Limit) => {
                 return self.unset_limit();
             }
@@ -317,6 +327,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn fewer_files_are_advised_next_to_a_lower_limit() {
+        let request = Request {
+            optional_fields: vec![OptionalField::Attachments],
+            ..Request::default()
+        };
+        let rejection = Rejection {
+            meaning: ErrorClass::TooLongWithLimit(4096),
+            status: Some(400),
+            request: &request,
+            is_about_client: false,
+            retry_after: None,
+            is_local: false,
+        };
+        let advice = rejection.advice("p", None);
+        let lower = "lower max_tokens (Q_MAX_TOKENS) to at most 4096";
+        assert_eq!(advice, Some(format!("{lower}\n{FEWER_FILES}\n{SHORTER}")));
     }
 
     #[test]

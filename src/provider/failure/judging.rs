@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use self::Clue::{Judged, Named, Statuses, Words};
 use self::MeaningRow::{Finds, Means};
-use super::limit::{self, RefusedLimit, refused_limit};
+use super::limit::{self, PromptPart, RefusedLimit, refused_limit};
 use super::prompt_length;
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
@@ -32,6 +32,8 @@ pub enum ErrorClass {
     /// The prompt and the limit of tokens that the user chose are too long together. A shorter prompt may be accepted, or this
     /// limit.
     TooLongWithLimit(u64),
+    /// The same, where the prompt takes less than half of the context, so a lower limit helps more; the largest one that fits.
+    LimitFillsContext(Option<u64>),
     /// The server rejects something that the request can do without.
     Rejects(OptionalField),
     /// The limit of tokens that q chose is too large. The server accepts this one.
@@ -157,10 +159,6 @@ const ROWS: &[MeaningRow] = &[
     by_name(OptionalField::Cache),
     by_name(OptionalField::Usage),
     by_name(OptionalField::Limit),
-    Means(
-        ErrorClass::RejectsLimit,
-        Judged(|case| case.rejects_limit()),
-    ),
     Means(ErrorClass::Loading, Judged(|case| case.is_loading())),
     Means(ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
     Means(ErrorClass::UnknownModel, Words(words::MODEL)),
@@ -191,6 +189,11 @@ const ROWS: &[MeaningRow] = &[
     Means(
         ErrorClass::Rejects(OptionalField::Attachments),
         Judged(|case| case.may_be_about_attachments()),
+    ),
+    // It may be named next to what is rejected.
+    Means(
+        ErrorClass::RejectsLimit,
+        Judged(|case| case.rejects_limit()),
     ),
     Means(
         ErrorClass::MayRejectAttachments,
@@ -377,7 +380,8 @@ impl Case<'_> {
         self.says(words::PLACE) || (may_be && places.any(is_whole))
     }
 
-    /// Returns the meaning of an error that finds the limit of tokens too large, unless only a shorter prompt helps.
+    /// Returns the meaning of an error that finds the limit of tokens too large, alone or together with the prompt. The history
+    /// is kept only for a limit that the user can lower.
     fn too_large_limit(&self) -> Option<ErrorClass> {
         let is_about_limit = self.is_bad_request() || self.status.is_none();
         if !is_about_limit {
@@ -386,14 +390,17 @@ impl Case<'_> {
         let limit = self.request.limit.as_ref();
         let sent = limit.map(|limit| limit.tokens);
         let message = self.error.message.to_lowercase();
-        let RefusedLimit { most, may_fit } = refused_limit(&message, sent)?;
-        let is_own = limit.is_some_and(|limit| limit.origin == LimitOrigin::Own);
-        match most {
-            Some(most) if is_own => Some(ErrorClass::OwnLimitTooLarge(most)),
-            Some(most) if may_fit => Some(ErrorClass::TooLongWithLimit(most)),
-            None if may_fit => None,
-            most => Some(ErrorClass::LimitTooLarge(most)),
-        }
+        let RefusedLimit { most, prompt } = refused_limit(&message, sent)?;
+        let origin = limit.map(|limit| &limit.origin);
+        let is_too_long = prompt.is_some() || self.is_too_long();
+        Some(match (origin, most, prompt) {
+            (Some(LimitOrigin::Own), Some(most), _) => ErrorClass::OwnLimitTooLarge(most),
+            (Some(LimitOrigin::Own) | None, ..) if is_too_long => ErrorClass::TooLong,
+            (_, most, Some(PromptPart::Small)) => ErrorClass::LimitFillsContext(most),
+            (_, Some(most), Some(PromptPart::Large)) => ErrorClass::TooLongWithLimit(most),
+            (_, None, Some(PromptPart::Large)) => ErrorClass::TooLong,
+            (_, most, None) => ErrorClass::LimitTooLarge(most),
+        })
     }
 
     /// Returns the meaning of an error that rejects the definition of one tool.
@@ -1159,9 +1166,9 @@ mod tests {
     fn a_limit_that_is_too_large_is_lowered_only_if_q_chose_it_and_never_counts_as_a_long_prompt() {
         let table = r##"
             OwnLimitTooLarge(4096) | LimitTooLarge(Some(4096)) | 400 | max_tokens: 16384 > 4096, which is the maximum
-            OwnLimitTooLarge(8180) | LimitTooLarge(Some(8180)) | 400 | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192
+            OwnLimitTooLarge(8180) | LimitFillsContext(Some(8180)) | 400 | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192
             OwnLimitTooLarge(10000) | TooLongWithLimit(10000) | 400 | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000
-            OwnLimitTooLarge(15000) | LimitTooLarge(Some(15000)) | 400 | This model's maximum context length is 20000 tokens. However, you requested 21384 tokens (5000 in the messages, 16384 in the completion).
+            OwnLimitTooLarge(15000) | LimitFillsContext(Some(15000)) | 400 | This model's maximum context length is 20000 tokens. However, you requested 21384 tokens (5000 in the messages, 16384 in the completion).
             TooLong | TooLong | 400 | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000
             LimitTooLarge(None) | LimitTooLarge(None) | 400 | max_tokens is too large
             Transient | Transient | 429 | tokens exceed the limit of max_tokens 9000 per minute
@@ -1184,6 +1191,66 @@ mod tests {
                 let found = judge(&ServerError::new(words), status.parse().ok(), &request);
                 assert_eq!(format!("{found:?}"), expected, "{words}");
             }
+        }
+    }
+
+    #[test]
+    fn a_full_context_is_about_the_limit_only_where_the_user_set_it_and_the_prompt_is_small() {
+        // The meaning where q chose the limit, where none was sent, and where the user chose it.
+        let table = r##"
+            OwnLimitTooLarge(7967) | TooLong | LimitFillsContext(Some(7967)) | This model's maximum context length is 8192 tokens. However, you requested 8225 tokens (225 in the messages, 8000 in the completion).
+            OwnLimitTooLarge(119368) | TooLong | LimitFillsContext(Some(119368)) | This endpoint's maximum context length is 204800 tokens. However, you requested about 205432 tokens (81684 of text input, 3748 of tool input, 120000 in the output).
+            TooLong | TooLong | LimitFillsContext(None) | This model's maximum context length is 20000 tokens. However, you requested 16384 output tokens and your prompt contains at least 3617 input tokens, for a total of at least 20001 tokens.
+            OwnLimitTooLarge(3192) | TooLong | TooLongWithLimit(3192) | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages, 4000 in the completion).
+            OwnLimitTooLarge(3692) | TooLong | TooLongWithLimit(3692) | This model's maximum context length is 8192 tokens. However, you requested 20500 tokens (4500 in the messages, 16000 in the completion).
+            TooLong | TooLong | TooLong | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000
+            TooLong | TooLong | LimitTooLarge(None) | input tokens 100000 plus max_tokens 8000 exceed the context window of 64000
+            OwnLimitTooLarge(4096) | LimitTooLarge(Some(4096)) | LimitTooLarge(Some(4096)) | max_tokens is too large: 9000, at most 4096
+            Other | Other | Other | Plan: context 8192, 8000 output tokens, 1000 input tokens
+        "##;
+        for [own, unset, chosen, words] in rows(table) {
+            for (origin, expected) in [
+                (Some(LimitOrigin::Own), own),
+                (None, unset),
+                (Some(LimitOrigin::Setting), chosen),
+                (Some(LimitOrigin::Field("max_tokens".to_owned())), chosen),
+            ] {
+                let limit = origin.map(|origin| TokenLimit {
+                    tokens: 16384,
+                    origin,
+                });
+                let request = Request {
+                    limit,
+                    ..Request::default()
+                };
+                let found = judge(&ServerError::new(words), Some(400), &request);
+                assert_eq!(format!("{found:?}"), expected, "{words}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_of_tokens_is_rejected_only_where_nothing_else_is_named() {
+        let table = r##"
+            Rejects(Effort) | Unsupported parameter: 'max_tokens' is not supported when 'reasoning_effort' is set
+            Rejects(Effort) | The following parameters are not supported: max_tokens, reasoning_effort
+            Rejects(Form) | response_format and max_tokens not supported together
+            WrongKey | Invalid API key; max_tokens not supported
+            UnknownModel | {"error":{"message":"The model `m` does not exist or max_tokens is not supported","code":"model_not_found"}}
+            RejectsLimit | Unsupported parameter: 'max_tokens'
+            RejectsLimit | {"error":{"message":"max_tokens is not supported","type":"invalid_request_error"}}
+        "##;
+        for [meaning, body] in rows(table) {
+            let limit = TokenLimit {
+                tokens: 99,
+                origin: LimitOrigin::Setting,
+            };
+            let request = Request {
+                limit: Some(limit),
+                ..asking_for(ALL)
+            };
+            let found = judge(&read(body).expect(body), Some(400), &request);
+            assert_eq!(format!("{found:?}"), meaning, "{body}");
         }
     }
 

@@ -113,16 +113,30 @@ const LARGEST: u64 = 100_000_000;
 pub struct RefusedLimit {
     /// The largest limit that the server accepts; `None` if it does not say one, or none that is worth a request.
     pub most: Option<u64>,
-    /// Whether a shorter prompt would make room for it: the prompt and the limit together are too many tokens.
-    pub may_fit: bool,
+    /// The part of the context that the prompt takes, where the prompt and the limit together are too many tokens.
+    pub prompt: Option<PromptPart>,
 }
+
+/// The part of a context that a prompt takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptPart {
+    /// Less than half, so a lower limit helps more than a shorter prompt.
+    Small,
+    /// What takes that much has to give way.
+    Large,
+}
+
+/// What an error says of the numbers that it adds up. Others may describe a plan.
+const ADDS_UP: &[&str] = &["exceed", "requested", "maximum", "must be", "too "];
 
 /// Reads the message of an error, in lower case, about a request with this limit; returns `None` if it is not about the limit of
 /// tokens.
 pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
     // Some servers name no field, but how many tokens each of them has.
-    if let Some(sizes) = Sizes::named(&numbers_in(message)) {
-        return sizes.refused_limit();
+    let adds_up = ADDS_UP.iter().any(|words| message.contains(words));
+    let named = adds_up.then(|| Sizes::named(&numbers_in(message)));
+    if let Some(sizes) = named.flatten() {
+        return Some(sizes.refused_limit());
     }
     if !names_limit(message) || !TOO_LARGE.iter().any(|words| message.contains(words)) {
         return None;
@@ -139,7 +153,7 @@ pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
         return None;
     }
     if let Some(sizes) = Sizes::beside_limit(&numbers, sent) {
-        return sizes.refused_limit();
+        return Some(sizes.refused_limit());
     }
     let above = numbers.windows(2).find_map(|two| match two {
         // “max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens”
@@ -150,7 +164,7 @@ pub fn refused_limit(message: &str, sent: Option<u64>) -> Option<RefusedLimit> {
         most: above
             .or_else(|| largest_below(&numbers, sent))
             .and_then(worthwhile),
-        may_fit: false,
+        prompt: None,
     })
 }
 
@@ -209,20 +223,21 @@ impl Sizes {
     }
 
     /// Returns what the context leaves for the answer.
-    fn refused_limit(self) -> Option<RefusedLimit> {
+    fn refused_limit(self) -> RefusedLimit {
         let rest = self.context.saturating_sub(self.prompt);
         // vLLM counts the tokens of a prompt only until there is one too many, so the prompt may be longer.
         let is_counted = self
             .answer
             .is_none_or(|answer| rest.saturating_add(1) != answer);
-        // What takes most of the context has to give way. If the limit alone is too large, a shorter prompt does not help.
-        let is_prompt_large = self.prompt >= self.context / 2;
-        let may_limit_fit = self.answer.is_some_and(|answer| answer <= self.context);
-        let exceeds_alone = self.prompt >= self.context;
-        Some(RefusedLimit {
+        let prompt = if self.prompt < self.context / 2 {
+            PromptPart::Small
+        } else {
+            PromptPart::Large
+        };
+        RefusedLimit {
             most: worthwhile(rest).filter(|_| is_counted),
-            may_fit: is_prompt_large && (may_limit_fit || exceeds_alone),
-        })
+            prompt: Some(prompt),
+        }
     }
 }
 
@@ -411,69 +426,71 @@ mod tests {
 
     #[test]
     fn the_largest_limit_is_read_from_the_words_of_each_server() {
-        // What was sent, the limit, whether a shorter prompt makes room, the server, and what it says.
+        // What was sent, the limit, the part of the context that the prompt takes, the server, and what it says.
         let table = r##"
-            16384 | 4096 | no | Anthropic | max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens for claude-3-haiku-20240307
-            16384 | 8192 | no | a gateway | max_tokens must be less than or equal to 8192
-            32000 | 16384 | no | a gateway | `max_tokens` must be less than or equal to 16,384
-            200000 | 131072 | no | a gateway | max_tokens must be at most 131,072 (got 200,000)
-            200000 | 131072 | no | a gateway | max_tokens: 200_000 exceeds 131_072
-            16384 | 8192 | no | a gateway | max_tokens exceeds the maximum of 8192 for model m1 (released 2024)
-            4096 | 4095 | no | a gateway | max_tokens must be less than 4096
-            9000 | 4095 | no | a gateway | max_tokens must be less than `4096`
-            9000 | 4095 | no | a gateway | max_tokens must be < 4096
-            9000 | 4096 | no | a gateway | max_tokens must be <= 4096
-            16384 | 8192 | no | DashScope | Range of max_tokens should be [1, 8192]
-            16384 | 8192 | no | DashScope | Range of max_tokens should be [1,8192]
-            16384 | 8192 | no | a gateway | max_tokens must be in the range 1-8192
-            16384 | 8192 | no | a gateway | max_tokens must be between 1 and 8192
-            16384 | 8192 | no | a gateway | max_tokens is too large: 16384 (model limit: 8192, see 5000)
-            16384 | 8192 | no | a gateway | max_tokens is too large: 16384. The limit is 8192 (error 400)
-            16384 | - | no | a gateway | Error code: 400 - max_tokens is too large: 16384
-            16384 | - | no | a gateway | max_tokens is too large: 16384 (released 2024)
-            16384 | 8192 | no | a gateway | max_tokens exceeds max_model_len: 8192
-            16384 | 8192 | no | a gateway | max_tokens is too large: the limit for model m1 is 8192
-            16384 | 8192 | no | a gateway | max_tokens: 16384 is too large, 8192 is the maximum (error 400)
-            - | 8192 | no | DashScope | <400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]
-            16384 | 8192 | no | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
-            16384 | 8072 | no | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
-            6000 | 5000 | no | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).
-            16384 | 8180 | no | Anthropic | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192, decrease input length or `max_tokens` and try again
-            16384 | 10000 | yes | Anthropic | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease input length or `max_tokens` and try again
-            16384 | - | yes | Anthropic | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000, decrease input length or `max_tokens` and try again
-            16384 | 8072 | no | vLLM | max_tokens is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens.
-            4000 | 3692 | yes | vLLM | 'max_tokens' is too large: 4000. This model's maximum context length is 8192 tokens and your request has 4500 input tokens (4000 > 8192 - 4500).
-            8192 | 8109 | no | vLLM | This model's maximum context length is 8192 tokens. However, you requested 8192 output tokens and your prompt contains at least 83 input tokens, for a total of at least 8275 tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value=83)
-            8000 | - | no | vLLM, which stops counting | This model's maximum context length is 8192 tokens. However, you requested 8000 output tokens and your prompt contains at least 193 input tokens, for a total of at least 8193 tokens.
-            4000 | - | yes | vLLM, which stops counting | This model's maximum context length is 8192 tokens. However, you requested 4000 output tokens and your prompt contains at least 4193 input tokens, for a total of at least 8193 tokens.
-            8000 | 7967 | no | vLLM and DeepSeek | This model's maximum context length is 8192 tokens. However, you requested 8225 tokens (225 in the messages, 8000 in the completion). Please reduce the length of the messages or completion.
-            4000 | 3192 | yes | vLLM and DeepSeek | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.
-            8000 | 7867 | no | OpenAI | This model's maximum context length is 8192 tokens. However, you requested 8325 tokens (225 in the messages, 100 in the functions, and 8000 in the completion).
-            4000 | 3872 | no | OpenAI | This model's maximum context length is 4097 tokens, however you requested 4225 tokens (225 in your prompt; 4000 for the completion).
-            8000 | 8012 | no | OpenRouter | This endpoint's maximum context length is 8192 tokens. However, you requested about 8250 tokens (100 of text input, 80 of tool input, 8070 in the output). Please reduce the length of either one.
-            8000 | 7192 | no | SGLang | Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of 9000 tokens: 1000 tokens from the input messages and 8000 tokens for the completion.
-            8000 | 7993 | no | Together | Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 200 `inputs` tokens and 8000 `max_new_tokens`
-            512 | - | yes | Together | Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40213 `inputs` tokens and 512 `max_new_tokens`
-            16384 | - | yes | Anthropic | input length and `max_tokens` exceed context limit: 10000 + 16384 > 8192
-            6000 | 5000 | no | vLLM | max_tokens is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens
-            9000 | 4096 | no | OpenAI | max_tokens is too large: 9000. This model supports at most 4096 completion tokens, whereas you provided 9000.
-            9000 | 4096 | no | a gateway | "max_tokens" must be at most 4096.
-            - | 4096 | no | a gateway with a limit of its own | max_tokens: at most 4096
-            - | 4096 | no | a gateway with a limit of its own | max_tokens is too large: 9000, at most 4096
-            16384 | 8192 | no | Groq | `max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model
-            99999 | 65536 | no | Gemini | Unable to submit request because it has a maxOutputTokens value of 99999 but the supported range is from 1 (inclusive) to 65536 (inclusive).
-            65536 | 65535 | no | Vertex | Unable to submit request because it has a maxOutputTokens value of 65536 but the supported range is from 1 (inclusive) to 65536 (exclusive). Update the value and try again.
-            9000 | 4095 | no | Bedrock | The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.
-            9000 | 4096 | no | Bedrock | The maximum tokens you requested exceeds the model limit of 4096
-            9000 | 4096 | no | Cohere | max tokens must be less than or equal to 4096, the maximum output length for this model - received 9000.
-            100 | - | no | less than what is worth a request | max_tokens must be at most 64
-            9000 | - | no | no number | max_tokens is too large
-            9000 | - | no | no lower number | max_tokens is too large: 9000 (see error 12000)
+            16384 | 4096 | - | Anthropic | max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens for claude-3-haiku-20240307
+            16384 | 8192 | - | a gateway | max_tokens must be less than or equal to 8192
+            32000 | 16384 | - | a gateway | `max_tokens` must be less than or equal to 16,384
+            200000 | 131072 | - | a gateway | max_tokens must be at most 131,072 (got 200,000)
+            200000 | 131072 | - | a gateway | max_tokens: 200_000 exceeds 131_072
+            16384 | 8192 | - | a gateway | max_tokens exceeds the maximum of 8192 for model m1 (released 2024)
+            4096 | 4095 | - | a gateway | max_tokens must be less than 4096
+            9000 | 4095 | - | a gateway | max_tokens must be less than `4096`
+            9000 | 4095 | - | a gateway | max_tokens must be < 4096
+            9000 | 4096 | - | a gateway | max_tokens must be <= 4096
+            16384 | 8192 | - | DashScope | Range of max_tokens should be [1, 8192]
+            16384 | 8192 | - | DashScope | Range of max_tokens should be [1,8192]
+            16384 | 8192 | - | a gateway | max_tokens must be in the range 1-8192
+            16384 | 8192 | - | a gateway | max_tokens must be between 1 and 8192
+            16384 | 8192 | - | a gateway | max_tokens is too large: 16384 (model limit: 8192, see 5000)
+            16384 | 8192 | - | a gateway | max_tokens is too large: 16384. The limit is 8192 (error 400)
+            16384 | - | - | a gateway | Error code: 400 - max_tokens is too large: 16384
+            16384 | - | - | a gateway | max_tokens is too large: 16384 (released 2024)
+            16384 | 8192 | - | a gateway | max_tokens exceeds max_model_len: 8192
+            16384 | 8192 | - | a gateway | max_tokens is too large: the limit for model m1 is 8192
+            16384 | 8192 | - | a gateway | max_tokens: 16384 is too large, 8192 is the maximum (error 400)
+            - | 8192 | - | DashScope | <400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]
+            16384 | 8192 | - | DeepSeek | Invalid max_tokens value, the valid range of max_tokens is [1, 8192]
+            16384 | 8072 | small | vLLM | 'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens (16384 > 8192 - 120).
+            6000 | 5000 | small | vLLM | 'max_tokens' is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens (6000 > 8192 - 3192).
+            16384 | 8180 | small | Anthropic | input length and `max_tokens` exceed context limit: 12 + 16384 > 8192, decrease input length or `max_tokens` and try again
+            16384 | 10000 | large | Anthropic | input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease input length or `max_tokens` and try again
+            16384 | - | large | Anthropic | input length and `max_tokens` exceed context limit: 199990 + 16384 > 200000, decrease input length or `max_tokens` and try again
+            16384 | 8072 | small | vLLM | max_tokens is too large: 16384. This model's maximum context length is 8192 tokens and your request has 120 input tokens.
+            4000 | 3692 | large | vLLM | 'max_tokens' is too large: 4000. This model's maximum context length is 8192 tokens and your request has 4500 input tokens (4000 > 8192 - 4500).
+            8192 | 8109 | small | vLLM | This model's maximum context length is 8192 tokens. However, you requested 8192 output tokens and your prompt contains at least 83 input tokens, for a total of at least 8275 tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value=83)
+            8000 | - | small | vLLM, which stops counting | This model's maximum context length is 8192 tokens. However, you requested 8000 output tokens and your prompt contains at least 193 input tokens, for a total of at least 8193 tokens.
+            4000 | - | large | vLLM, which stops counting | This model's maximum context length is 8192 tokens. However, you requested 4000 output tokens and your prompt contains at least 4193 input tokens, for a total of at least 8193 tokens.
+            8000 | 7967 | small | vLLM and DeepSeek | This model's maximum context length is 8192 tokens. However, you requested 8225 tokens (225 in the messages, 8000 in the completion). Please reduce the length of the messages or completion.
+            4000 | 3192 | large | vLLM and DeepSeek | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.
+            8000 | 7867 | small | OpenAI | This model's maximum context length is 8192 tokens. However, you requested 8325 tokens (225 in the messages, 100 in the functions, and 8000 in the completion).
+            4000 | 3872 | small | OpenAI | This model's maximum context length is 4097 tokens, however you requested 4225 tokens (225 in your prompt; 4000 for the completion).
+            8000 | 8012 | small | OpenRouter | This endpoint's maximum context length is 8192 tokens. However, you requested about 8250 tokens (100 of text input, 80 of tool input, 8070 in the output). Please reduce the length of either one.
+            8000 | 7192 | small | SGLang | Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of 9000 tokens: 1000 tokens from the input messages and 8000 tokens for the completion.
+            8000 | 7993 | small | Together | Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 200 `inputs` tokens and 8000 `max_new_tokens`
+            512 | - | large | Together | Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40213 `inputs` tokens and 512 `max_new_tokens`
+            16384 | - | large | Anthropic | input length and `max_tokens` exceed context limit: 10000 + 16384 > 8192
+            6000 | 5000 | small | vLLM | max_tokens is too large: 6000. This model's maximum context length is 8192 tokens and your request has 3192 input tokens
+            9000 | 4096 | - | OpenAI | max_tokens is too large: 9000. This model supports at most 4096 completion tokens, whereas you provided 9000.
+            9000 | 4096 | - | a gateway | "max_tokens" must be at most 4096.
+            - | 4096 | - | a gateway with a limit of its own | max_tokens: at most 4096
+            - | 4096 | - | a gateway with a limit of its own | max_tokens is too large: 9000, at most 4096
+            16384 | 8192 | - | Groq | `max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model
+            99999 | 65536 | - | Gemini | Unable to submit request because it has a maxOutputTokens value of 99999 but the supported range is from 1 (inclusive) to 65536 (inclusive).
+            65536 | 65535 | - | Vertex | Unable to submit request because it has a maxOutputTokens value of 65536 but the supported range is from 1 (inclusive) to 65536 (exclusive). Update the value and try again.
+            9000 | 4095 | - | Bedrock | The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.
+            9000 | 4096 | - | Bedrock | The maximum tokens you requested exceeds the model limit of 4096
+            9000 | 4096 | - | Cohere | max tokens must be less than or equal to 4096, the maximum output length for this model - received 9000.
+            100 | - | - | less than what is worth a request | max_tokens must be at most 64
+            9000 | - | - | no number | max_tokens is too large
+            9000 | - | - | no lower number | max_tokens is too large: 9000 (see error 12000)
             9000 | none | - | too small | max_tokens: 1 must be positive
             9000 | none | - | another limit | `max_tokens` must be greater than `thinking.budget_tokens`
             0 | none | - | too small | the valid range of max_tokens is [1, 8192]
             512 | none | - | another limit | max_tokens must be greater than thinking.budget_tokens. Range: 1024 to 32000
             9000 | none | - | another limit | thinking budget_tokens must be less than max_tokens
+            16000 | 3692 | large | a limit that exceeds the context alone | This model's maximum context length is 8192 tokens. However, you requested 20500 tokens (4500 in the messages, 16000 in the completion).
+            9000 | none | - | a plan | Plan: context 8192, 8000 output tokens, 1000 input tokens
             9000 | none | - | a prompt | This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.
             9000 | none | - | a prompt | This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.
             9000 | none | - | both fit | This model's maximum context length is 8192 tokens, of which 225 input tokens and 1000 output tokens were used
@@ -481,10 +498,14 @@ mod tests {
             9000 | none | - | a prompt | The input exceeds the maximum tokens of this model: 8192
             9000 | none | - | a field | max_tokens is not supported with this model
         "##;
-        for [sent, most, may_fit, server, message] in rows(table) {
+        for [sent, most, prompt, server, message] in rows(table) {
             let expected = (most != "none").then(|| RefusedLimit {
                 most: most.parse().ok(),
-                may_fit: may_fit == "yes",
+                prompt: match prompt {
+                    "small" => Some(PromptPart::Small),
+                    "large" => Some(PromptPart::Large),
+                    _ => None,
+                },
             });
             let found = refused_limit(&message.to_lowercase(), sent.parse().ok());
             assert_eq!(found, expected, "{server}: {message}");
