@@ -10,7 +10,7 @@ use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
 use super::words;
 use crate::provider::request::{LimitOrigin, OptionalField, Request, RequestedTools};
-use crate::text::whole_name::{has_name, occurrences};
+use crate::text::whole_name::{has_name, is_of_name, occurrences};
 
 /// The statuses of errors after which another try may succeed.
 pub const TRANSIENT_STATUSES: &[u16] = &[
@@ -288,12 +288,12 @@ pub fn says_no_images(message: &str) -> bool {
 
 /// Returns the levels of effort that an error names next to the one that it rejects: the usual ones, and others in the same list.
 pub fn levels_in(message: &str, refused: &str) -> String {
-    let message = message.to_lowercase();
+    let message = without_apostrophes(&message.to_lowercase());
     let mut levels = words::LEVELS.to_vec();
     levels.retain(|level| has_name(&message, level));
     for list in quoted_lists(&message) {
         if list.iter().any(|word| words::LEVELS.contains(word)) {
-            levels.extend(list);
+            levels.extend(list.into_iter().filter(|word| is_level(word)));
         }
     }
     let mut named: Vec<&str> = Vec::new();
@@ -303,6 +303,25 @@ pub fn levels_in(message: &str, refused: &str) -> String {
         }
     }
     named.join(", ")
+}
+
+/// Returns a text in which an apostrophe inside a word, as in “don't”, is no quotation mark.
+fn without_apostrophes(text: &str) -> String {
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    let mut plain = String::with_capacity(text.len());
+    while let Some(char) = rest.next() {
+        let goes_on = rest.peek().is_some_and(|next| next.is_alphanumeric());
+        let is_apostrophe = char == '\'' && before.is_alphanumeric() && goes_on;
+        plain.push(if is_apostrophe { '’' } else { char });
+        before = char;
+    }
+    plain
+}
+
+/// Whether a quoted text may be a level: a single word.
+fn is_level(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_of_name)
 }
 
 /// Returns the lists of quoted words in a text, such as “'a', 'b' or 'c'”. A word alone is one, too.
@@ -438,6 +457,9 @@ impl Case<'_> {
         if matches!(self.status, Some(404 | 410)) {
             return false;
         }
+        if self.says(&[words::FULL_CONTEXT]) || self.is_too_many_bytes() {
+            return true;
+        }
         if self.says(&[words::CONTEXT]) && self.says(words::EXCEEDS_CONTEXT) {
             return true;
         }
@@ -449,11 +471,21 @@ impl Case<'_> {
         !may_be_another_limit && prompt_length::is_exceeded(&self.words)
     }
 
-    /// Returns the status, or the one for which a word stands in an error inside a reply.
+    /// Whether the messages have more bytes than the server takes, in words of Moonshot.
+    fn is_too_many_bytes(&self) -> bool {
+        self.says(&[words::MESSAGE_SIZE])
+            && self.says(&["exceed", "too large", "limit"])
+            && self.words.contains(|char: char| char.is_ascii_digit())
+    }
+
+    /// Returns the status, or the one for which a word stands in an error inside a reply. A type may say that the request is
+    /// bad where the code says that it passes.
     fn meant_status(&self) -> Option<u16> {
         let by_word = || {
             let mut statuses = words::STATUS_CODES.iter();
-            let found = statuses.find(|(_, codes)| self.has_code(codes))?;
+            let found = statuses.find(|(status, codes)| {
+                self.has_code(codes) && !(*status == 400 && self.is_transient())
+            })?;
             Some(found.0)
         };
         self.status.or_else(by_word)
@@ -484,8 +516,14 @@ impl Case<'_> {
         }
         // Some have a name of the calling of tools in quotes, and some a word.
         let plain = words.replace(['`', '"'], "");
+        let offers_tools = !self.request.tools.names.is_empty();
         words::TOOLS.iter().any(|tools| {
-            let is_refused = |after: &&str| plain.contains(&format!("{tools}{after}"));
+            let is_refused = |after: &&str| {
+                let phrase = format!("{tools}{after}");
+                let mut places = plain.match_indices(&phrase);
+                // A part of a message can be called so, too.
+                places.any(|(place, _)| offers_tools || !plain[..place].ends_with('.'))
+            };
             let is_named = |before: &&str| has_name(&plain, &format!("{before}{tools}"));
             words::REFUSED_AFTER.iter().any(is_refused)
                 || words::REFUSED_BEFORE.iter().any(is_named)
@@ -573,6 +611,8 @@ impl Case<'_> {
             Some(415) => true,
             // Too many requests, or overload.
             Some(429 | 503 | 529) => false,
+            // A busy server may name what is busy.
+            _ if self.is_transient() && !self.says(words::REFUSES_PICTURES) => false,
             _ if self.has_word(words::ATTACHMENTS) => true,
             _ if self.says(words::JOINED_ATTACHMENTS) => true,
             _ => self.is_bad_request() && self.may_be_about_content(),
@@ -1230,6 +1270,29 @@ mod tests {
     }
 
     #[test]
+    fn an_error_that_passes_is_transient_also_with_a_word_for_a_bad_request_or_for_pictures() {
+        let table = r##"
+            Transient | - | {"error":{"type":"invalid_request_error","code":"rate_limit_exceeded","message":"Rate limit reached, slow down"}}
+            Transient | - | {"error":{"type":"invalid_request_error","code":"server_error","message":"The server had an error"}}
+            Transient | - | {"error":{"type":"bad_request","code":"too_many_requests","message":"busy"}}
+            Transient | - | {"error":{"type":"invalid_request_error","code":"overloaded_error","message":"response_format pool"}}
+            Transient | 500 | 图像模型排队中，请稍后再试
+            Transient | 500 | 画像モデルは混雑しています
+            Transient | 500 | the image model is queued
+            Transient | 502 | image worker died
+            Transient | 500 | the image model is queued; contact support
+            Transient | - | {"error":{"type":"server_error","message":"the image model is queued"}}
+            Transient | 503 | 图像模型排队中
+            Transient | 429 | 图像模型排队中
+            Rejects(Attachments) | 500 | 当前模型不支持图片
+            Rejects(Attachments) | 500 | Failed to load image or audio file
+            Rejects(Attachments) | 500 | images are not supported
+            Rejects(Attachments) | 400 | 图像模型
+        "##;
+        check(ALL, table);
+    }
+
+    #[test]
     fn a_limit_of_tokens_is_rejected_only_where_nothing_else_is_named() {
         let table = r##"
             Rejects(Effort) | Unsupported parameter: 'max_tokens' is not supported when 'reasoning_effort' is set
@@ -1252,6 +1315,36 @@ mod tests {
             let found = judge(&read(body).expect(body), Some(400), &request);
             assert_eq!(format!("{found:?}"), meaning, "{body}");
         }
+    }
+
+    #[test]
+    fn words_for_something_else_are_no_rejection() {
+        let fields = &[OptionalField::Effort, OptionalField::Form];
+        let table = r##"
+            Other | 400 | A signature for thinking is required in messages.1.content.0
+            Other | 400 | this endpoint requires thinking blocks to be passed back
+            Other | 400 | thinking cannot be disabled in the turn before a tool result
+            Rejects(Effort) | 400 | Provider returned error: Reasoning is mandatory for this endpoint
+            Other | 400 | Unknown beta header structured-outputs-2025-11-13
+            WrongKey | 400 | Invalid API key for json_mode
+            Other | 400 | total message size is 12
+            TooLong | 400 | total message size 4266000 exceeds limit 4194304
+            not TooLong | 404 | page context shift is disabled
+            TooLong | 500 | context shift is disabled
+        "##;
+        check(fields, table);
+        let table = r##"
+            not RejectsTools | 400 | messages[2].tool_calling is not supported
+            RejectsTools | 400 | tool_calling is not supported
+        "##;
+        for [meaning, status, message] in rows(table) {
+            let error = ServerError::new(message);
+            let found = judge(&error, status.parse().ok(), &Request::default());
+            let is_meant = found == ErrorClass::RejectsTools;
+            assert_eq!(is_meant, meaning == "RejectsTools", "{message}");
+        }
+        assert!(!says_no_images("m does not support feature: image-output"));
+        assert!(says_no_images("m does not support feature: image-input"));
     }
 
     #[test]
@@ -1590,6 +1683,8 @@ mod tests {
             low | none, default | `reasoning_effort` must be one of `none`, `default`, but is 'low'
             low | none, default | "reasoning_effort": must be one of "none" or "default"
             low | high, max | {'loc': ['body', 'reasoning_effort'], 'msg': "Input should be 'high' or 'max'", 'type': 'x'}
+            low | high, ultra | it's not 'low': reasoning_effort isn't 'low' or 'don't', but 'high', 'ultra'
+            low | high | reasoning_effort: 'low', 'high', '', "" or 'a b'
         "##;
         for [refused, levels, message] in rows(table) {
             assert_eq!(levels_in(message, refused), levels, "{message}");

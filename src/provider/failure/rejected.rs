@@ -133,9 +133,6 @@ const ROWS: &[RejectionRow] = &[
             "thinking_level",
             "thinkingbudget",
             "thinking_budget",
-            // It would be the beginning of `reasoning_content`, too.
-            "requires reasoning",
-            "requires thinking",
             // Anthropic.
             "not support effort",
             "doesn't support effort",
@@ -161,23 +158,6 @@ const ROWS: &[RejectionRow] = &[
             // Novita.
             "not support feature: reasoning",
             "not support feature: thinking",
-            // OpenRouter, Gemini and others, of models that always think: the effort was `none`.
-            "reasoning is mandatory",
-            "reasoning is required",
-            "reasoning must be enabled",
-            "reasoning cannot be disabled",
-            "reasoning can't be disabled",
-            "reasoning mode cannot be disabled",
-            "cannot disable reasoning",
-            "thinking is mandatory",
-            "thinking is required",
-            "thinking must be enabled",
-            "thinking cannot be disabled",
-            "thinking can't be disabled",
-            "thinking mode cannot be disabled",
-            "cannot disable thinking",
-            "only works in thinking mode",
-            "only supports thinking mode",
         ],
         statuses: BAD_REQUEST,
     },
@@ -185,6 +165,8 @@ const ROWS: &[RejectionRow] = &[
         field: OptionalField::Form,
         names: &[
             "response_format",
+            "response-format",
+            "guided_decoding",
             "json_object",
             "json_schema",
             "invalid_json_schema",
@@ -201,16 +183,10 @@ const ROWS: &[RejectionRow] = &[
         words: &["schema", "grammar"],
         phrases: &[
             "response format",
-            "response-format",
             "json mode",
-            "json-mode",
-            "json_mode",
             "json schema",
             "structured output",
-            "structured-output",
-            "structured_output",
             "guided decoding",
-            "guided_decoding",
             "grammar is not supported",
             "grammars are not supported",
             "not support grammar",
@@ -233,6 +209,54 @@ const ROWS: &[RejectionRow] = &[
 
 /// Anthropic's object for the form and the effort.
 pub(super) const OUTPUT_CONFIG: &str = "output_config";
+
+/// What OpenRouter, Gemini and others say of models that always think: the effort was `none`.
+const ALWAYS_THINKS: &[&str] = &[
+    "reasoning is mandatory",
+    "reasoning is required",
+    "reasoning must be enabled",
+    "reasoning cannot be disabled",
+    "reasoning can't be disabled",
+    "reasoning mode cannot be disabled",
+    "cannot disable reasoning",
+    "requires reasoning",
+    "thinking is mandatory",
+    "thinking is required",
+    "thinking must be enabled",
+    "thinking cannot be disabled",
+    "thinking can't be disabled",
+    "thinking mode cannot be disabled",
+    "cannot disable thinking",
+    "requires thinking",
+    "only works in thinking mode",
+    "only supports thinking mode",
+];
+
+/// What such an error is about instead: the thoughts in a turn of the model.
+const OF_TURNS: &[&str] = &[
+    "signature",
+    "signatures",
+    "block",
+    "blocks",
+    "turn",
+    "turns",
+    "assistant message",
+    "passed back",
+];
+
+/// The beginnings of paths to a turn.
+const PATHS_TO_TURNS: &[&str] = &["messages.", "messages["];
+
+/// What Novita and others call the form of an answer, as a feature of a model. Beta headers and keys are called so, too.
+const FORM_FEATURES: &[&str] = &[
+    "json-mode",
+    "json_mode",
+    "structured-output",
+    "structured-outputs",
+    "structured_output",
+    "structured_outputs",
+];
+const LACKS_FEATURE: &[&str] = &["support", "not enabled", "not available", "unavailable"];
 
 /// The names of the limit of tokens. Each is rejected by servers that want the other.
 const OLD_LIMIT: &str = "max_tokens";
@@ -316,11 +340,27 @@ pub(super) fn rejects(
     let is_said = |phrase: &&str| words.contains(phrase) || plain.contains(phrase);
     has_status
         && (row.phrases.iter().any(is_said)
+            || (field == OptionalField::Effort && says_always_thinks(words))
+            || (field == OptionalField::Form && lacks_form_feature(words))
             || row.names.iter().any(|name| has_name(words, name))
             || row
                 .words
                 .iter()
                 .any(|word| names_field(words, &named_field, word)))
+}
+
+/// Whether an error says that the model cannot do without reasoning.
+fn says_always_thinks(words: &str) -> bool {
+    let is_of_turns = OF_TURNS.iter().any(|name| has_name(words, name))
+        || PATHS_TO_TURNS.iter().any(|path| words.contains(path));
+    // `requires reasoning_content` is about a turn, too.
+    !is_of_turns && ALWAYS_THINKS.iter().any(|phrase| has_name(words, phrase))
+}
+
+/// Whether an error says that the model lacks the form as a feature.
+fn lacks_form_feature(words: &str) -> bool {
+    let is_lacking = LACKS_FEATURE.iter().any(|phrase| words.contains(phrase));
+    is_lacking && FORM_FEATURES.iter().any(|name| has_name(words, name))
 }
 
 /// Whether an error wants the other name of the limit. One that only finds the number too large does not.

@@ -2,7 +2,7 @@
 
 /// The words for a prompt that is too long, besides those of `prompt_length.rs`: of OpenAI, llama.cpp, vLLM, Anthropic, Gemini,
 /// Vertex, Ollama, OpenRouter, Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope, GitHub,
-/// Copilot, Poolside, Cohere, Volcengine, SambaNova, vMLX and DwarfStar. Moonshot's “total message size” is one of bytes.
+/// Copilot, Poolside, Cohere, Volcengine, SambaNova, vMLX and DwarfStar.
 pub const TOO_LONG: &[&str] = &[
     "maximum context length",
     "maximum prompt length",
@@ -43,9 +43,7 @@ pub const TOO_LONG: &[&str] = &[
     "request too large for",
     "maximum supported sequence length",
     "tokens must be reduced",
-    "total message size",
-    // llama.cpp, where the prompt or the answer has filled the context.
-    "context shift is disabled",
+    // llama.cpp.
     "input prompt is too big compared to kv size",
     // Codes.
     "context_length_exceeded",
@@ -57,6 +55,12 @@ pub const TOO_LONG: &[&str] = &[
     "tokens_limit_reached",
     "request_too_large",
 ];
+
+/// What llama.cpp says where the prompt or the answer has filled the context.
+pub const FULL_CONTEXT: &str = "context shift is disabled";
+
+/// Moonshot's words for the bytes of all messages.
+pub const MESSAGE_SIZE: &str = "total message size";
 
 /// The words for a context, and what an error says of a prompt that does not fit it. Other errors praise the context of a model.
 pub const CONTEXT: &str = "context window";
@@ -360,7 +364,8 @@ pub const PICTURES: &[&str] = &[
     "input modality is not enabled",
     "not support image",
     "not support feature: vision",
-    "not support feature: image",
+    "not support feature: image-input",
+    "not support feature: image_input",
     "doesn't support the image",
     "image input is not",
     "image inputs are not",
@@ -433,6 +438,28 @@ pub const JOINED_ATTACHMENTS: &[&str] = &[
     "이미지",
     "멀티모달",
     "첨부",
+];
+
+/// What an error of the server that may pass says where it still rejects pictures.
+pub const REFUSES_PICTURES: &[&str] = &[
+    "not support",
+    "n't support",
+    "unsupported",
+    "cannot ",
+    "can't ",
+    "unable to",
+    "failed to",
+    "invalid",
+    "not enabled",
+    "no image",
+    "no vision",
+    "no multimodal",
+    "不支持",
+    "不支援",
+    "无法",
+    "無法",
+    "対応していません",
+    "지원하지",
 ];
 
 /// The words for parts of a message, by which a request that is rejected as bad may be so because of an image or a PDF.
