@@ -29,7 +29,15 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
     let mut models = Vec::new();
     let mut is_any_named = false;
     for entry in &entries.0 {
-        let model = read_entry(entry)?;
+        let respelled;
+        let model = match read_entry(entry.get()) {
+            Ok(model) => model,
+            // It may have a field twice, of which a tree keeps one. No entry costs the others.
+            Err(_) => {
+                respelled = lenient::value(entry.get()).unwrap_or_default().to_string();
+                read_entry(&respelled).unwrap_or_default()
+            }
+        };
         let id = model.name_to_ask();
         is_any_named |= id.is_some();
         // Anthropic's list keeps the models that it no longer serves.
@@ -63,14 +71,14 @@ fn without_names(first: &RawValue) -> String {
 }
 
 /// Reads an entry of the list. Some servers list ids alone.
-fn read_entry(entry: &RawValue) -> serde_json::Result<ModelEntry<'_>> {
-    if entry.get().starts_with('"') {
+fn read_entry(entry: &str) -> serde_json::Result<ModelEntry<'_>> {
+    if entry.starts_with('"') {
         return Ok(ModelEntry {
-            id: serde_json::from_str(entry.get())?,
+            id: serde_json::from_str(entry)?,
             ..ModelEntry::default()
         });
     }
-    let fields: Object<ModelEntry> = serde_json::from_str(entry.get())?;
+    let fields: Object<ModelEntry> = serde_json::from_str(entry)?;
     Ok(fields.0.unwrap_or_default())
 }
 
@@ -95,11 +103,13 @@ struct ModelEntry<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     slug: Text<'a>,
-    model: Text<'a>,
-    #[serde(alias = "modelId")]
-    model_id: Text<'a>,
-    model_name: Text<'a>,
     name: Text<'a>,
+    model: Text<'a>,
+    model_id: Text<'a>,
+    /// In Bedrock's list.
+    #[serde(rename = "modelId")]
+    bedrock_id: Text<'a>,
+    model_name: Text<'a>,
     key: Text<'a>,
     created: Scalar<u32>,
     created_at: Text<'a>,
@@ -118,17 +128,18 @@ struct ModelEntry<'a> {
 }
 
 impl ModelEntry<'_> {
-    /// Returns the name by which the model is asked. ChatGPT's list has slugs, gateways have `model`, LiteLLM `model_name`, Gemini
-    /// a `name` such as `models/gemini-flash-latest`, and LM Studio's own list has keys. Next to another field, `name` may only be
-    /// for people.
+    /// Returns the name by which the model is asked. ChatGPT's list has slugs, Gemini's a `name` such as
+    /// `models/gemini-flash-latest`, gateways have `model`, LiteLLM `model_name`, and LM Studio's own list has keys. Next to an
+    /// id or a slug, `name` is for people; next to what only some servers have, it is what is asked, and the rest is internal.
     fn name_to_ask(&self) -> Option<&str> {
         let names = [
             &self.id,
             &self.slug,
+            &self.name,
             &self.model,
             &self.model_id,
+            &self.bedrock_id,
             &self.model_name,
-            &self.name,
             &self.key,
         ];
         let mut given = names.into_iter().filter(|name| !name.is_empty());
@@ -299,6 +310,8 @@ mod tests {
             a/b | a gateway | {"model":"a/b","provider":"a","display_name":"A","availability_status":"available"}
             a:1b | Ollama | {"name":"a:1b","model":"a:1b","size":7}
             a | a gateway | {"model_id":"a","model_name":"A"}
+            a | a gateway with internal names | {"name":"a","model":"a-120b-internal"}
+            a | the same with numbers | {"name":"a","model_id":"7f3c","model_name":"A","key":"x"}
             a | Bedrock | {"modelId":"a","modelName":"A"}
             a | LiteLLM | {"model_name":"a","litellm_params":{"model":"b/a"}}
             a | Cohere | {"name":"a","key":7}
@@ -308,6 +321,24 @@ mod tests {
         for [id, server, entry] in rows(table) {
             let models = read_models(&format!("[{entry}]")).expect(entry);
             assert_eq!(models[0].id, id, "{server}");
+        }
+    }
+
+    #[test]
+    fn an_entry_with_a_field_twice_costs_no_model_of_the_list() {
+        let table = r##"
+            z | {"id":"z","modelId":"a","model_id":"b"}
+            b | {"modelId":"a","model_id":"b"}
+            b | {"key":"a","key":"b"}
+            b | {"model":"a","model":"b"}
+            n | {"model":"a","model":"b","name":"n"}
+            b | {"id":"a","id":"b","type":"llm","type":"vlm"}
+        "##;
+        for [id, entry] in rows(table) {
+            let models = read_models(&format!(r#"[{{"id":"x"}},{entry},{{"id":"y"}}]"#));
+            let models = models.expect(entry);
+            let ids = Vec::from_iter(models.iter().map(|model| &*model.id));
+            assert_eq!(ids, ["x", id, "y"], "{entry}");
         }
     }
 
