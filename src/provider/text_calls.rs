@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::lenient;
 use crate::text::markdown::{BlockContext, LineKind};
 use crate::text::whole_name::occurrences;
 
@@ -281,9 +282,18 @@ fn name_of_bare_call(text: &str) -> Option<String> {
     let calls: Vec<JsonCall> = calls.collect::<Option<_>>()?;
     // Some models write them as the text of an object.
     let is_object = |json: &str| json.starts_with('{') || json.starts_with("\"{");
-    let has_arguments = |call: &JsonCall| is_object(call.arguments.get());
+    let has_arguments = |call: &JsonCall| {
+        let json = call.arguments.get();
+        is_object(json) && !is_schema(json)
+    };
     let first = calls.iter().all(has_arguments).then(|| calls.first())??;
     Some(first.name.clone())
+}
+
+/// Whether arguments are the schema of a tool's parameters: then the answer shows what the tool is, and does not call it.
+fn is_schema(json: &str) -> bool {
+    let value = lenient::value(json).unwrap_or_default();
+    value["type"] == "object" && value["properties"].is_object()
 }
 
 /// Returns the elements of an object that is a list of calls.
@@ -370,6 +380,8 @@ mod tests {
             "```json\n[\n{\"name\": \"db__get\", \"parameters\": {}}\n]\n```",
             r#"{"tool_calls":[{"id":"c","type":"function","function":{"name":"db__get","arguments":"{\"n\":1}"}}]}"#,
             r#"{"tool_calls": [{"function": {"name": "db__get", "arguments": {}}}, {"name": "db__get_all", "arguments": {}}]}"#,
+            r#"{"name": "db__get", "parameters": {"type": "object", "n": 1}}"#,
+            r#"{"name": "db__get", "parameters": {"type": "list", "properties": {}}}"#,
             r#"[{"type": "function", "index": 0, "function": {"name": "db__get", "arguments": {}}}]"#,
             "```json\n{\"tool_calls\": [{\"name\": \"db__get\", \"arguments\": {}}]}\n```",
             "<name>db__get\n</parameter>\n<parameter=n>\n1\n</parameter>\n</function>\n",
@@ -451,6 +463,10 @@ mod tests {
             r#"{"tool_calls": [{"function": {"name": "get", "arguments": {}}}]}"#,
             r#"{"tool_calls": [{"function": {"name": "db__get", "arguments": {}}}], "note": "x"}"#,
             r#"{"tool_calls": [{"tool_calls": [{"name": "db__get", "arguments": {}}]}]}"#,
+            r#"{"name": "db__get", "parameters": {"type": "object", "properties": {}}}"#,
+            "```json\n{\"name\": \"db__get\", \"parameters\": {\"type\": \"object\", \"properties\": {\"n\": {}}, \"required\": []}}\n```",
+            r#"[{"type": "function", "function": {"name": "db__get", "parameters": {"type": "object", "properties": {}}}}]"#,
+            r#"{"tool_calls": [{"name": "db__get", "arguments": {"properties": {}, "type": "object"}}]}"#,
             "<name>db__get</name>",
             "<name>get\n</parameter>\n</function>",
             "<name>the function db__get\n</parameter>\n</function>",
