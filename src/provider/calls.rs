@@ -2,6 +2,7 @@
 
 mod assembly;
 mod known;
+mod notation;
 
 use std::collections::HashMap;
 
@@ -9,7 +10,9 @@ use serde_json::{Map, Value};
 
 use self::assembly::{Assembly, JsonScan, is_empty};
 use self::known::KnownCalls;
-pub use self::known::{Added, is_part, without_white_space};
+pub use self::known::{Added, is_part};
+use self::notation::plain_json;
+pub use self::notation::without_white_space;
 use super::lenient;
 use crate::message::{LEFT_OUT, MAX_TOOL_NAME, ToolCall};
 use crate::text::json;
@@ -86,6 +89,7 @@ impl Calls {
             // Servers count from 0.
             FragmentPlace::Alone => self.calls.len() as u64,
         };
+        let mut shares_place = false;
         if let Some(position) = self.open_call(place, &fragment.id) {
             let call = &mut self.calls[position];
             let progress = &mut self.progress[position];
@@ -109,6 +113,8 @@ impl Calls {
                 progress.append(&mut call.arguments, &fragment.arguments);
                 return position;
             }
+            let is_alike = call.id == fragment.id && call.name == fragment.name;
+            shares_place = is_alike && !matches!(place, FragmentPlace::AmongSeveral(_));
         }
         let position = self.calls.len();
         self.open.insert(index, position);
@@ -117,7 +123,9 @@ impl Calls {
             self.latest_by_id.insert(fragment.id.clone(), position);
         }
         self.calls.push(fragment);
-        self.progress.push(Assembly::default());
+        let mut progress = Assembly::default();
+        progress.shares_place = shares_place;
+        self.progress.push(progress);
         position
     }
 
@@ -125,7 +133,7 @@ impl Calls {
     pub fn add_whole(&mut self, mut call: ToolCall) -> Added {
         call.arguments = Assembly::default().without_repeats(call.arguments);
         call = normalized(call);
-        let added = self.whole.add(&call, &mut self.calls);
+        let added = self.whole.add(&call, &mut self.calls, false);
         if let Added::New(position) = added {
             let number = self.earlier_ids.len() + position;
             self.whole.give_id(&mut call, number);
@@ -175,7 +183,8 @@ impl Calls {
                 }
                 call.arguments = progress.without_repeats(call.arguments);
                 call = normalized(call);
-                if let Some(first) = known.add(&call, &mut self.calls).earlier() {
+                let added = known.add(&call, &mut self.calls, progress.shares_place);
+                if let Some(first) = added.earlier() {
                     let data = &mut self.calls[first].api_data;
                     if data.is_null() {
                         *data = call.api_data;
@@ -192,8 +201,10 @@ impl Calls {
 
 /// Whether a fragment is a call without an id once more, now with its id. It may have all of the arguments, or none.
 fn is_same_with_id(call: &ToolCall, fragment: &ToolCall) -> bool {
-    let says_same = fragment.arguments.trim().is_empty() || fragment.arguments == call.arguments;
-    call.id.is_empty() && !fragment.id.is_empty() && fragment.name == call.name && says_same
+    let is_named_now = call.id.is_empty() && !fragment.id.is_empty() && fragment.name == call.name;
+    is_named_now
+        && (fragment.arguments.trim().is_empty()
+            || plain_json(&fragment.arguments) == plain_json(&call.arguments))
 }
 
 /// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
@@ -338,6 +349,19 @@ mod tests {
             the same in fragments | 0 x a {"n" ; 0 - - :1} ; 0 x a {"n" ; 0 x a :2} | x a {"n":1} ; - a {"n":2}
             the same call again | 0 x a {"n":1} ; 0 x a {"n":1} | x a {"n":1}
             the same call again in fragments | 0 x a {"n":1} ; 0 x a {"n" ; 0 x a :1} | x a {"n":1}
+            the same call in another notation | 0 x a {"k":"é/","n":1,"o":{"b":1,"a":[]}} ; 0 x a {"n": 1.0, "k": "\u00e9\/", "o": {"a": [], "b": 10e-1}} | x a {"k":"é/","n":1,"o":{"b":1,"a":[]}}
+            the same in fragments and then whole | 0 x a {"n":1, ; 0 x - "k":"a"} ; 0 x a {"k":"a","n":1} | x a {"n":1,"k":"a"}
+            the same without a name | 0 x a {"k":"a","n":1} ; 0 x - {"n":1,"k":"a"} | x a {"k":"a","n":1}
+            the same at another index | 0 x a {"k":"a","n":1} ; 1 x a {"n":1,"k":"a"} | x a {"k":"a","n":1}
+            the id comes late, with all in another notation | 0 - a {"k":"a","n":1} ; 0 x a {"n":1,"k":"a"} | x a {"k":"a","n":1}
+            the same call with more fields each time | 0 x a {"n":1} ; 0 x a {"n":1,"m":2} ; 0 x a {"l":3,"m":2.0,"n":1} | x a {"l":3,"m":2.0,"n":1}
+            an object with more fields each time | 0 x a {} ; 0 x a {"n":1} ; 0 x a {"n":1,"m":2} | x a {"n":1,"m":2}
+            the same without names | 0 x a {"n":1} ; 0 - - {"n":1,"m":2} | x a {"n":1,"m":2}
+            more fields and no index | * x a {"n":1} ; * x a {"n":1,"m":2} | x a {"n":1,"m":2}
+            more fields and another value | 0 x a {"n":1} ; 0 x a {"n":2,"m":2} | x a {"n":1} ; - a {"n":2,"m":2}
+            more fields at another index | 0 x a {"n":1} ; 1 x a {"n":1,"m":2} | x a {"n":1} ; - a {"n":1,"m":2}
+            more fields without an id | 0 - a {"n":1} ; 0 - a {"n":1,"m":2} | - a {"n":1} ; - a {"n":1,"m":2}
+            a text for a number | 0 x a {"n":1} ; 0 x a {"n":"1"} | x a {"n":1} ; - a {"n":"1"}
             an empty object before the arguments, with the name | 0 x a {} ; 0 x a {"n":1} | x a {"n":1}
             an empty object after the arguments, with the name | 0 x a {"n":1} ; 0 x a {} | x a {"n":1}
             LM Studio: each fragment has an id | 0 x a - ; 0 y - {"n" ; 0 z - :1} ; 1 u b - ; 1 v - {} | x a {"n":1} ; u b {}
@@ -452,6 +476,7 @@ mod tests {
             once | x a {} | New(0)
             twice | x a {"n":1} ; x a {"n":1} | Again(0)
             other whitespace | x a {"n":1} ; x a { "n": 1 } | Again(0)
+            another notation | x a {"n":1,"k":"é"} ; x a {"k":"\u00e9","n":1.0} | Again(0)
             another id | x a {} ; y a {} | New(1)
             another name | x a {} ; x b {} | New(1)
             no id | - a {} ; - a {} | New(1)

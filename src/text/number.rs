@@ -38,6 +38,15 @@ impl Decimal {
         }
     }
 
+    /// Returns the value as JSON, in which each value has one notation.
+    pub fn to_json(&self) -> String {
+        let sign = if self.is_negative { "-" } else { "" };
+        match &*self.digits {
+            "" => "0".to_owned(),
+            digits => format!("{sign}{digits}e{}", self.exponent),
+        }
+    }
+
     pub fn is_integer(&self) -> bool {
         self.exponent >= 0
     }
@@ -93,6 +102,21 @@ mod tests {
         match value(json) {
             Value::Number(number) => Decimal::new(&number),
             _ => panic!("{json} is no number"),
+        }
+    }
+
+    #[test]
+    fn a_value_has_one_notation_as_json() {
+        for (json, plain) in [
+            ("0", "0"),
+            ("-0.00e7", "0"),
+            ("1", "1e0"),
+            ("1.0", "1e0"),
+            ("10e-1", "1e0"),
+            ("-120", "-12e1"),
+            ("0.05", "5e-2"),
+        ] {
+            assert_eq!(decimal(json).to_json(), plain, "{json}");
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::notation::{is_extended_by, plain_json};
 use crate::message::MAX_TOOL_NAME;
 use crate::text::json;
 
@@ -18,6 +19,8 @@ pub struct Assembly {
     goes_on: bool,
     /// The names of all fragments, joined, if there are several. Some servers split a name, and others repeat it.
     pub joined_name: String,
+    /// Whether the call has come in the place of another one with its id and name.
+    pub shares_place: bool,
     /// Whether the arguments so far are complete.
     pub scan: JsonScan,
 }
@@ -44,7 +47,7 @@ impl Assembly {
     }
 
     /// Returns the arguments without what a server has sent more than once: each fragment from the beginning again, or all of it
-    /// again, or an empty object before it. Two different objects may be two calls, so they stay.
+    /// again, or an empty object or one with less fields before it. Two other objects may be two calls, so they stay.
     pub fn without_repeats(&self, arguments: String) -> String {
         if json::is_object(&arguments) {
             return arguments;
@@ -59,8 +62,11 @@ impl Assembly {
             let value = value.get();
             if found.is_empty() || is_empty(found) {
                 found = value;
-            } else if found != value {
-                return arguments;
+            } else if found != value && plain_json(found) != plain_json(value) {
+                if !is_extended_by(found, value) {
+                    return arguments;
+                }
+                found = value;
             }
         }
         let is_all = values.byte_offset() >= arguments.trim_end().len();

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::assembly::is_empty;
+use super::notation::{is_extended_by, plain_json};
 use crate::message::ToolCall;
 use crate::text::json;
 
@@ -44,7 +45,7 @@ pub struct KnownCalls {
 struct KnownCall {
     /// The position of the latest.
     latest: usize,
-    /// The positions of all, by their arguments without whitespace.
+    /// The positions of all, by their arguments in the one notation of [`plain_json`].
     by_arguments: HashMap<String, usize>,
 }
 
@@ -58,12 +59,14 @@ impl KnownCalls {
     }
 
     /// Adds a call that would be the next of `calls`, or completes the one of them that it is. A call without an id is new.
-    pub fn add(&mut self, call: &ToolCall, calls: &mut [ToolCall]) -> Added {
+    /// `shares_place` says whether it has come in the place of another one with its id and name: then it is that one if it only
+    /// has more fields.
+    pub fn add(&mut self, call: &ToolCall, calls: &mut [ToolCall], shares_place: bool) -> Added {
         if call.id.is_empty() {
             return Added::New(calls.len());
         }
         let key = (call.id.clone(), call.name.clone());
-        let arguments = without_white_space(&call.arguments);
+        let arguments = plain_json(&call.arguments);
         let known = self.calls.entry(key).or_default();
         if let Some(&position) = known.by_arguments.get(&arguments) {
             return Added::Again(position);
@@ -74,7 +77,9 @@ impl KnownCalls {
             if is_part(&call.arguments, &latest.arguments) {
                 return Added::Again(known.latest);
             }
-            if is_part(&latest.arguments, &call.arguments) {
+            let is_completed = is_part(&latest.arguments, &call.arguments)
+                || shares_place && is_extended_by(&latest.arguments, &call.arguments);
+            if is_completed {
                 latest.arguments.clone_from(&call.arguments);
                 added = Added::Completed(known.latest);
             }
@@ -101,24 +106,6 @@ impl KnownCalls {
 pub fn is_part(arguments: &str, all: &str) -> bool {
     let is_beginning = || !json::is_object(arguments) && all.starts_with(arguments.trim());
     is_empty(arguments) || is_beginning()
-}
-
-/// Returns JSON without the whitespace between its values.
-pub fn without_white_space(json: &str) -> String {
-    let (mut in_text, mut is_escaped) = (false, false);
-    let mut dense = String::new();
-    for char in json.chars() {
-        if std::mem::take(&mut is_escaped) {
-            dense.push(char);
-            continue;
-        }
-        in_text ^= char == '"';
-        is_escaped = in_text && char == '\\';
-        if in_text || !char.is_ascii_whitespace() {
-            dense.push(char);
-        }
-    }
-    dense
 }
 
 /// Returns an id for a call. Mistral accepts only ids of nine letters and digits.
