@@ -1,7 +1,6 @@
 //! Finds what is wrong in a JSON Schema itself, because a keyword that cannot be read would check nothing (pure).
 
-use std::collections::HashSet;
-use std::slice;
+use std::{ptr, slice};
 
 use serde_json::Value;
 
@@ -31,46 +30,60 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("none", "null"),
 ];
 
-/// What references of a schema may lead to.
-#[derive(Default)]
-struct Targets<'s> {
-    /// The schema, and those within it that have an address of their own.
-    documents: Vec<&'s Value>,
-    /// These addresses.
-    addresses: Vec<&'s str>,
-    /// The names that schemas have instead of their place.
-    anchors: HashSet<&'s str>,
+/// What the references of a schema lead into.
+#[derive(Clone, Copy)]
+struct Documents<'s> {
+    /// All of the schema, in which they are looked up.
+    root: &'s Value,
+    /// The part around them that has an address of its own, from which they go out by the rules of JSON Schema.
+    own: &'s Value,
 }
 
 /// Checks that the keywords of a schema, and of all schemas within it, have values of the right kind, that its types exist, and
-/// that its references may lead to a part of it. Unknown keywords may have any values.
+/// that its references lead to a part of it. Unknown keywords may have any values.
 ///
 /// # Errors
 ///
 /// The place of the first fault, such as `properties.age.type`, and what is wrong there.
 pub fn check_keywords(root: &Value) -> Result<(), String> {
-    let mut targets = Targets::default();
-    targets.documents.push(root);
-    targets.take(root);
-    check_schema(&targets, root, "")
+    check_schema(Documents { root, own: root }, root, "")
 }
 
-fn check_schema(targets: &Targets, schema: &Value, place: &str) -> Result<(), String> {
+fn check_schema<'s>(
+    mut documents: Documents<'s>,
+    schema: &'s Value,
+    place: &str,
+) -> Result<(), String> {
     match schema {
         Value::Bool(_) => Ok(()),
-        Value::Object(words) => words.iter().try_for_each(|(word, value)| {
-            let place = within(place, word);
-            check_keyword(targets, word, value, &place)
-        }),
+        Value::Object(words) => {
+            let address = words.get("$id").and_then(Value::as_str);
+            // So names are written in older schemas.
+            if address.is_some_and(|address| !address.starts_with('#')) {
+                documents.own = schema;
+            }
+            words.iter().try_for_each(|(word, value)| {
+                let place = within(place, word);
+                check_keyword(documents, word, value, &place)
+            })
+        }
         _ => Err(format!("{place}: a schema is an object, true or false")),
     }
 }
 
-fn check_keyword(targets: &Targets, word: &str, value: &Value, place: &str) -> Result<(), String> {
+fn check_keyword<'s>(
+    documents: Documents<'s>,
+    word: &str,
+    value: &'s Value,
+    place: &str,
+) -> Result<(), String> {
     let fault = match word {
         "type" => fault_of_types(value),
         "required" => fault_of_names(value),
-        "$ref" => fault_of_reference(targets, value),
+        "$ref" => fault_of_reference(documents, value),
+        "$dynamicRef" | "$recursiveRef" => {
+            Some("is not followed; only a $ref such as #/$defs/NAME is".to_owned())
+        }
         "enum" => (!value.is_array()).then(|| "must be a list of values".to_owned()),
         "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
             (!value.is_array()).then(|| "must be a list of schemas".to_owned())
@@ -89,16 +102,17 @@ fn check_keyword(targets: &Targets, word: &str, value: &Value, place: &str) -> R
         parts.try_for_each(|(name, part)| match part {
             Value::Array(_) if word == "dependencies" => Ok(()),
             part if is_remark(word, name, part) => Ok(()),
-            part => check_schema(targets, part, &within(place, name)),
+            part => check_schema(documents, part, &within(place, name)),
         })
     } else if !INNER.contains(&word) {
         Ok(())
     } else if let Value::Array(parts) = value {
         let mut parts = parts.iter().enumerate();
-        parts
-            .try_for_each(|(at, part)| check_schema(targets, part, &within(place, &at.to_string())))
+        parts.try_for_each(|(at, part)| {
+            check_schema(documents, part, &within(place, &at.to_string()))
+        })
     } else {
-        check_schema(targets, value, place)
+        check_schema(documents, value, place)
     }
 }
 
@@ -145,65 +159,23 @@ fn is_remark(word: &str, name: &str, part: &Value) -> bool {
     matches!(word, "$defs" | "definitions") && name.starts_with('$') && !part.is_object()
 }
 
-impl<'s> Targets<'s> {
-    /// Takes the addresses and names in all of a value.
-    fn take(&mut self, value: &'s Value) {
-        for (word, part) in value.as_object().into_iter().flatten() {
-            match (word.as_str(), part) {
-                ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
-                    self.anchors.insert(name);
-                }
-                ("$id" | "id", Value::String(address)) => {
-                    // So names are written in older schemas.
-                    if let Some(name) = address.strip_prefix('#') {
-                        self.anchors.insert(name);
-                    } else {
-                        self.addresses.push(address);
-                        self.documents.push(value);
-                    }
-                }
-                _ => self.take(part),
-            }
-        }
-        for part in elements(value) {
-            self.take(part);
-        }
-    }
-
-    /// Whether a reference may lead to a part of the schema, also where q does not follow it.
-    fn may_have(&self, reference: &str) -> bool {
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let mut addresses = self.addresses.iter();
-        let is_here = address.is_empty() || addresses.any(|known| may_be_same(known, address));
-        let pointer = format!("#{fragment}");
-        let mut documents = self.documents.iter();
-        is_here
-            && (self.anchors.contains(fragment)
-                || documents.any(|document| referred_by(document, &pointer).is_some()))
-    }
-}
-
-/// Whether two addresses may be the same, each of which may be relative to another one.
-fn may_be_same(known: &str, address: &str) -> bool {
-    last_name(known) == last_name(address)
-}
-
-fn last_name(address: &str) -> &str {
-    let address = address.trim_end_matches('#');
-    address.rsplit('/').next().unwrap_or_default()
-}
-
-fn fault_of_reference(targets: &Targets, value: &Value) -> Option<String> {
+/// Says why a reference is not followed: it must lead to the same part by its place in all of the schema, which is sent as it is.
+fn fault_of_reference(documents: Documents, value: &Value) -> Option<String> {
     let Some(reference) = value.as_str() else {
         return Some("must be a text".to_owned());
     };
-    if targets.may_have(reference) {
-        return None;
-    }
-    let reference = beginning(reference, MAX_SHOWN);
-    Some(format!(
-        "“{reference}” is no part of the schema; only references such as #/$defs/NAME are followed"
-    ))
+    let Documents { root, own } = documents;
+    let shown = beginning(reference, MAX_SHOWN);
+    let Some(target) = referred_by(root, reference) else {
+        return Some(format!(
+            "“{shown}” is no part of the schema; only references such as #/$defs/NAME are followed"
+        ));
+    };
+    let own_target = referred_by(own, reference);
+    let is_other = own_target.is_some_and(|other| !ptr::eq(other, target));
+    is_other.then(|| {
+        format!("“{shown}” begins at the $id around it, but only references from the whole schema are followed; remove that $id")
+    })
 }
 
 #[cfg(test)]
@@ -222,17 +194,24 @@ mod tests {
             {"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#"}}}   | -
             {"$ref":"#/$defs/a%20b","$defs":{"a b":{}}}       | -
             {"items":{"$ref":""}}                             | -
-            {"$ref":"#A","$defs":{"B":{"$anchor":"A"}}}       | -
-            {"$ref":"#A","$defs":{"B":{"items":[{"$dynamicAnchor":"A"}]}}} | -
-            {"$ref":"#A","definitions":{"B":{"id":"#A"}}}     | -
-            {"$ref":"#A","definitions":{"B":{"$id":"#A"}}}    | -
+            {"$ref":"#A","$defs":{"B":{"$anchor":"A"}}}       | $ref: “#A” UNFOLLOWED
+            {"$ref":"#A","$defs":{"B":{"items":[{"$dynamicAnchor":"A"}]}}} | $ref: “#A” UNFOLLOWED
+            {"$ref":"#A","definitions":{"B":{"id":"#A"}}}     | $ref: “#A” UNFOLLOWED
+            {"$ref":"#A","definitions":{"B":{"$id":"#A"}}}    | $ref: “#A” UNFOLLOWED
+            {"$ref":"#/definitions/B","definitions":{"B":{"$id":"#A","$anchor":"A"}}} | -
+            {"items":{"$ref":"T"},"$defs":{"T":{"$id":"T"}}}  | items.$ref: “T” UNFOLLOWED
+            {"items":{"$dynamicRef":"#A"},"$defs":{"T":{"$dynamicAnchor":"A"}}} | items.$dynamicRef: is not followed; only a $ref such as #/$defs/NAME is
+            {"items":{"$recursiveRef":"#"}}                   | items.$recursiveRef: is not followed; only a $ref such as #/$defs/NAME is
+            {"properties":{"$ref":{},"$dynamicRef":{}}}       | -
             {"$ref":"#A","definitions":{"A":{}}}              | $ref: “#A” is no part of the schema; only references such as #/$defs/NAME are followed
-            {"$id":"https://e.org/s.json","$ref":"https://e.org/s.json#/$defs/A","$defs":{"A":{}}} | -
-            {"$id":"https://e.org/s.json","$ref":"s.json#/$defs/B","$defs":{"A":{}}} | $ref: “s.json#/$defs/B” is no part of the schema; only references such as #/$defs/NAME are followed
-            {"$id":"https://e.org/s.json","$ref":"a.json","$defs":{"A":{"$id":"a.json"}}} | -
-            {"$id":"https://e.org/s.json#","$ref":"https://e.org/s.json#"} | -
-            {"$ref":"/schemas/a","$defs":{"A":{"$id":"/schemas/a","items":{"$ref":"#/$defs/B"},"$defs":{"B":{}}}}} | -
-            {"$id":"https://e.org/s.json","$ref":"b.json","$defs":{"A":{"$id":"a.json"}}} | $ref: “b.json” is no part of the schema; only references such as #/$defs/NAME are followed
+            {"$id":"https://e.org/s.json","$ref":"#/$defs/A","$defs":{"A":{}}} | -
+            {"$id":"https://e.org/s.json","$ref":"https://e.org/s.json#/$defs/A","$defs":{"A":{}}} | $ref: “https://e.org/s.json#/$defs/A” UNFOLLOWED
+            {"$id":"https://e.org/s.json","$ref":"s.json#/$defs/B","$defs":{"A":{}}} | $ref: “s.json#/$defs/B” UNFOLLOWED
+            {"$id":"https://e.org/s.json","$ref":"a.json","$defs":{"A":{"$id":"a.json"}}} | $ref: “a.json” UNFOLLOWED
+            {"$defs":{"A":{"$id":"a","items":{"$ref":"#/$defs/B"},"$defs":{"B":{}}}}} | $defs.A.items.$ref: “#/$defs/B” UNFOLLOWED
+            {"$defs":{"A":{"$id":"a","items":{"$ref":"#/$defs/B"}},"B":{}}} | -
+            {"$defs":{"A":{"$id":"a","items":{"$ref":"#/$defs/B"},"$defs":{"B":{}}},"B":{}}} | $defs.A.items.$ref: “#/$defs/B” begins at the $id around it, but only references from the whole schema are followed; remove that $id
+            {"$defs":{"A":{"$id":"a","items":{"$ref":"#"}}}}  | $defs.A.items.$ref: “#” begins at the $id around it, but only references from the whole schema are followed; remove that $id
             {"$defs":{"$comment":"x","A":{}},"definitions":{"$comment":["x"]}} | -
             {"$defs":{"$a":{"type":"int"}}}                   | $defs.$a.type: there is no type “int”; did you mean integer?
             {"properties":{"$comment":"x"}}                   | properties.$comment: a schema is an object, true or false
@@ -267,7 +246,9 @@ mod tests {
         ) {
             let value: Value = serde_json::from_str(schema).expect(schema);
             let found = check_keywords(&value).err().unwrap_or_default();
-            assert_eq!(found, fault, "{schema}");
+            let unfollowed =
+                "is no part of the schema; only references such as #/$defs/NAME are followed";
+            assert_eq!(found, fault.replace("UNFOLLOWED", unfollowed), "{schema}");
         }
     }
 }
