@@ -400,7 +400,11 @@ fn describe(content: &Value) -> String {
     let kind = content["type"].as_str().unwrap_or("content");
     let (media, data) = binary(content);
     let mut words = vec![kind];
-    words.extend(content["uri"].as_str());
+    words.extend(
+        content["uri"]
+            .as_str()
+            .or(content["resource"]["uri"].as_str()),
+    );
     words.extend(content["name"].as_str());
     words.extend(media);
     let words = words.join(" ");
@@ -442,6 +446,7 @@ mod tests {
             [resource_link file:///a a.txt] | {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a.txt"}]}
             [image image/png, 6 bytes] | {"content": [{"type": "image", "mimeType": "image/png", "data": "aGVsbG8h"}]}
             [audio audio/wav, 1 byte] | {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "YQ=="}]}
+            [resource file:///a a/b, 5 bytes] | {"content": [{"type": "resource", "resource": {"uri": "file:///a", "mimeType": "a/b", "blob": "aGVsbG8="}}]}
             [resource a/b, 5 bytes] | {"content": [{"type": "resource", "resource": {"mimeType": "a/b", "blob": "aGVsbG8="}}]}
             {"type":"scent","of":"rose"} | {"content": [{"type": "scent", "of": "rose"}]}
             {"type":"image","url":"a"} | {"content": [{"type": "image", "url": "a"}]}
