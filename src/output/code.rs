@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use super::fenced_blocks::{FencedBlock, find_blocks};
 use crate::error::{Error, ErrorKind};
-use crate::text::reasoning_end::may_follow_code;
+use crate::text::reasoning_end::{may_be_reasoning, may_follow_code};
 
 /// An error does not repeat a longer name of a language.
 const MAX_SHOWN_NAME: usize = 30;
@@ -48,6 +48,8 @@ pub enum NoCode {
     Html,
     /// A tag that ends reasoning follows the beginning of a block, which may be a draft.
     Reasoning,
+    /// The answer begins with a tag that opens reasoning and is never closed, so all of its blocks may be drafts.
+    OpenReasoning,
 }
 
 impl NoCode {
@@ -96,6 +98,9 @@ impl Display for NoCode {
             NoCode::Reasoning => formatter.write_str(
                 "cannot tell which code is of the answer: a tag that ends reasoning follows some of it",
             ),
+            NoCode::OpenReasoning => formatter.write_str(
+                "cannot tell which code is of the answer: it begins with a tag that opens reasoning, and none closes that",
+            ),
             NoCode::Html => formatter.write_str(
                 "cannot tell which lines of the answer are code: a code block begins within HTML, such as a comment",
             ),
@@ -135,6 +140,9 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
     if audience == Audience::Program {
         if may_follow_code(answer) {
             return Err(NoCode::Reasoning);
+        }
+        if may_be_reasoning(answer) {
+            return Err(NoCode::OpenReasoning);
         }
         // What seems to follow such a block may be a part of it, so this comes first.
         if blocks.iter().any(FencedBlock::is_nested) {
@@ -294,6 +302,28 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_program_gets_no_code_out_of_reasoning_that_is_never_closed() {
+        let table = r##"
+            yes | <thinking>␊Perhaps:␊```sh␊rm -rf a␊```␊No.␊
+            yes | ␊·<thought>a␊```sh␊ls␊```␊
+            yes | <thinking>␊```sh␊ls␊```
+            yes | <reasoning>a</think>␊```sh␊ls␊```␊
+            yes | [THINK]␊```sh␊ls␊```␊
+            no | <thinking>a</thinking>␊```sh␊ls␊```␊
+            no | <thinker>␊```sh␊ls␊```␊
+            no | Models write <thinking> first.␊```sh␊ls␊```␊
+            no | `<thinking>` is a tag.␊```sh␊ls␊```␊
+            no | ```xml␊<thinking>␊```␊
+        "##;
+        for [may_be_reasoning, answer] in rows(table) {
+            let refused = extract(&text(answer), Audience::Program) == Err(NoCode::OpenReasoning);
+            assert_eq!(refused, may_be_reasoning == "yes", "{answer}");
+            let shown = extract(&text(answer), Audience::Person);
+            assert!(shown.is_ok(), "{answer}: {shown:?}");
         }
     }
 

@@ -67,6 +67,15 @@ pub fn may_follow_code(text: &str) -> bool {
     tags.any(|tag| tag.follows_code && tag.certainty != Certainty::Quoted)
 }
 
+/// Whether all of a text may be reasoning, because it begins with a tag that opens some, which is never closed.
+pub fn may_be_reasoning(text: &str) -> bool {
+    let text = text.trim_start();
+    OPENED_BY_TEMPLATES.iter().any(|(open, close)| {
+        text.strip_prefix(open)
+            .is_some_and(|rest| !rest.contains(close))
+    })
+}
+
 /// Finds the closing tags that may end reasoning.
 fn end_tags(text: &str, extent: Extent) -> Vec<EndTag<'_>> {
     let mut found = Vec::new();
