@@ -260,6 +260,12 @@ fn a_body_that_trickles_is_given_up_after_a_while() {
             "timed out: the response was not complete in time",
         ),
         (
+            "a list that has not begun",
+            Reply::raw("").hang(),
+            "--models",
+            "timed out: no data from the server",
+        ),
+        (
             "an error",
             trickle(400),
             "hi",

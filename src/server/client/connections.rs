@@ -148,6 +148,8 @@ pub struct HttpConnection {
     opened: Instant,
     /// Whether anything has come.
     has_received: bool,
+    /// Whether the server has said something since the request was sent.
+    has_answered: bool,
     state: Arc<Mutex<ConnectionState>>,
 }
 
@@ -173,6 +175,7 @@ impl Transport for HttpConnection {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.has_answered = false;
         self.transport.transmit_output(amount, timeout)
     }
 
@@ -188,8 +191,12 @@ impl Transport for HttpConnection {
             timeout.per_read = Some(DRAIN_TIMEOUT.into());
             has_arrived = self.transport.await_input(timeout);
         }
+        if matches!(has_arrived, Err(Error::Timeout(Timeout::Global))) && !self.has_answered {
+            return Err(Error::Timeout(Timeout::PerRead));
+        }
         let has_arrived = has_arrived?;
         if has_arrived {
+            self.has_answered = true;
             lock(&self.state).was_idle = false;
             let is_first = !std::mem::replace(&mut self.has_received, true);
             let is_alert = self.transport.buffers().input().starts_with(&TLS_ALERT);
@@ -230,6 +237,7 @@ impl<In: Transport> Connector<In> for LastStep {
             transport: Box::new(transport),
             opened: Instant::now(),
             has_received: false,
+            has_answered: false,
             state: Arc::clone(&self.0),
         }))
     }
