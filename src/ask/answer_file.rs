@@ -33,8 +33,14 @@ impl<'a> AnswerFile<'a> {
             return Ok(None);
         }
         let Some(answers) = context.answers(&run.settings.values) else {
-            let error = format!("{NO_HOME} for cached answers");
-            return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
+            let reason = format!("{NO_HOME} for cached answers");
+            let advice = "set HOME, XDG_CACHE_HOME or Q_ANSWERS";
+            if run.settings.caching == Cached::Only {
+                return Err(Error::settings(reason).advise(advice));
+            }
+            let note = format!("the answer is not cached: {reason}");
+            run.notes.note_lines([&*note, advice]);
+            return Ok(None);
         };
         let provider = run.target.provider();
         let base_url = provider.address()?.keyless(|_| false).join("");

@@ -84,6 +84,18 @@ fn without_a_home_directory_the_answer_is_printed_with_a_note() {
         let note = "q: conversations are neither read nor saved: there is no home directory\n";
         outcome.stderr(format!("{note}{advice}"));
     }
+    let uncached =
+        "there is no home directory for cached answers\nq: set HOME, XDG_CACHE_HOME or Q_ANSWERS\n";
+    for (caching, status, stdout, note) in [
+        ("on", 0, "answer\n", "the answer is not cached: "),
+        ("only", 2, "", ""),
+    ] {
+        let _case = case(caching);
+        let q = format!("env -u XDG_CACHE_HOME -u Q_ANSWERS Q_CACHED={caching} q -n -p openai one");
+        let outcome = homeless(&q);
+        outcome.exit(status).stdout(stdout);
+        outcome.stderr_contains(&format!("q: {note}{uncached}"));
+    }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
         outcome.exit(1).stdout_is_empty();
@@ -111,7 +123,7 @@ fn without_a_home_directory_the_answer_is_printed_with_a_note() {
         assert!(status.lines().any(|shown| shown == line), "{status}");
     }
     homeless("q --status -j").stdout_contains("\"config\":null,");
-    server.expect_requests(2);
+    server.expect_requests(3);
 }
 
 #[test]
