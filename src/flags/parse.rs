@@ -269,13 +269,11 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
     };
     let before = &args[..args.len() - words.len()];
     let as_one = words.join(OsStr::new(" "));
-    let words = words.iter().filter(|word| *word != "--");
-    let words = Vec::from_iter(words.cloned());
-    let as_words = command_line(&[before, &["--".into()], &words].concat());
+    let as_words = command_line(&[before, &["--".into()], &without_separators(words)].concat());
     let late = late.display();
     let message = format!("“{late}” comes after the first word of the question");
     let error = Error::usage(message);
-    if !words.iter().any(|word| looks_like_option(word)) {
+    if !up_to_separator(words).any(looks_like_option) {
         let as_one = command_line(&[before, &[as_one]].concat());
         return Err(error.advise(format!(
             "-- ends the options, so put it before the question{as_words}\n\
@@ -283,12 +281,12 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
         )));
     }
 
-    let to_do = match late_action(&words, arguments.mode) {
-        Some(action) => action_alone(before, &words, action),
+    let to_do = match late_action(words, arguments.mode) {
+        Some(action) => action_alone(before, words, action),
         None => None,
     };
     let to_do = to_do.unwrap_or_else(|| {
-        let as_options = options_before_words(before, &words, arguments.mode);
+        let as_options = options_before_words(before, words, arguments.mode);
         format!("put options before the question{as_options}")
     });
     Err(error.advise(format!(
@@ -297,11 +295,24 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
     )))
 }
 
-/// Returns the action that one of these words asks for, where no other one is chosen.
+/// Returns the words before the first `--`: none after it is meant as an option.
+fn up_to_separator(words: &[OsString]) -> impl Iterator<Item = &OsStr> {
+    let words = words.iter().map(OsString::as_os_str);
+    words.take_while(|word| *word != "--")
+}
+
+fn without_separators(words: &[OsString]) -> Vec<OsString> {
+    let words = words.iter().filter(|word| *word != "--");
+    words.cloned().collect()
+}
+
+/// Returns the action that one of these words asks for, where no other one is chosen. It never deletes, because the word may be
+/// part of a question.
 fn late_action(words: &[OsString], mode: Mode) -> Option<&'static Flag> {
-    let is_action = |flag: &Flag| flag.mode().is_some() && flag.mode() != Some(Mode::Clear);
+    let is_action = |flag: &Flag| flag.mode().is_some() && !flag.deletes();
     let mut actions = FLAGS.iter().filter(|flag| is_action(flag));
-    actions.find(|flag| mode == Mode::Ask && words.iter().any(|word| flag.is_called(word)))
+    actions
+        .find(|flag| mode == Mode::Ask && up_to_separator(words).any(|word| flag.is_called(word)))
 }
 
 /// Returns the advice for an action after the first word: the same before the words, or without them if it takes none. `None` if
@@ -323,7 +334,7 @@ fn action_alone(before: &[OsString], words: &[OsString], action: &Flag) -> Optio
 /// Returns the command line where those of the words that are options stand before the others; nothing if none of them is one.
 fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> String {
     let (mut options, question) = options_among(before, words, mode);
-    if question.len() == words.len() {
+    if options.len() == before.len() {
         return String::new();
     }
     if question.iter().any(|word| looks_like_option(word)) {
@@ -333,7 +344,7 @@ fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> 
     command_line(&options)
 }
 
-/// Returns the options before the words, and after them those among the words that a mode can use; and the other words.
+/// Returns the options before the words, and after them those among the words that a mode can use, up to `--`; and the other words.
 fn options_among(
     before: &[OsString],
     words: &[OsString],
@@ -341,7 +352,7 @@ fn options_among(
 ) -> (Vec<OsString>, Vec<OsString>) {
     let mut options = before.to_vec();
     let mut question = Vec::new();
-    let mut rest = words;
+    let (mut rest, protected) = words.split_at(up_to_separator(words).count());
     while let [word, after @ ..] = rest {
         match option_length(mode, word) {
             Some(length) if length <= rest.len() => {
@@ -354,6 +365,7 @@ fn options_among(
             }
         }
     }
+    question.extend(without_separators(protected));
     (options, question)
 }
 
