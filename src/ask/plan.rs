@@ -12,6 +12,8 @@ use crate::input::{QuestionInput, stdin};
 use crate::manual;
 use crate::session::rules::Rules;
 use crate::settings::{Cached, Settings};
+use crate::text::columns::width;
+use crate::text::escape::is_hidden;
 use crate::text::non_blank;
 use crate::text::one_line::on_one_line;
 use crate::text::shell_words::quoted;
@@ -38,8 +40,8 @@ pub struct Plan<'a> {
     pub output: Option<Output>,
 }
 
-/// The most bytes of a system prompt in a command to copy.
-const MAX_SYSTEM: usize = 200;
+/// The most columns of a system prompt in a command to copy. Where a terminal wraps a longer one, what is copied is another.
+const MAX_SYSTEM: usize = 40;
 
 /// The relation of a question to a conversation.
 #[derive(Clone, Copy, PartialEq)]
@@ -145,11 +147,9 @@ fn options_as_given(command_line: &Arguments) -> String {
     for name in tools {
         options += &format!(" -t {}", quoted(&on_one_line(name)));
     }
-    if let Some(system) = &command_line.system {
-        let system = system.to_string_lossy();
-        // To type it again, a long one would be no help.
-        if system.len() <= MAX_SYSTEM && !system.contains(char::is_control) {
-            options += &format!(" -S {}", quoted(&system));
+    if let Some(system) = command_line.system.as_ref().and_then(|text| text.to_str()) {
+        if width(system) <= MAX_SYSTEM && !system.contains(is_hidden) {
+            options += &format!(" -S {}", quoted(system));
         }
     }
     options
