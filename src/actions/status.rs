@@ -1,5 +1,7 @@
 //! `q --status`: version, paths, settings with their origins, providers, tools, roles, and the conversation.
 
+use std::io::{self, IsTerminal};
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -45,21 +47,35 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         ..AskedModel::default()
     });
     let mut report = Report::new(&asked, error.as_deref(), &settings, context);
-    if let Err(problem) = report.add_sessions(context) {
+    let obstacle = report.add_sessions(context).err();
+    if let Some(problem) = &obstacle {
         let advice = problem.advice.iter().map(|advice| format!("; {advice}"));
         report.line(&format!(
             "conversations  {problem}{}",
             advice.collect::<String>()
         ));
-        report.json["sessions_error"] = problem.message.into();
+        report.json["sessions_error"] = problem.message.as_str().into();
     }
     report.add_answers(context, &settings);
     report.add_settings(&settings, context);
     report.add_providers(&settings, &asked);
     report.add_names(&settings);
-    let fault = fault_of(&found);
+    let is_named = context.which().is_ok_and(|which| !which.is_current());
+    let is_usable = obstacle.is_none()
+        && context
+            .directory()
+            .is_ok_and(|directory| directory.check().is_ok());
+    // Where the directory cannot be used, the report says it, and nothing else was wanted from there.
+    let fault = fault_of(&found).filter(|_| is_usable || is_named);
     report.add_conversation(found);
     let terminal = context.notes.terminal();
+    if let Some(fault) = &fault
+        && io::stdout().is_terminal()
+        && io::stderr().is_terminal()
+    {
+        // The error follows at once.
+        report.remove_last(&fault.message);
+    }
     if arguments.json {
         print(&report.json.to_string(), terminal)?;
     } else {
@@ -179,6 +195,14 @@ impl Report {
     fn line(&mut self, text: &str) {
         self.text += &without_breaks(text);
         self.text.push('\n');
+    }
+
+    /// Removes the last line, if it is this text, and the empty line before it.
+    fn remove_last(&mut self, text: &str) {
+        let ending = format!("\n{}\n", without_breaks(text));
+        if let Some(rest) = self.text.strip_suffix(&ending) {
+            self.text.truncate(rest.len());
+        }
     }
 
     /// Adds the directory of conversations, and how many files it has, with backups.
@@ -337,7 +361,11 @@ impl Report {
             Ok((handle, None)) if handle.which.is_current() => {
                 self.line("there is no conversation");
             }
-            Ok((handle, None)) => self.line(&handle.missing().message),
+            Ok((handle, None)) => {
+                let message = handle.missing().message;
+                self.line(&message);
+                conversation = json!({"error": message});
+            }
             Err(error) => {
                 self.line(&error.message);
                 conversation = json!({"error": error.message});
