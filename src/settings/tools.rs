@@ -108,6 +108,11 @@ impl ToolServer {
         }
     }
 
+    /// Whether something says which of its tools are offered.
+    pub fn chooses_tools(&self) -> bool {
+        !self.only.is_empty()
+    }
+
     /// Returns what says which of its tools are offered, for advice.
     pub fn choice_of_tools(&self) -> String {
         match &self.origin {

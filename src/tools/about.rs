@@ -24,6 +24,14 @@ pub struct ListedTool {
     pub reads: bool,
 }
 
+/// What a server does so that some of its tools are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LeftOutTools {
+    TooManyTools,
+    TooManyPages,
+    RepeatedPage,
+}
+
 /// A server's description of itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServerInfo {
@@ -36,7 +44,7 @@ pub struct ServerInfo {
     pub tools: Vec<ListedTool>,
     /// What the server does so that some of its tools are not among these, for a note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<String>,
+    pub left_out: Option<LeftOutTools>,
 }
 
 impl ServerInfo {

@@ -215,6 +215,7 @@ mod tests {
     use crate::settings::ServerKind;
     use crate::text::size::in_seconds;
     use crate::text::table::rows;
+    use crate::tools::about::LeftOutTools;
     use crate::tools::commands::Commands;
     use crate::tools::program::Program;
 
@@ -555,13 +556,12 @@ mod tests {
             answer $n "{\"tools\":[{\"name\":\"t$n\"}],\"nextCursor\":\"$n\"}"; n=$((n + 1)); done"#;
         let same = pages.replace(r#"\"nextCursor\":\"$n\""#, r#"\"nextCursor\":\"n\""#);
         for (script, count, what) in [
-            (pages, 1_000, "lists tools on more than 1000 pages"),
-            (&same, 2, "lists a page of tools a second time"),
+            (pages, 1_000, LeftOutTools::TooManyPages),
+            (&same, 2, LeftOutTools::RepeatedPage),
         ] {
             let server = scripted(&format!("{before}{script}")).open(&silent());
             let about = server.expect("tools").1;
-            let note = format!("{what}; the others are left out");
-            assert_eq!((about.tools.len(), about.left_out), (count, Some(note)));
+            assert_eq!((about.tools.len(), about.left_out), (count, Some(what)));
         }
     }
 

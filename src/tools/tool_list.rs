@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::about::{ListedTool, ServerInfo};
+use super::about::{LeftOutTools, ListedTool, ServerInfo};
+use crate::settings::ToolServer;
 
 /// The most tools of a server that are offered, and the most pages of its list that are read. More are left out.
 const MAX_TOOLS: usize = 1_000;
@@ -15,7 +16,7 @@ const MAX_PAGES: usize = 1_000;
 pub struct ToolList {
     pub tools: Vec<ListedTool>,
     /// What the server does so that tools are left out, for a note.
-    pub left_out: Option<String>,
+    pub left_out: Option<LeftOutTools>,
     /// How many of the tools its section offers.
     offered: usize,
     /// Also those of tools that q cannot call: a page of them says something new.
@@ -47,7 +48,7 @@ impl ToolList {
             };
             if offers(&tool.name) {
                 if self.offered == MAX_TOOLS {
-                    self.leave_out(format!("lists more than {MAX_TOOLS} tools"));
+                    self.left_out = Some(LeftOutTools::TooManyTools);
                     return None;
                 }
                 self.offered += 1;
@@ -61,11 +62,11 @@ impl ToolList {
             return None;
         }
         if is_repeated || is_known {
-            self.leave_out("lists a page of tools a second time".to_owned());
+            self.left_out = Some(LeftOutTools::RepeatedPage);
             return None;
         }
         if self.pages == MAX_PAGES {
-            self.leave_out(format!("lists tools on more than {MAX_PAGES} pages"));
+            self.left_out = Some(LeftOutTools::TooManyPages);
             return None;
         }
         Some(next)
@@ -76,9 +77,23 @@ impl ToolList {
         about.tools = self.tools;
         about.left_out = self.left_out;
     }
+}
 
-    fn leave_out(&mut self, what: String) {
-        self.left_out = Some(format!("{what}; the others are left out"));
+impl LeftOutTools {
+    /// Returns a note about the server of a section. Only where there are too many tools is there a choice.
+    pub fn note(self, section: &ToolServer) -> String {
+        let name = &section.name;
+        let what = match self {
+            LeftOutTools::TooManyTools => format!("lists more than {MAX_TOOLS} tools"),
+            LeftOutTools::TooManyPages => format!("lists tools on more than {MAX_PAGES} pages"),
+            LeftOutTools::RepeatedPage => "lists a page of tools a second time".to_owned(),
+        };
+        let note = format!("{name}: {what}; the others are left out");
+        if self == LeftOutTools::TooManyTools && !section.chooses_tools() {
+            let choice = section.choice_of_tools();
+            return format!("{note}; to choose: {choice}");
+        }
+        note
     }
 }
 
@@ -88,16 +103,20 @@ mod tests {
 
     use serde_json::json;
 
+    use super::LeftOutTools::{RepeatedPage, TooManyPages, TooManyTools};
     use super::*;
 
     /// A server's list. It returns the tools of the page with this number, and the cursor to the next one.
     type Pages = fn(usize) -> (Vec<String>, Option<String>);
 
-    /// What comes of a list: how many tools it has, the last one, how many pages were asked for, and the beginning of the note.
-    type Expected = (usize, &'static str, usize, &'static str);
+    /// What comes of a list: how many tools it has, the last one, how many pages were asked for, and what is left out.
+    type Expected = (usize, &'static str, usize, Option<LeftOutTools>);
 
-    /// Reads a list to its end, and returns the same of it, with the whole note.
-    fn read(pages: Pages, offers: &dyn Fn(&str) -> bool) -> (usize, String, usize, String) {
+    /// Reads a list to its end, and returns the same of it.
+    fn read(
+        pages: Pages,
+        offers: &dyn Fn(&str) -> bool,
+    ) -> (usize, String, usize, Option<LeftOutTools>) {
         let mut list = ToolList::default();
         let mut numbers = 0..;
         let asked = from_fn(|| {
@@ -107,8 +126,8 @@ mod tests {
         });
         let asked = asked.count() + 1;
         let last = list.tools.last().map(|tool| tool.name.clone());
-        let note = list.left_out.unwrap_or_default();
-        (list.tools.len(), last.unwrap_or_default(), asked, note)
+        let last = last.unwrap_or_default();
+        (list.tools.len(), last, asked, list.left_out)
     }
 
     fn tool(number: usize) -> String {
@@ -125,22 +144,22 @@ mod tests {
             (
                 "one page",
                 |_| (vec![tool(0), tool(1)], None),
-                (2, "t1", 1, ""),
+                (2, "t1", 1, None),
             ),
             (
                 "120 pages",
                 |page| (vec![tool(page)], next(page).filter(|_| page < 119)),
-                (120, "t119", 120, ""),
+                (120, "t119", 120, None),
             ),
             (
                 "1000 tools on a page",
                 |_| ((0..1_000).map(tool).collect(), None),
-                (1_000, "t999", 1, ""),
+                (1_000, "t999", 1, None),
             ),
             (
                 "1001 tools on a page",
                 |_| ((0..1_001).map(tool).collect(), None),
-                (1_000, "t999", 1, "lists more than 1000 tools"),
+                (1_000, "t999", 1, Some(TooManyTools)),
             ),
             (
                 "1000 tools on two pages",
@@ -149,7 +168,7 @@ mod tests {
                     let tools = (first..first + 500).map(tool);
                     (tools.collect(), next(page).filter(|_| page == 0))
                 },
-                (1_000, "t999", 2, ""),
+                (1_000, "t999", 2, None),
             ),
             (
                 "pages without an end",
@@ -157,46 +176,42 @@ mod tests {
                     let first = page * 300;
                     ((first..first + 300).map(tool).collect(), next(page))
                 },
-                (1_000, "t999", 4, "lists more than 1000 tools"),
+                (1_000, "t999", 4, Some(TooManyTools)),
             ),
             (
                 "a thousand pages",
                 |page| (vec![tool(page)], next(page).filter(|_| page < 999)),
-                (1_000, "t999", 1_000, ""),
+                (1_000, "t999", 1_000, None),
             ),
             (
                 "empty pages without an end",
                 |page| (Vec::new(), next(page)),
-                (0, "", 1_000, "lists tools on more than 1000 pages"),
+                (0, "", 1_000, Some(TooManyPages)),
             ),
             (
                 "no pages, whatever is asked for",
                 |_| (vec![tool(0)], next(0)),
-                (1, "t0", 2, ""),
+                (1, "t0", 2, None),
             ),
             (
                 "the same tools under other cursors",
                 |page| (vec![tool(0)], next(page)),
-                (1, "t0", 2, "lists a page of tools a second time"),
+                (1, "t0", 2, Some(RepeatedPage)),
             ),
             (
                 "other tools under the same cursor",
                 |page| (vec![tool(page)], next(0)),
-                (2, "t1", 2, "lists a page of tools a second time"),
+                (2, "t1", 2, Some(RepeatedPage)),
             ),
             (
                 "pages in a circle",
                 |page| (vec![tool(page % 3)], next(page % 3)),
-                (3, "t2", 4, ""),
+                (3, "t2", 4, None),
             ),
         ];
-        for (name, pages, (tools, last, asked, note)) in table {
-            let mut expected = note.to_owned();
-            if !note.is_empty() {
-                expected.push_str("; the others are left out");
-            }
+        for (name, pages, (tools, last, asked, left_out)) in table {
             let found = read(pages, &|_| true);
-            assert_eq!(found, (tools, last.to_owned(), asked, expected), "{name}");
+            assert_eq!(found, (tools, last.to_owned(), asked, left_out), "{name}");
         }
     }
 
@@ -204,9 +219,31 @@ mod tests {
     fn only_tools_that_are_offered_count_for_the_limit() {
         let many: Pages = |_| ((0..3_000).map(tool).collect(), None);
         let found = read(many, &|name| name.starts_with("t29"));
-        assert_eq!(found, (3_000, "t2999".to_owned(), 1, String::new()));
-        let (tools, last, _, note) = read(many, &|name| name != "t0");
-        assert_eq!((tools, &*last), (1_001, "t1000"));
-        assert_eq!(note, "lists more than 1000 tools; the others are left out");
+        assert_eq!(found, (3_000, "t2999".to_owned(), 1, None));
+        let (tools, last, _, left_out) = read(many, &|name| name != "t0");
+        assert_eq!(
+            (tools, &*last, left_out),
+            (1_001, "t1000", Some(TooManyTools))
+        );
+    }
+
+    #[test]
+    fn a_choice_of_tools_is_advised_where_there_are_too_many_and_none_is_made() {
+        let choice = "; to choose: only = [...] in [tools.db]";
+        for (left_out, section, what, advice) in [
+            (TooManyTools, "", "lists more than 1000 tools", choice),
+            (
+                TooManyTools,
+                "only = [\"a*\"]",
+                "lists more than 1000 tools",
+                "",
+            ),
+            (TooManyPages, "", "lists tools on more than 1000 pages", ""),
+            (RepeatedPage, "", "lists a page of tools a second time", ""),
+        ] {
+            let section = ToolServer::parse("db", &format!("command = [\"x\"]\n{section}"));
+            let expected = format!("db: {what}; the others are left out{advice}");
+            assert_eq!(left_out.note(&section), expected);
+        }
     }
 }

@@ -297,16 +297,14 @@ impl Toolbox {
         Ok(offers)
     }
 
-    /// Prints a note for each server that lists more tools than are read.
+    /// Prints a note for each server that lists tools which are not read.
     fn note_tools_left_out(&mut self, notes: &Notes) {
         let mut left_out = Vec::new();
         for source in &self.sources {
             if let Some(Ok(about)) = source.about()
-                && let Some(what) = &about.left_out
+                && let Some(what) = about.left_out
             {
-                let section = &source.section;
-                let choice = section.choice_of_tools();
-                left_out.push(format!("{}: {what}; to choose: {choice}", section.name));
+                left_out.push(what.note(&source.section));
             }
         }
         for note in left_out {
