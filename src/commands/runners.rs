@@ -8,8 +8,8 @@ use std::ops::Range;
 use self::program_names::ProgramForms;
 use self::programs::{
     AtFile, CODE_WORDS, CodeValue, CodeWords, GIT, MANY_IN_ONE, OPTIONS_WITH_VALUE,
-    PATTERN_AFTER_E, PSQL, READERS, REPOSITORY_OPTIONS, RUNNERS, SAFE_SQL_CLIENTS, SQL_CLIENTS,
-    SURE_RUNNERS, WORDS_OF_OTHERS, is_name,
+    PATTERN_AFTER_E, PSQL, READERS, READING_COMMANDS, REPOSITORY_OPTIONS, RUNNERS,
+    SAFE_SQL_CLIENTS, SQL_CLIENTS, SURE_RUNNERS, WORDS_OF_OTHERS, is_name,
 };
 use super::argv::Argv;
 use crate::text::short_form::{FieldKind, ShortField};
@@ -208,8 +208,17 @@ impl<'a> ProgramCandidate<'a> {
     fn code_and_words(&self, at: usize) -> Option<(&'a str, &'static CodeWords)> {
         let element = &self.argv.run[at];
         let before = self.before(at);
+        // A word of another command, such as the property in `systemctl show -p enable`, is no command.
+        let only_reads = self.only_reads();
         self.code_words()
+            .filter(|words| !only_reads || words.are_of_all_commands())
             .find_map(|words| Some((words.text_after(before, element)?, words)))
+    }
+
+    /// Whether its command runs nothing that is among its words.
+    fn only_reads(&self) -> bool {
+        let mut all = READING_COMMANDS.iter();
+        all.any(|it| it.programs.contains(&self.program) && it.begin(self.arguments()))
     }
 
     /// Whether the model may write any text in what the element at `at` gives it to run.
@@ -435,6 +444,15 @@ mod tests {
             "
             git submodule foreach {x}            | git
             systemctl status {x}                 | -
+            systemctl show -p enable {x}         | -
+            systemctl status link {x}            | -
+            systemctl is-active edit {x}         | -
+            systemctl --user -q status edit {x}  | -
+            systemctl show -p enable -H {x}      | systemctl
+            systemctl enable status {x}          | systemctl
+            systemctl --now enable status {x}    | systemctl
+            systemctl -p status enable {x}       | systemctl
+            systemctl status bash {x}            | bash
             systemctl -H {x} status a            | systemctl
             loginctl --host={x} list-users       | loginctl
             systemctl edit --user --stdin {x}    | systemctl
@@ -732,6 +750,9 @@ mod tests {
             code --wait {x}              | code
             gh search code {x}           | -
             gh issue list --label llm {x} | -
+            gh issue list --label gp {x} | -
+            gh issue list --label et {x} | -
+            gp -c {x}                    | gp
             scheme48 {x}                 | scheme48
             buck2 {x}                    | buck2",
         ) {

@@ -146,7 +146,7 @@ pub const WORDS_OF_OTHERS: ProgramNames = ProgramNames(
     "act agent aider amp arch b2 babel background bats bolt busted ch chc chef claude cline cmd code codex cody \
      command compose copilot coverage crush cu cursor cypress daemon define devin doit dotenv droid drush dub dune \
      edit editor ee es eslint et export fab fex finch flutter foot foreground foreman forever forge gap gemini gn \
-     goose gremlin grok grunt guake gulp gunicorn helm hermes hy i386 if interpreter inv invoke ion ip jam janet jest \
+     goose gp gremlin grok grunt guake gulp gunicorn helm hermes hy i386 if interpreter inv invoke ion ip jam janet jest \
      junie jupyter karma kermit kimi kiro kitten kitty konsole letta lf llm lv mage magma maple mc mill mocha moe \
      most mujs ne niri nomad nq nx open opencode packer pager pants pee pg phpunit pi pig pipeline playwright please \
      pod posh powershell print py.test pytest qe qemu qwen rails ranger rc redo reflex regina rhino rspec see sem \
@@ -238,6 +238,11 @@ impl CodeWords {
     /// Whether these are words of a program.
     pub fn are_of(&self, program: &ProgramForms) -> bool {
         self.programs.contains(program)
+    }
+
+    /// Whether they mean the same behind every command of the program.
+    pub fn are_of_all_commands(&self) -> bool {
+        self.command.is_empty()
     }
 
     /// Whether the model may write one of the words of the command, which the program obeys. `given` are the words that the
@@ -471,6 +476,32 @@ pub const CODE_WORDS: &[CodeWords] = &[
     row("psql", "", "--file --output"),
     row("duckdb sqlite sqlite3", "", "-cmd -f -init --cmd --init"),
 ];
+
+/// Commands of a program that run nothing that is among their words, with the options that may stand before them.
+pub struct ReadingCommands {
+    pub programs: ProgramNames,
+    options: &'static str,
+    commands: &'static str,
+}
+
+impl ReadingCommands {
+    /// Whether the arguments of the program begin with one of these commands. An option that is not known may have a value, so
+    /// that the word after it is no command.
+    pub fn begin(&self, arguments: &[String]) -> bool {
+        let is_among =
+            |words: &str, word: &String| words.split_whitespace().any(|known| known == word);
+        let mut rest = arguments.iter();
+        let first = rest.find(|argument| !is_among(self.options, argument));
+        first.is_some_and(|command| is_among(self.commands, command))
+    }
+}
+
+pub const READING_COMMANDS: &[ReadingCommands] = &[ReadingCommands {
+    programs: ProgramNames("systemctl"),
+    options: "--full --global --no-legend --no-pager --plain --quiet --system --user -l -q",
+    commands: "cat help is-active is-enabled is-failed is-system-running list-dependencies list-jobs list-sockets \
+               list-timers list-unit-files list-units show show-environment status",
+}];
 
 /// Clients of databases that have commands of their own, which run programs or write any file, among the SQL that they are given.
 pub const SQL_CLIENTS: ProgramNames = ProgramNames(
