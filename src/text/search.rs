@@ -1,5 +1,7 @@
 //! Looks for words in JSON strings before these are decoded, in upper and lower case alike (pure).
 
+use std::cmp::Reverse;
+
 use memchr::memmem::Finder;
 use memchr::{memchr_iter, memchr2_iter, memchr3_iter};
 
@@ -18,20 +20,28 @@ const DOTTED_I: &str = "\u{130}";
 /// The sign for Kelvin, the only character beyond ASCII whose lower case is in ASCII.
 const KELVIN: &str = "\u{212A}";
 
+/// The most parts of a word that are looked for: many texts have the short parts of a long word.
+const MAX_PARTS: usize = 8;
+
 /// No character from here on has a lower case.
 const END_OF_CASES: char = '\u{20000}';
 
 /// A word to search for.
 pub struct Word {
     lower: String,
-    /// A part of it that JSON writes in one way only, but for escapes by number. It may be empty.
-    part: String,
-    /// How long this part is up to the end of the character that is looked for first.
+    /// The longest of its parts, the longest first.
+    parts: Vec<WordPart>,
+    /// What a text may have instead of the parts: escapes by number, and characters whose lower case the word has.
+    strange: Vec<Finder<'static>>,
+}
+
+/// A part of a word that JSON writes in one way only, but for escapes by number. It is not empty.
+struct WordPart {
+    text: String,
+    /// How long it is up to the end of the character that is looked for first.
     until_anchor: usize,
     /// The last bytes of the forms of this character: at most three in any script.
     last_bytes: Vec<u8>,
-    /// What a text may have instead of the part: escapes by number, and characters whose lower case the word has.
-    strange: Vec<Finder<'static>>,
 }
 
 impl Word {
@@ -41,17 +51,10 @@ impl Word {
             let is_escaped = character.is_ascii_control() || matches!(character, '"' | '\\' | '/');
             is_escaped || character.is_whitespace()
         });
-        let longest = parts.max_by_key(|part| part.len()).unwrap_or_default();
-        let part: String = longest.chars().map(folded).collect();
-        let anchor = part
-            .char_indices()
-            .max_by_key(|(_, character)| rarity(*character));
-        let mut until_anchor = 0;
-        let mut bytes = Vec::new();
-        if let Some((at, character)) = anchor {
-            until_anchor = at + character.len_utf8();
-            bytes = last_bytes(character);
-        }
+        let mut parts = Vec::from_iter(parts);
+        parts.sort_by_key(|part| Reverse(part.len()));
+        let parts = parts.into_iter().take(MAX_PARTS);
+        let parts = parts.filter_map(WordPart::new).collect();
         let mut strange = vec![ESCAPE];
         for character in [DOTTED_I, KELVIN] {
             if lower.contains(|letter| character.to_lowercase().contains(letter)) {
@@ -59,9 +62,7 @@ impl Word {
             }
         }
         Word {
-            part,
-            until_anchor,
-            last_bytes: bytes,
+            parts,
             strange: strange.into_iter().map(Finder::new).collect(),
             lower,
         }
@@ -90,32 +91,48 @@ impl Word {
 
     /// Whether the text of a JSON string may have the word. If not, its lower case does not have it.
     pub fn may_be_in(&self, json: &str) -> bool {
+        let has = |strange: &Finder| strange.find(json.as_bytes()).is_some();
+        self.parts.iter().all(|part| part.is_in(json)) || self.strange.iter().any(has)
+    }
+}
+
+impl WordPart {
+    fn new(lower: &str) -> Option<WordPart> {
+        let text: String = lower.chars().map(folded).collect();
+        let characters = text.char_indices();
+        let (at, anchor) = characters.max_by_key(|(_, character)| rarity(*character))?;
+        Some(WordPart {
+            until_anchor: at + anchor.len_utf8(),
+            last_bytes: last_bytes(anchor),
+            text,
+        })
+    }
+
+    fn is_in(&self, json: &str) -> bool {
         let bytes = json.as_bytes();
-        let is_found = match *self.last_bytes {
+        match *self.last_bytes {
             [one] => self.is_at_any(json, memchr_iter(one, bytes)),
             [one, two] => self.is_at_any(json, memchr2_iter(one, two, bytes)),
             [one, two, three] => self.is_at_any(json, memchr3_iter(one, two, three, bytes)),
             _ => true,
-        };
-        let has = |strange: &Finder| strange.find(bytes).is_some();
-        is_found || self.strange.iter().any(has)
+        }
     }
 
     fn is_at_any(&self, json: &str, mut places: impl Iterator<Item = usize>) -> bool {
         places.any(|place| self.is_at(json, place + 1))
     }
 
-    /// Whether its part is where the anchor may end.
+    /// Whether it is where the anchor may end.
     fn is_at(&self, json: &str, end_of_anchor: usize) -> bool {
-        if self.part.is_ascii() {
+        if self.text.is_ascii() {
             let begin = end_of_anchor.saturating_sub(self.until_anchor);
-            let found = json.as_bytes().get(begin..begin + self.part.len());
-            return found.is_some_and(|found| found.eq_ignore_ascii_case(self.part.as_bytes()));
+            let found = json.as_bytes().get(begin..begin + self.text.len());
+            return found.is_some_and(|found| found.eq_ignore_ascii_case(self.text.as_bytes()));
         }
         let Some((before, after)) = json.split_at_checked(end_of_anchor) else {
             return false;
         };
-        let (until_anchor, rest) = self.part.split_at(self.until_anchor);
+        let (until_anchor, rest) = self.text.split_at(self.until_anchor);
         begins_with(before.chars().rev(), until_anchor.chars().rev())
             && begins_with(after.chars(), rest.chars())
     }
@@ -254,6 +271,9 @@ mod tests {
             (r#""日本語""#, "本"),
             (r#""\ud83d\ude00""#, "😀"),
             (r#""😀""#, "😀"),
+            (r#""THE\nconnection \u0072eset""#, "the connection reset"),
+            (r#""Für\n日本語 Ж""#, "für 日本語 ж"),
+            (r#""a b c d e f g h i j\nk""#, "a b c d e f g h i j k"),
         ] {
             assert_eq!(is_in(json, word), (true, true), "{json} {word}");
         }
@@ -272,6 +292,9 @@ mod tests {
             (r#""превет""#, "привет"),
             (r#""привод""#, "привет"),
             (r#""日本語""#, "中"),
+            (r#""a connection was closed""#, "reset the connection"),
+            (r#""connection, reset""#, "the connection reset"),
+            (r#""c:\\home""#, "c:\\temp\\home"),
         ] {
             assert_eq!(is_in(json, word), (false, false), "{json} {word}");
         }
