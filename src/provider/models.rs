@@ -30,13 +30,12 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
     let mut is_any_named = false;
     for entry in &entries.0 {
         let respelled;
-        let model = match read_entry(entry.get()) {
-            Ok(model) => model,
+        let model = if let Ok(model) = read_entry(entry.get()) {
+            model
+        } else {
             // It may have a field twice, of which a tree keeps one. No entry costs the others.
-            Err(_) => {
-                respelled = lenient::value(entry.get()).unwrap_or_default().to_string();
-                read_entry(&respelled).unwrap_or_default()
-            }
+            respelled = lenient::value(entry.get()).unwrap_or_default().to_string();
+            read_entry(&respelled).unwrap_or_default()
         };
         let id = model.name_to_ask();
         is_any_named |= id.is_some();
