@@ -147,10 +147,11 @@ fn options_as_given(command_line: &Arguments) -> String {
     for name in tools {
         options += &format!(" -t {}", quoted(&on_one_line(name)));
     }
-    if let Some(system) = command_line.system.as_ref().and_then(|text| text.to_str()) {
-        if width(system) <= MAX_SYSTEM && !system.contains(is_hidden) {
-            options += &format!(" -S {}", quoted(system));
-        }
+    if let Some(system) = command_line.system.as_ref().and_then(|text| text.to_str())
+        && width(system) <= MAX_SYSTEM
+        && !system.contains(is_hidden)
+    {
+        options += &format!(" -S {}", quoted(system));
     }
     options
 }
