@@ -221,11 +221,12 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
         return true;
     }
     // Some servers give all calls one id. An object does not go on after its end, but an empty one may stand for what comes.
+    // The scan reads each byte once, so it is first to look at all that has come.
     let begins_object = |text: &str| text.trim_start().starts_with('{');
     begins_object(&fragment.arguments)
+        && scan.is_complete(&call.arguments)
         && begins_object(&call.arguments)
         && !is_empty(&call.arguments)
-        && scan.is_complete(&call.arguments)
 }
 
 /// Returns the call in the form in which it is run, but for a missing id.

@@ -57,17 +57,19 @@ impl Assembly {
             return last.to_owned();
         }
         let mut values = serde_json::Deserializer::from_str(&arguments).into_iter::<&RawValue>();
-        let mut found = "";
+        // One of them, and its plain notation, so that each is parsed once.
+        let (mut found, mut plain) = ("", String::new());
         for value in values.by_ref().map_while(Result::ok) {
             let value = value.get();
-            if found.is_empty() || is_empty(found) {
-                found = value;
-            } else if found != value && plain_json(found) != plain_json(value) {
-                if !is_extended_by(found, value) {
-                    return arguments;
-                }
-                found = value;
+            let next = plain_json(value);
+            if next == plain {
+                continue;
             }
+            let says_nothing = plain.is_empty() || plain == "{}";
+            if !says_nothing && !is_extended_by(found, value) {
+                return arguments;
+            }
+            (found, plain) = (value, next);
         }
         let is_all = values.byte_offset() >= arguments.trim_end().len();
         if is_all && found.starts_with('{') {
@@ -152,6 +154,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn objects_that_repeat_a_long_one_are_each_parsed_once() {
+        let long = format!("{{\"a\":1{}}}", " ".repeat(1_000_000));
+        let arguments = long.clone() + &"{\"a\":1}".repeat(100_000);
+        assert_eq!(Assembly::default().without_repeats(arguments), long);
+    }
 
     proptest! {
         #[test]
