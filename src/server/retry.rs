@@ -76,14 +76,13 @@ impl Attempts {
         Some(wait)
     }
 
-    /// Adds to the last failure how often q has tried. After a single retry there is hardly a wait to explain.
+    /// Adds to the last failure, if it may pass, how often q has tried. After a single retry there is hardly a wait to explain.
     pub fn explain(&self, mut failed: ApiError) -> ApiError {
-        if self.retries > 1 {
+        if self.retries > 1 && failed.is_transient() {
             let tried = self.retries + 1;
-            let told = format!(
-                "q has tried {tried} times; the retries setting (Q_RETRIES) says how often"
-            );
-            failed.error = failed.error.advise_also(told);
+            let advice =
+                format!("raise the retries setting (Q_RETRIES) to try more than {tried} times");
+            failed.error = failed.error.advise_also(advice);
         }
         failed
     }
