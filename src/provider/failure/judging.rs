@@ -286,6 +286,9 @@ pub fn says_no_images(message: &str) -> bool {
     words::PICTURES.iter().any(|words| message.contains(words))
 }
 
+/// The most levels of effort that are told. No server has half as many.
+const MAX_LEVELS: usize = 20;
+
 /// Returns the levels of effort that an error names next to the one that it rejects: the usual ones, and others in the same list.
 pub fn levels_in(message: &str, refused: &str) -> String {
     let message = without_apostrophes(&message.to_lowercase());
@@ -300,6 +303,9 @@ pub fn levels_in(message: &str, refused: &str) -> String {
     for level in levels {
         if level != refused && !named.contains(&level) {
             named.push(level);
+        }
+        if named.len() == MAX_LEVELS {
+            break;
         }
     }
     named.join(", ")
@@ -1302,6 +1308,8 @@ mod tests {
             UnknownModel | {"error":{"message":"The model `m` does not exist or max_tokens is not supported","code":"model_not_found"}}
             RejectsLimit | Unsupported parameter: 'max_tokens'
             RejectsLimit | {"error":{"message":"max_tokens is not supported","type":"invalid_request_error"}}
+            RejectsLimit | This model doesn't support max_tokens
+            RejectsLimit | {"detail":"Unknown field: maxTokens"}
         "##;
         for [meaning, body] in rows(table) {
             let limit = TokenLimit {

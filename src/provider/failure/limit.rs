@@ -3,7 +3,7 @@
 use crate::text::whole_name::{has_name, is_of_name};
 
 /// The names of the limit in the APIs, in lower case.
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "max_tokens",
     "max_completion_tokens",
     "max_output_tokens",

@@ -1,5 +1,6 @@
 //! Recognizes what a server rejects of a request that can do without it, or say it in another form: one table (pure).
 
+use super::limit;
 use super::reading::ServerError;
 use crate::provider::request::OptionalField;
 use crate::text::whole_name::{has_name, is_of_name, occurrences};
@@ -369,9 +370,6 @@ fn asks_for_other_limit(words: &str) -> bool {
     has_name(words, NEW_LIMIT) && (is_unknown || has_name(words, OLD_LIMIT))
 }
 
-/// The names of the limit in all APIs, in lower case.
-const LIMITS: &[&str] = &[OLD_LIMIT, NEW_LIMIT, "max_output_tokens", "maxoutputtokens"];
-
 /// What is before the name of a field that a server does not take.
 const UNKNOWN_BEFORE: &[&str] = &[
     "unsupported parameter",
@@ -386,6 +384,7 @@ const UNKNOWN_BEFORE: &[&str] = &[
     "not support parameter",
     "not support the parameter",
     "not support",
+    "n't support",
 ];
 
 /// What is after the name of such a field.
@@ -403,7 +402,7 @@ const UNKNOWN_AFTER: &[&str] = &[
 pub(super) fn rejects_limit(words: &str, error: &ServerError) -> bool {
     let field = error.field.to_lowercase();
     let mut components = field.split(|char: char| !is_of_name(char));
-    let is_field = components.any(|component| LIMITS.contains(&component));
+    let is_field = components.any(|component| limit::NAMES.contains(&component));
     let says_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
     let is_beside_words = |(before, after): (&str, &str)| {
         let is_sign = |char: char| is_quote(char) || matches!(char, ' ' | ':' | '(');
@@ -412,7 +411,9 @@ pub(super) fn rejects_limit(words: &str, error: &ServerError) -> bool {
         UNKNOWN_BEFORE.iter().any(|phrase| before.ends_with(phrase))
             || UNKNOWN_AFTER.iter().any(|phrase| after.starts_with(phrase))
     };
-    let mut names = LIMITS.iter().flat_map(|name| occurrences(words, name));
+    let mut names = limit::NAMES
+        .iter()
+        .flat_map(|name| occurrences(words, name));
     (is_field && says_unknown) || names.any(is_beside_words)
 }
 
