@@ -175,7 +175,7 @@ fn missing_interpreter(file: &Path) -> Option<PathBuf> {
     if !interpreter.exists() {
         return Some(interpreter);
     }
-    // After an option, env takes the carriage return for a blank.
+    // With -S, env takes the carriage return for a blank.
     let argument = words.next()?.trim_ascii_start();
     let is_named_by_env = interpreter.ends_with("env") && !argument.starts_with(b"-");
     (is_named_by_env && argument.ends_with(b"\r")).then(|| path_of(argument))

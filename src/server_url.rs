@@ -260,7 +260,7 @@ impl ServerUrl {
     }
 }
 
-/// Refuses a variable anywhere but in a password, which may look like one.
+/// Refuses a variable, except before the @ of the host, where a password may look like one.
 fn check_is_filled_in(text: &str) -> Result<(), String> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());

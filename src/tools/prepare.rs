@@ -286,10 +286,7 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     } else {
         adds_one("tools", file)
     };
-    error.advise(format!(
-        "{meant}there are {there_are}
-{adds}"
-    ))
+    error.advise(format!("{meant}there are {there_are}\n{adds}"))
 }
 
 #[cfg(test)]
