@@ -39,9 +39,11 @@ pub enum ChildOutput {
 }
 
 impl ChildOutput {
-    /// Runs a program. Something that it has left running may hold its output open, and is not waited for.
+    /// Runs a program, which ends with q where a signal ends that. Something that it has left running may hold its output open, and
+    /// is not waited for.
     pub fn of(mut command: Command, limits: &OutputLimits) -> io::Result<ChildOutput> {
         command.stdout(Stdio::piped());
+        unix::end_with_this_thread(&mut command);
         let mut running = command.spawn()?;
         let output = read_until_end(&mut running, limits);
         if !matches!(output, Ok(ChildOutput::Ended(..))) {

@@ -244,6 +244,29 @@ pub fn in_own_session(command: &mut Command) -> &mut Command {
     }
 }
 
+/// Lets the system ask the program to end when the thread that starts it ends, whatever ends this process. Only Linux can do that.
+#[cfg(target_os = "linux")]
+pub fn end_with_this_thread(command: &mut Command) -> &mut Command {
+    let parent = process::getpid();
+    // SAFETY: before the program is executed, this makes two system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            // From then on it would not be told.
+            if process::getppid() != Some(parent) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Other systems have no such call.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_this_thread(command: &mut Command) -> &mut Command {
+    command
+}
+
 /// The permission to run a program. A child takes it just before its program runs, and leaves its id. Until then it can be
 /// withdrawn, so that nothing runs that this process does not know of, though it may know the child itself only much later: to
 /// begin a program may take long, on a file system that does not answer.

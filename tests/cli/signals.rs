@@ -240,6 +240,39 @@ fn a_signal_ends_q_while_it_reads_its_input() {
     server.expect_requests(0);
 }
 
+/// A password manager waits for a person, and a server that starts for its own servers, perhaps for good.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_program_that_q_waits_for_before_it_asks_outlives_a_signal_to_q_alone() {
+    const PROGRAM: &str = "[\"sh\", \"-c\", \"echo $$ >id; mv id waiting; exec sleep 600\"]";
+    let server = Server::openai("never");
+    for (section, option) in [
+        ("[providers.openai]\nkey_cmd = PROGRAM", "-n"),
+        ("[tools.t]\nurl = \"<url>\"\nkey_cmd = PROGRAM", "-tt"),
+        ("[tools.t]\ncommand = PROGRAM", "-tt"),
+        (
+            "[tools.t]\nabout_run = PROGRAM\nx = { run = [\"true\"] }",
+            "-tt",
+        ),
+    ] {
+        for signal in SIGNALS {
+            let _case = case((section, signal));
+            let sandbox = Sandbox::new().server_env(&server);
+            let section = section.replace("<url>", &server.url());
+            sandbox.config(&section.replace("PROGRAM", PROGRAM));
+            let mut running = sandbox.q(&[option, "hi"]).spawn();
+            let id = sandbox.home().join("waiting");
+            wait_until(|| id.exists());
+            running.signal(signal);
+            running.wait().killed_by(signal);
+            let id = fs::read_to_string(id).expect("a number");
+            let id = id.trim().parse().expect("a number");
+            wait_until(|| !is_there(id));
+        }
+    }
+    server.expect_requests(0);
+}
+
 #[test]
 fn a_signal_that_was_ignored_when_q_started_stays_ignored() {
     for signal in SIGNALS {
