@@ -1,5 +1,6 @@
 //! The outcome of a call: text and images for the model, within limits, or why there is no answer (pure).
 
+use std::ops::Range;
 use std::time::Duration;
 
 use base64::Engine;
@@ -217,8 +218,8 @@ enum PieceText {
 #[derive(Default)]
 struct ReadContent {
     text: String,
-    /// Whether some piece has text of its own.
-    has_text: bool,
+    /// Where the texts of pieces are in it that are not empty.
+    texts: Vec<Range<usize>>,
     /// Whether JSON of the server's is in the text.
     has_json: bool,
     /// Whether halves of characters were left out.
@@ -243,25 +244,79 @@ impl ReadContent {
         self.has_json |= matches!(said, PieceText::NoString(_) | PieceText::Unknown(_));
         match said {
             PieceText::Plain(own) | PieceText::NoString(own) => {
-                self.has_text |= !own.is_empty();
+                let begin = self.text.len();
                 append(&mut self.text, own);
+                if begin < self.text.len() {
+                    self.texts.push(begin..self.text.len());
+                }
             }
             PieceText::Unknown(words) | PieceText::Note(words) => append(&mut self.text, words),
         }
     }
 
-    /// Adds structured content after the notes of the pieces.
+    /// Adds structured content after what the pieces say, on a line of its own.
     fn add_structured(&mut self, structured: &RawValue) {
-        let mut lines = Vec::from_iter(self.text.split('\n').filter(|line| !line.is_empty()));
         let structured = json::compact(structured.get());
-        lines.push(&structured);
-        self.text = lines.join("\n");
+        if self.texts.is_empty() {
+            let mut lines = Vec::from_iter(self.text.split('\n').filter(|line| !line.is_empty()));
+            lines.push(&structured);
+            self.text = lines.join("\n");
+        } else {
+            if !self.text.ends_with('\n') {
+                self.text.push('\n');
+            }
+            self.text.push_str(&structured);
+        }
         self.has_json = true;
+    }
+
+    /// Whether the texts of the pieces are structured content in JSON, as the protocol asks of servers. What has too many values
+    /// to be compared counts as different.
+    fn repeats(&self, structured: &RawValue) -> bool {
+        let texts = self.texts.iter();
+        let texts = Vec::from_iter(texts.map(|place| &self.text[place.clone()]));
+        !texts.is_empty()
+            && json::parse::<Value>(structured.get()).is_ok_and(|value| are_values(&texts, &value))
     }
 }
 
-/// Returns the text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
-/// text.
+/// Whether one of these texts is a value, or they are the items of a list. FastMCP puts what is no object into one, under
+/// `result`, and makes a text of each item.
+fn are_values(texts: &[&str], structured: &Value) -> bool {
+    let mut wrapped = None;
+    if let Value::Object(fields) = structured
+        && fields.len() == 1
+    {
+        wrapped = fields.get("result");
+    }
+    for value in [Some(structured), wrapped].into_iter().flatten() {
+        if texts.iter().any(|text| is_value(text, value)) {
+            return true;
+        }
+        if let Value::Array(items) = value
+            && items.len() == texts.len()
+            && texts
+                .iter()
+                .zip(items)
+                .all(|(text, item)| is_value(text, item))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a text is a value: its JSON, or the text that it is.
+fn is_value(text: &str, value: &Value) -> bool {
+    if let Value::String(own) = value
+        && own.trim() == text.trim()
+    {
+        return true;
+    }
+    json::parse::<Value>(text).is_ok_and(|said| said == *value)
+}
+
+/// Returns the text and the images of a result. Structured content is added unless the text repeats it.
 fn content_of(read: &CallResult, result: &RpcResult) -> Outcome {
     let mut found = ReadContent::default();
     for (index, json) in pieces_of(read.content).into_iter().enumerate() {
@@ -270,8 +325,8 @@ fn content_of(read: &CallResult, result: &RpcResult) -> Outcome {
         }
         found.add(json);
     }
-    if !found.has_text
-        && let Some(structured) = read.structured
+    if let Some(structured) = read.structured
+        && !found.repeats(structured)
     {
         found.add_structured(structured);
     }
@@ -455,7 +510,7 @@ mod tests {
             7␊null␊[1] | {"content": [7, null, [1]]}
             [content a/b, 1 byte] | {"content": [{"mimeType": "a/b", "data": "YQ=="}]}
             {"rows":[1,2.50]} | {"content": [{"type": "text", "text": {"rows": [1, 2.50]}}]}
-            42 | {"content": [{"type": "text", "text": 42}], "structuredContent": {"a": 1}}
+            42␊{"a":1} | {"content": [{"type": "text", "text": 42}], "structuredContent": {"a": 1}}
             {"a":1} | {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": {"a": 1}}}]}
             {"type":"text","text":null} | {"content": [{"type": "text", "text": null}]}
             {"type":"text"}␊{"a":1} | {"content": [{"type": "text"}], "structuredContent": {"a": 1}}
@@ -463,7 +518,24 @@ mod tests {
             {"content":null,"rows":[]} | {"content": null, "rows": []}
             {"rows":[1],"isError":false} | {"rows": [1], "isError": false}
             - | {"content": [], "rows": [1]}
-            a | {"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": 1}}
+            a␊{"a":1} | {"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": 1}}
+            2 rows␊{"rows":[1,2]} | {"content": [{"type": "text", "text": "2 rows\n"}], "structuredContent": {"rows": [1, 2]}}
+            a␊b␊{"a":1} | {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "structuredContent": {"a": 1}}
+            1 row␊[image, 6 bytes]␊{"a":1} | {"content": [{"type": "text", "text": "1 row"}, {"type": "image", "data": "aGVsbG8h"}], "structuredContent": {"a": 1}}
+            {"a": 1} | {"content": [{"type": "text", "text": "{\"a\": 1}"}], "structuredContent": {"a": 1}}
+            {"b": "\u00e9", "a": 1} | {"content": [{"type": "text", "text": "{\"b\": \"\\u00e9\", \"a\": 1}"}], "structuredContent": {"a": 1, "b": "é"}}
+            here␊{"a":1} | {"content": [{"type": "text", "text": "here"}, {"type": "text", "text": "{\"a\":1}"}], "structuredContent": {"a": 1}}
+            {"a":1}␊{"a":2} | {"content": [{"type": "text", "text": "{\"a\":1}"}], "structuredContent": {"a": 2}}
+            42 | {"content": [{"type": "text", "text": "42"}], "structuredContent": {"result": 42}}
+            42 | {"content": [{"type": "text", "text": "42"}], "structuredContent": {"result": "42"}}
+            a b␊ | {"content": [{"type": "text", "text": "a b\n"}], "structuredContent": {"result": "a b"}}
+            a␊{"b":1} | {"content": ["a", "{\"b\":1}"], "structuredContent": {"result": ["a", {"b": 1}]}}
+            a␊b␊{"result":["a","c"]} | {"content": ["a", "b"], "structuredContent": {"result": ["a", "c"]}}
+            a␊{"result":["a","b"]} | {"content": ["a"], "structuredContent": {"result": ["a", "b"]}}
+            a␊{"result":"a","at":1} | {"content": ["a"], "structuredContent": {"result": "a", "at": 1}}
+            42␊{"count":42} | {"content": ["42"], "structuredContent": {"count": 42}}
+            [1,2] | {"content": ["[1,2]"], "structuredContent": [1, 2]}
+            a | {"content": ["a"], "structuredContent": null}
             {"a":[1,2]} | {"structuredContent": {"a": [1, 2]}}
             {"a":1} | {"content": [{"type": "text", "text": ""}], "structuredContent": {"a": 1}}
             [audio, 1 byte]␊{"a":1} | {"content": [{"type": "audio", "data": "YQ=="}], "structuredContent": {"a": 1}}
@@ -491,8 +563,9 @@ mod tests {
     fn a_text_in_which_something_was_replaced_is_a_changed_one() {
         // Whether something was replaced in the message, its result, the text, and whether this is changed.
         let table = r#"
-            no | {"content": "a", "structuredContent": {"x": null}} | a | no
-            yes | {"content": "a", "structuredContent": {"x": null}} | a | no
+            no | {"content": "a", "structuredContent": {"x": null}} | a␊{"x":null} | no
+            yes | {"content": "a", "structuredContent": {"x": null}} | a␊{"x":null} | yes
+            yes | {"content": "{\"x\":null}", "structuredContent": {"x": null}} | {"x":null} | no
             no | {"structuredContent": {"x": null}} | {"x":null} | no
             yes | {"structuredContent": {"x": null}} | {"x":null} | yes
             yes | {"content": [{"type": "text", "text": {"x": null}}]} | {"x":null} | yes
