@@ -188,7 +188,8 @@ impl File {
                 Ok(())
             }),
             "tools" => section(value, WordPlace::Server)?.read(|named| {
-                self.tool_servers.push(ToolSection::read(named)?);
+                let origin = lines.origin(named.at);
+                self.tool_servers.push(ToolSection::read(named, origin)?);
                 Ok(())
             }),
             "roles" => section(value, WordPlace::Role)?.read(|named| {

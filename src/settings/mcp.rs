@@ -482,7 +482,7 @@ fn refuse_own_keys(section: &SharedField) -> Result<(), String> {
     for (key, reason) in [
         (
             "confine",
-            "only a section [tools.NAME] of q's own file, with its command, can confine a server",
+            "only a section [tools.NAME] of q's own file can confine a server",
         ),
         (
             "only",
@@ -490,7 +490,7 @@ fn refuse_own_keys(section: &SharedField) -> Result<(), String> {
         ),
         (
             "allow",
-            "only a section [tools.NAME] of q's own file, with its command or url, can say what runs without asking",
+            "only a section [tools.NAME] of q's own file can say what runs without asking",
         ),
     ] {
         if let Some(field) = section.get(key) {
@@ -623,11 +623,11 @@ mod tests {
             servers.s.command.path: $HOME is not filled in | {"command": {"path": "$HOME/x"}}
             servers.s.cwd: $HOME is not filled in; write ${HOME} | {"command": "x", "cwd": "$HOME/x"}
             servers.s.command: “$home/x” is a relative path | {"command": "$home/x"}
-            servers.s.confine: only a section [tools.NAME] of q's own file, with its command, can confine | {"command": "x", "confine": {}}
-            servers.s.confine: only a section [tools.NAME] of q's own file, with its command, can confine | {"url": "https://x", "confine": {}}
-            servers.s.command.confine: only a section [tools.NAME] of q's own file, with its command, can confine | {"command": {"path": "x", "confine": {}}}
+            servers.s.confine: only a section [tools.NAME] of q's own file can confine | {"command": "x", "confine": {}}
+            servers.s.confine: only a section [tools.NAME] of q's own file can confine | {"url": "https://x", "confine": {}}
+            servers.s.command.confine: only a section [tools.NAME] of q's own file can confine | {"command": {"path": "x", "confine": {}}}
             servers.s.only: only a section [tools.NAME] of q's own file has it; here it is called "includeTools" | {"command": "x", "only": ["a"]}
-            servers.s.allow: only a section [tools.NAME] of q's own file, with its command or url, can say | {"url": "https://x", "allow": ["a"]}
+            servers.s.allow: only a section [tools.NAME] of q's own file can say | {"url": "https://x", "allow": ["a"]}
             servers.s.includeTools: must be a list | {"command": "x", "includeTools": "a"}
             servers.s.excludeTools[1]: must be the name of a tool | {"command": "x", "excludeTools": ["a", 1]}
             servers.s.args: must be a list | {"command": "x", "args": "y"}

@@ -46,6 +46,8 @@ pub use text_file::{MAX_TEXT, read_pipe, read_text};
 pub use tools::{READS, RemoteServer, ServerKind, ToolServer};
 
 use guess::fault_of_text;
+use mcp::SharedServers;
+use tools::{SharedSettings, ToolSection};
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
@@ -150,8 +152,10 @@ pub struct Settings {
     pub caching: Cached,
     /// The providers of the file, in its order, then those of the table.
     pub providers: Vec<Arc<Provider>>,
-    /// The tool servers of the configuration file, in its order. See [`Settings::all_tool_servers`].
+    /// The tool servers that are whole in the configuration file, in its order. See [`Settings::all_tool_servers`].
     pub configured_tool_servers: Vec<ToolServer>,
+    /// What the configuration file sets of servers in the file of the setting `mcp`.
+    shared_settings: Vec<SharedSettings>,
     /// The name of a provider, if one is set.
     pub provider: Option<Sourced>,
     /// The model, if one is set for that provider.
@@ -293,10 +297,22 @@ impl Settings {
         faults.catch(known.check_roles(&file.roles));
         faults.catch(known.check_layers(&mut rows));
         unset_model_of_another_provider(&mut rows, first_with_key(&providers, environment));
-        let sections = file.tool_servers.into_iter();
-        let configured_tool_servers = sections
-            .map(|section| section.server(environment))
-            .collect();
+        let mut configured_tool_servers = Vec::new();
+        let mut shared_settings = Vec::new();
+        for section in file.tool_servers {
+            match section {
+                ToolSection::Whole(whole) => {
+                    configured_tool_servers.push(whole.server(environment));
+                }
+                ToolSection::OfShared(settings) if values.mcp.is_some() => {
+                    shared_settings.push(settings);
+                }
+                ToolSection::OfShared(settings) => {
+                    let advised = settings.fault().advise("q --help lists the settings");
+                    faults.catch(Err::<(), Error>(advised));
+                }
+            }
+        }
         let options = faults.catch(read_options(&with_role.options));
         let settings = Settings {
             options: options.unwrap_or_default(),
@@ -310,6 +326,7 @@ impl Settings {
             values,
             providers,
             configured_tool_servers,
+            shared_settings,
             provider: highest(layers(&rows, "provider")).cloned(),
             model: highest(layers(&rows, "model")).cloned(),
             environment: environment.clone(),
@@ -374,29 +391,45 @@ impl Settings {
     }
 
     fn read_all_tool_servers(&self) -> Result<AllServers, Error> {
-        let mut servers = AllServers {
-            enabled: self.configured_tool_servers.clone(),
-            disabled: Vec::new(),
-        };
         let Some(path) = &self.values.mcp else {
-            return Ok(servers);
+            return Ok(AllServers {
+                enabled: self.configured_tool_servers.clone(),
+                disabled: Vec::new(),
+            });
         };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
         let text = read_text(Path::new(path), text_file::MAX_SHARED).map_err(wrong)?;
         let is_file = |file: &str| Path::new(file).is_file();
         let shared = mcp::read_shared(text, path, &self.environment, &is_file)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
-        servers.disabled = shared.disabled;
+        Ok(self.with_shared(shared))
+    }
+
+    /// Returns all servers. A section is in place of the server of its name in the shared file, or sets what that may do.
+    fn with_shared(&self, shared: SharedServers) -> AllServers {
+        let mut enabled = self.configured_tool_servers.clone();
+        let mut unused = self.shared_settings.clone();
         for server in shared.servers {
-            let is_configured = self
-                .configured_tool_servers
-                .iter()
-                .any(|own| own.name == server.name);
-            if !is_configured {
-                servers.enabled.push(server);
+            let mut configured = self.configured_tool_servers.iter();
+            if configured.any(|own| own.name == server.name) {
+                continue;
             }
+            let settings = unused.iter().position(|own| own.is_for(&server.name));
+            enabled.push(match settings {
+                Some(index) => unused.remove(index).applied_to(server),
+                None => server,
+            });
         }
-        Ok(servers)
+        // A server that is switched off is there.
+        unused.retain(|own| {
+            let mut disabled = shared.disabled.iter();
+            !disabled.any(|server| own.is_for(&server.name))
+        });
+        enabled.extend(unused.into_iter().map(SharedSettings::without_server));
+        AllServers {
+            enabled,
+            disabled: shared.disabled,
+        }
     }
 
     /// Returns the error for the name of a tool server, which may come from the role in use.

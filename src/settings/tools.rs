@@ -6,15 +6,18 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::commands::Command;
+use super::confinement::Confinement;
 use super::environment::Environment;
 use super::guess::time_limit;
 use super::headers::OwnHeaders;
 use super::key::Key;
+use super::origin::Origin;
 use super::pattern;
 use super::program::{LocalProgram, exposed};
 use super::sections::{self, section, unknown_key};
 use super::server_origin::{ServerOrigin, SharedEntry};
 use super::value::{self, ConfigError, Table, TableEntry, string, strings};
+use crate::error::Error;
 use crate::flags::NO_TOOLS;
 use crate::flags::synonyms::WordPlace;
 use crate::secret::Secret;
@@ -46,12 +49,30 @@ pub struct ToolServer {
     pub origin: ServerOrigin,
 }
 
-/// A section `[tools.NAME]`. The variables in its headers are not filled in.
+/// A section `[tools.NAME]`.
 #[derive(Debug)]
-pub struct ToolSection {
+pub enum ToolSection {
+    /// It is a server, or has commands.
+    Whole(WholeSection),
+    /// It sets something of a server in the file that the setting `mcp` names.
+    OfShared(SharedSettings),
+}
+
+/// A section that is a server or has commands. The variables in its headers are not filled in.
+#[derive(Debug)]
+pub struct WholeSection {
     server: ToolServer,
     /// The headers of a server over HTTP as they are written.
     headers: Vec<(String, Secret)>,
+}
+
+/// What a section sets of a server whose command or url is in the file that the setting `mcp` names.
+#[derive(Debug, Clone)]
+pub struct SharedSettings {
+    /// What the section makes of the server; its kind is that there is none.
+    server: ToolServer,
+    confine: Option<Confinement>,
+    origin: Origin,
 }
 
 /// A kind of tool server, with what only this kind has.
@@ -76,8 +97,11 @@ pub struct RemoteServer {
     pub key: Key,
 }
 
-/// What a section lacks that has only keys of every kind of section, perhaps those that an mcp.json cannot have.
-const NO_SERVER: &str = "needs command, url, or a table with run; a section replaces the server of its name in an mcp.json, so copy its command or url";
+/// What a section lacks that has neither a server nor commands.
+const NO_SERVER: &str = "needs command, url, or a table with run, or the name of a server in the file of the setting mcp and nothing but only, allow, timeout, start and confine";
+
+/// Why a section cannot confine a server that is not on this machine.
+const NO_PROGRAM: &str = "confine: only a program can be confined, and the server of this name in the file of the setting mcp has a url";
 
 impl ToolServer {
     /// Returns a server with the default settings.
@@ -95,17 +119,9 @@ impl ToolServer {
         }
     }
 
-    /// Returns the section that a key for it belongs to, for advice. A section replaces its whole entry in a file of other programs.
+    /// Returns the section that a key of every kind of section belongs to, for advice. It may have no other key.
     pub fn section_to_edit(&self) -> String {
-        let name = &self.name;
-        let how = match self.kind {
-            ServerKind::Remote(_) => "url",
-            _ => "command",
-        };
-        match self.origin {
-            ServerOrigin::Section => format!("[tools.{name}]"),
-            ServerOrigin::Shared(_) => format!("a section [tools.{name}] with its {how}"),
-        }
+        format!("[tools.{}]", self.name)
     }
 
     /// Whether something says which of its tools are offered.
@@ -115,31 +131,30 @@ impl ToolServer {
 
     /// Returns what says which of its tools are offered, for advice.
     pub fn choice_of_tools(&self) -> String {
-        match &self.origin {
-            ServerOrigin::Section => format!("only = [...] in [tools.{}]", self.name),
-            ServerOrigin::Shared(entry) => {
-                let SharedEntry { file, path, .. } = entry;
-                let key = entry.include_keys.first().unwrap_or(&"includeTools");
-                format!("\"{key}\": [...] in {path} of {file}")
-            }
-        }
+        format!("only = [...] in {}", self.section_to_edit())
     }
 
     /// Returns why it offers none of the tools that it has.
     pub fn fault_of_choice(&self) -> String {
-        match &self.origin {
-            ServerOrigin::Section => {
-                format!("{} matches none of its tools", self.choice_of_tools())
-            }
-            ServerOrigin::Shared(entry) => {
-                let SharedEntry { file, path, .. } = entry;
-                let keys = entry.include_keys.iter().chain(&entry.exclude_keys);
-                let keys = Vec::from_iter(keys.map(|key| format!("\"{key}\"")));
-                let leave = if keys.len() == 1 { "leaves" } else { "leave" };
-                let keys = keys.join(" and ");
-                format!("{keys} in {path} of {file} {leave} none of its tools")
-            }
+        let own = self.choice_of_tools();
+        let ServerOrigin::Shared(entry) = &self.origin else {
+            return format!("{own} matches none of its tools");
+        };
+        let SharedEntry { file, path, .. } = entry;
+        let keys = entry.include_keys.iter().chain(&entry.exclude_keys);
+        let keys = Vec::from_iter(keys.map(|key| format!("\"{key}\"")));
+        // It is in place of those of the file.
+        let has_own = self.chooses_tools() && entry.include_keys.is_empty();
+        let mut choices = Vec::new();
+        if has_own {
+            choices.push(own);
         }
+        if !keys.is_empty() {
+            choices.push(format!("{} in {path} of {file}", keys.join(" and ")));
+        }
+        let is_one = keys.len() + usize::from(has_own) == 1;
+        let leave = if is_one { "leaves" } else { "leave" };
+        format!("{} {leave} none of its tools", choices.join(" and "))
     }
 
     /// Returns the setting that gives its program a variable of q's environment.
@@ -200,29 +215,35 @@ impl ToolServer {
         Ok(program)
     }
 
-    /// Reads a section of commands. Its other keys hold for each of them, so they are read first.
-    fn read_commands(&mut self, keys: &Table, tables: &Table) -> Result<Vec<Command>, ConfigError> {
-        let mut shared = LocalProgram::default();
+    /// Reads the keys of a section that is no server. They hold for each of its commands.
+    fn read_common(&mut self, keys: &Table) -> Result<LocalProgram, ConfigError> {
+        let mut common = LocalProgram::default();
         let mut about = None;
         keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
-                "env" | "env_from" | "cwd" | "confine" => shared.set(key, value)?,
+                "env" | "env_from" | "cwd" | "confine" => common.set(key, value)?,
                 "about_run" => about = Some(value::tool_command(value)?),
                 _ => self.set(key, value)?,
             }
             Ok(())
         })?;
+        self.about = about.map(|command| common.clone().with_command(command));
+        Ok(common)
+    }
+
+    /// Reads the commands of a section.
+    fn read_commands(
+        &self,
+        tables: &Table,
+        common: &LocalProgram,
+    ) -> Result<Vec<Command>, ConfigError> {
         let mut commands = Vec::new();
         tables.read(|entry| {
             check_name(entry.key)?;
-            commands.push(Command::read(entry, &shared, self.timeout)?);
+            commands.push(Command::read(entry, common, self.timeout)?);
             Ok(())
         })?;
-        if commands.is_empty() {
-            return Err(NO_SERVER.into());
-        }
-        self.about = about.map(|command| shared.with_command(command));
         Ok(commands)
     }
 
@@ -296,26 +317,31 @@ impl ToolServer {
 }
 
 impl ToolSection {
-    /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
-    pub(super) fn read(named: &TableEntry) -> Result<ToolSection, ConfigError> {
+    /// Reads a section, which is at this place. A url or a command makes it a server, and without them its tables are commands.
+    pub(super) fn read(named: &TableEntry, origin: Origin) -> Result<ToolSection, ConfigError> {
         check_name(named.key)?;
         let (tables, mut keys) = section(named.value, WordPlace::Server)?.split(is_command);
-        let mut server = ToolServer::new(named.key, ServerKind::Commands(Vec::new()));
+        let mut server = ToolServer::new(named.key, ServerKind::Wrong(NO_SERVER.to_owned()));
         let mut headers = Vec::new();
-        let kind = if let Some(url) = keys.take("url") {
-            ServerKind::Remote(server.read_remote(&url, &keys, &mut headers)?)
-        } else if let Some(command) = keys.take("command") {
-            ServerKind::Local(server.read_local(&command, &keys)?)
-        } else {
-            ServerKind::Commands(server.read_commands(&keys, &tables)?)
-        };
-        if !matches!(kind, ServerKind::Commands(_)) {
+        if let Some(url) = keys.take("url") {
+            server.kind = ServerKind::Remote(server.read_remote(&url, &keys, &mut headers)?);
             tables.read(|_| Err(MISFIT.into()))?;
+        } else if let Some(command) = keys.take("command") {
+            server.kind = ServerKind::Local(server.read_local(&command, &keys)?);
+            tables.read(|_| Err(MISFIT.into()))?;
+        } else {
+            let common = server.read_common(&keys)?;
+            if tables.entries().is_empty() {
+                let settings = SharedSettings::new(server, common, origin)?;
+                return Ok(ToolSection::OfShared(settings));
+            }
+            server.kind = ServerKind::Commands(server.read_commands(&tables, &common)?);
         }
-        server.kind = kind;
-        Ok(ToolSection { server, headers })
+        Ok(ToolSection::Whole(WholeSection { server, headers }))
     }
+}
 
+impl WholeSection {
     /// Returns its server with the variables in its headers. One that cannot be filled in matters only if the server is used.
     pub(super) fn server(self, environment: &Environment) -> ToolServer {
         let mut server = self.server;
@@ -327,6 +353,68 @@ impl ToolSection {
                     break;
                 }
             }
+        }
+        server
+    }
+}
+
+impl SharedSettings {
+    /// `program` has the keys of the section that are about a program. The file of the server has all of them but `confine`.
+    fn new(
+        server: ToolServer,
+        mut program: LocalProgram,
+        origin: Origin,
+    ) -> Result<SharedSettings, ConfigError> {
+        let confine = program.confine.take();
+        if program != LocalProgram::default() || server.about.is_some() {
+            return Err(NO_SERVER.into());
+        }
+        Ok(SharedSettings {
+            server,
+            confine,
+            origin,
+        })
+    }
+
+    /// Returns the error for a section without a server.
+    pub(super) fn fault(&self) -> Error {
+        self.origin
+            .error(&format!("tools.{}", self.server.name), NO_SERVER)
+    }
+
+    /// Returns the server of the section where there is none of its name: it cannot be used.
+    pub(super) fn without_server(self) -> ToolServer {
+        self.server
+    }
+
+    /// Whether it is for this server.
+    pub(super) fn is_for(&self, name: &str) -> bool {
+        self.server.name == name
+    }
+
+    /// Returns a server of the file as the section sets it.
+    pub(super) fn applied_to(self, shared: ToolServer) -> ToolServer {
+        let mut server = ToolServer {
+            kind: shared.kind,
+            without: shared.without,
+            origin: shared.origin,
+            ..self.server
+        };
+        if !server.chooses_tools() {
+            server.only = shared.only;
+        } else if let ServerOrigin::Shared(entry) = &mut server.origin {
+            entry.include_keys.clear();
+        }
+        if self.confine.is_none() {
+            return server;
+        }
+        match &mut server.kind {
+            ServerKind::Local(program) => program.confine = self.confine,
+            ServerKind::Remote(_) => {
+                server.kind = ServerKind::Wrong(NO_PROGRAM.to_owned());
+                server.origin = ServerOrigin::Section;
+            }
+            ServerKind::Commands(_) | ServerKind::Wrong(_) => {}
         }
         server
     }
@@ -382,8 +470,11 @@ mod tests {
             at: 0,
             value: &DeValue::Table(table.into_inner()),
         };
-        let read = ToolSection::read(&section).map_err(|error| error.under(&section).to_string());
-        Ok(read?.server(&Environment::default()))
+        let read = ToolSection::read(&section, Origin::Default);
+        match read.map_err(|error| error.under(&section).to_string())? {
+            ToolSection::Whole(whole) => Ok(whole.server(&Environment::default())),
+            ToolSection::OfShared(settings) => Err(settings.fault().message),
+        }
     }
 
     fn read(text: &str) -> Result<ToolServer, String> {
@@ -419,7 +510,10 @@ mod tests {
             too short | timeout = "0s"
             must be a string | start = 5
             there is no setting “alow” | alow = []
+            db: needs command, url, or a table | -
             db: needs command, url, or a table | only = []
+            db: needs command, url, or a table | allow = ["*"]␊env = { A = "1" }
+            db.confine.net: there is no setting “net” | confine = { net = true }
             db.key_env: cannot be combined with | command = ["x"]␊key_env = "K"
             db.command: cannot be combined with | url = "https://x"␊command = ["x"]
             cwd: cannot be combined with | cwd = "/"␊url = "https://x"
@@ -437,6 +531,65 @@ mod tests {
             let wrong = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
             assert!(!wrong.contains("sk-123"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_section_without_a_server_sets_what_the_shared_one_may_do() {
+        // An entry of the shared file, a section, and the server: what it offers of a, b and c, what of them runs unasked, its
+        // limits in seconds, whether it is confined, and why it offers nothing where that is so.
+        let table = r#"
+            {"command": "x"} | - | abc - 60 30 free | -
+            {"command": "x"} | allow = ["a"]; timeout = "9s" | abc a 9 30 free | -
+            {"command": "x", "tools": ["a"]} | allow = ["*"]; start = "5s" | a abc 60 5 free | "tools" in mcpServers.s of /mcp.json leaves none of its tools
+            {"command": "x", "tools": ["a"]} | only = ["b", "c"] | bc - 60 30 free | only = [...] in [tools.s] leaves none of its tools
+            {"command": "x", "disabledTools": ["b"]} | only = ["b", "c"] | c - 60 30 free | only = [...] in [tools.s] and "disabledTools" in mcpServers.s of /mcp.json leave none of its tools
+            {"command": "x", "tools": ["a"], "disabledTools": ["b"]} | confine = {} | a - 60 30 confined | "tools" and "disabledTools" in mcpServers.s of /mcp.json leave none of its tools
+            {"url": "https://x"} | allow = ["a"] | abc a 60 30 remote | -
+            {"url": "https://x"} | confine = {} | abc - 60 30 wrong | matches none of its tools
+            {"command": 5, "env": 1} | confine = {} | abc - 60 30 wrong | -
+        "#;
+        for [entry, section, expected, fault] in rows(table) {
+            let section = section.replace("; ", "\n");
+            let table = DeTable::parse(&section).expect("TOML");
+            let value = DeValue::Table(table.into_inner());
+            let named = TableEntry {
+                key: "s",
+                at: 0,
+                value: &value,
+            };
+            let read = ToolSection::read(&named, Origin::Default);
+            let ToolSection::OfShared(settings) = read.expect("a section") else {
+                panic!("a whole section: {section}")
+            };
+            let shared = ToolServer::parse_shared(entry, &Environment::default());
+            let server = settings.applied_to(shared);
+            let mut offered = ["a", "b", "c"].to_vec();
+            let mut allowed = offered.clone();
+            offered.retain(|tool| server.offers(tool));
+            allowed.retain(|tool| server.allows(tool, false));
+            let seconds = |limit: Option<Duration>| limit.expect("a limit").as_secs();
+            let kind = match &server.kind {
+                ServerKind::Local(program) if program.confine.is_some() => "confined",
+                ServerKind::Local(_) => "free",
+                ServerKind::Remote(_) => "remote",
+                ServerKind::Commands(_) | ServerKind::Wrong(_) => "wrong",
+            };
+            let or_dash = |tools: Vec<&str>| match tools.concat() {
+                none if none.is_empty() => "-".to_owned(),
+                some => some,
+            };
+            let (timeout, start) = (seconds(server.timeout), seconds(server.start));
+            let found = format!(
+                "{} {} {timeout} {start} {kind}",
+                or_dash(offered),
+                or_dash(allowed)
+            );
+            assert_eq!(found, expected, "{entry} {section}");
+            assert!(
+                server.fault_of_choice().ends_with(fault),
+                "{entry} {section}"
+            );
         }
     }
 

@@ -92,12 +92,12 @@ pub fn fault_of_program(
     part: ProgramPart,
     reason: &str,
 ) -> Error {
-    let ServerOrigin::Shared(entry) = &section.origin else {
-        return fault_at(dotted_key, reason);
-    };
-    let key = match part {
-        ProgramPart::Command | ProgramPart::Bounds => entry.command_key,
-        ProgramPart::Directory => entry.cwd_key,
+    let (key, entry) = match (part, &section.origin) {
+        (ProgramPart::Bounds, _) | (_, ServerOrigin::Section) => {
+            return fault_at(dotted_key, reason);
+        }
+        (ProgramPart::Command, ServerOrigin::Shared(entry)) => (entry.command_key, entry),
+        (ProgramPart::Directory, ServerOrigin::Shared(entry)) => (entry.cwd_key, entry),
     };
     fault_of_section(section, &format!("{}.{key}: {reason}", entry.path))
 }
@@ -254,7 +254,7 @@ mod tests {
             {"command": "no-such-program", "cwd": "/"} | command: there is no program no-such-program | install it␊or write its absolute path
             {"command": "sh", "cwd": "/no/such"} | cwd: /no/such is not a directory, so nothing can start there | -
             {"command": "sh"} | cwd: ~ is not a directory, so nothing can start there | -
-            {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file, with its command, can confine a server | -
+            {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file can confine a server | -
             {"command": "sh", "cwd": "/"} | - | -
             {"url": "https://e.com/mcp"} | - | -
         "#;
@@ -324,7 +324,7 @@ mod tests {
             ),
             (
                 program.choice_of_tools(),
-                "\"tools\": [...] in mcpServers.s of /mcp.json".to_owned(),
+                "only = [...] in [tools.s]".to_owned(),
             ),
             (
                 program.passing_of("X"),
@@ -337,7 +337,7 @@ mod tests {
             ),
             (
                 remote.choice_of_tools(),
-                "\"includeTools\": [...] in mcpServers.s of /mcp.json".to_owned(),
+                "only = [...] in [tools.s]".to_owned(),
             ),
             (remote.origin.url(), "\"httpUrl\" of mcpServers.s in /mcp.json".to_owned()),
             (remote.origin.url_key(), "\"httpUrl\" of mcpServers.s in /mcp.json".to_owned()),
