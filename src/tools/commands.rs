@@ -10,6 +10,7 @@ use fs_err as fs;
 use serde_json::{Map, Value};
 
 use super::about::{ListedTool, ServerInfo};
+use super::bounds::Bounds;
 use super::end_steps::COMMAND;
 use super::failure::{Failure, FailureCause};
 use super::groups::ProcessGroups;
@@ -21,6 +22,7 @@ use super::program::Program;
 use crate::commands::argv::Invocation;
 use crate::error::in_words;
 use crate::settings::Command;
+use crate::text::one_line::on_one_line;
 use crate::text::size::{in_seconds, in_units};
 use crate::threads::{self, lock};
 use crate::wait::wait_until;
@@ -202,7 +204,8 @@ fn execute(
     let overrun = timeout.filter(|_| !is_in_time);
     let mut written = std::mem::take(&mut *lock(&written));
     written.is_open = !is_whole;
-    Ok(written.outcome(overrun, status))
+    let bounds = program.confined.as_ref().map(|confined| &confined.bounds);
+    Ok(written.outcome(overrun, status, bounds))
 }
 
 /// The output of a command. The threads that read it have references of their own until its end.
@@ -239,8 +242,14 @@ fn read_output(
 
 impl CommandOutput {
     /// Returns what the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing
-    /// there, its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
-    fn outcome(self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
+    /// there, its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself,
+    /// `bounds` what the kernel let it do.
+    fn outcome(
+        self,
+        overrun: Option<Duration>,
+        status: Option<ExitStatus>,
+        bounds: Option<&Bounds>,
+    ) -> Outcome {
         // It may have ended at the last moment.
         let overrun = overrun.filter(|_| status.is_none());
         // A command that writes too much ends because q closes its pipe, so its status says nothing.
@@ -254,6 +263,7 @@ impl CommandOutput {
         let is_cut = self.is_cut || output.is_cut || error.is_cut;
         let (output, error) = (output.text, error.text);
         let needs_reason = is_error || output.is_empty();
+        let has_complained = output.is_empty() && !error.is_empty();
 
         let mut marks = Vec::new();
         if has_odd_bytes {
@@ -265,6 +275,12 @@ impl CommandOutput {
             marks.push(format!("cut after {size}", size = in_units(MAX_OUTPUT)));
         } else if self.is_open {
             marks.push("something still has its output open, so its end may be missing".to_owned());
+        }
+        // “Permission denied” does not say that it was the confinement.
+        if let Some(bounds) = bounds
+            && (is_error || has_complained)
+        {
+            marks.push(on_one_line(&bounds.summary()));
         }
         if let Some(limit) = overrun {
             let limit = in_seconds(limit);
@@ -346,9 +362,11 @@ impl OutputText {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
     use std::time::Instant;
 
     use super::*;
+    use crate::text::table::rows;
 
     /// The outcome of a shell script with a timeout, and how long it took.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
@@ -399,8 +417,48 @@ mod tests {
             ..CommandOutput::default()
         };
         let limit = Some(Duration::from_secs(1));
-        let outcome = written.outcome(limit, Some(ExitStatus::default()));
+        let outcome = written.outcome(limit, Some(ExitStatus::default()), None);
         assert_eq!((&*outcome.all(), outcome.is_error), ("a\n", false));
+    }
+
+    #[test]
+    fn a_confined_command_that_fails_or_only_complains_is_told_its_bounds() {
+        let bounds = Bounds {
+            network: true,
+            ..Bounds::default()
+        };
+        let confined = "[confined: no files; network]␊";
+        // What it wrote, how it ended, and what the model gets: of a confined command, and of others.
+        let table = "
+            rows | - | 0 | rows | rows
+            rows | denied | 0 | rows | rows
+            rows | denied | 1 | rows␊C[exit status 1]␊[standard error]␊denied | rows␊[exit status 1]␊[standard error]␊denied
+            - | denied | 0 | C[exit status 0]␊[standard error]␊denied | [exit status 0]␊[standard error]␊denied
+            - | - | 0 | [exit status 0]␊ | [exit status 0]␊
+            - | - | 1 | C[exit status 1]␊ | [exit status 1]␊
+            - | - | killed | C[signal 31 (SIGSYS)]␊ | [signal 31 (SIGSYS)]␊
+            rows | - | late | rows␊C[ended after 5 s, its timeout]␊ | rows␊[ended after 5 s, its timeout]␊
+            rows | - | cut | rows␊[cut after 1 MB]␊ | rows␊[cut after 1 MB]␊
+        ";
+        for [output, error, end, held, free] in rows(table) {
+            for (bounds, expected) in [(Some(&bounds), held), (None, free)] {
+                let written = CommandOutput {
+                    output: output.into(),
+                    error: error.into(),
+                    is_cut: end == "cut",
+                    is_open: false,
+                };
+                let overrun = (end == "late").then_some(Duration::from_secs(5));
+                let status = match end {
+                    "late" | "cut" => None,
+                    "killed" => Some(ExitStatus::from_raw(libc::SIGSYS)),
+                    code => Some(ExitStatus::from_raw(code.parse::<i32>().expect(code) << 8)),
+                };
+                let found = written.outcome(overrun, status, bounds).all();
+                let expected = expected.replace('C', confined);
+                assert_eq!(found.replace('\n', "␊"), expected, "{output} {error} {end}");
+            }
+        }
     }
 
     #[test]
@@ -441,7 +499,11 @@ mod tests {
                     is_cut,
                     ..CommandOutput::default()
                 };
-                assert_eq!(written.outcome(None, None).all(), expected, "{output:?}");
+                assert_eq!(
+                    written.outcome(None, None, None).all(),
+                    expected,
+                    "{output:?}"
+                );
             }
         }
         let (outcome, _) = shell("printf a; yes \u{e9} | tr -d '\\n'", None, FOREVER);

@@ -120,6 +120,15 @@ impl Failure {
         self.advice = Some(format!("{advice}{after}"));
     }
 
+    /// Adds advice after that which there is.
+    pub fn advise_last(&mut self, advice: &str) {
+        let before = self.advice.take();
+        let before = before
+            .map(|before| format!("{before}\n"))
+            .unwrap_or_default();
+        self.advice = Some(format!("{before}{advice}"));
+    }
+
     /// Returns the error for the user.
     pub fn into_error(self, server: &str) -> Error {
         let mut message = format!("{server}: {}", self.cause.words());

@@ -12,10 +12,12 @@ use super::failure::Failure;
 use super::groups::ProcessGroups;
 use super::lines::ReportLine;
 use super::outcome::Outcome;
+use super::program::Program;
 use super::tool_list::ToolList;
 use super::withheld::variable_asked_for;
 use crate::error::Error;
 use crate::settings::ToolServer;
+use crate::text::one_line::on_one_line;
 use crate::threads::lock;
 
 /// A call whose arguments have been checked: what is allowed or refused, and then runs as it is.
@@ -79,11 +81,8 @@ impl Server {
         };
         let (connection, about) = opened.map_err(|mut failure| {
             groups.park_if_terminating();
-            if let Some(program) = callee.program_at_start()
-                && let Some(name) = variable_asked_for(&failure.all_words(), &program.withheld)
-            {
-                let setting = section.passing_of(name);
-                failure.advise_first(&format!("{name} is set, but not given to it: {setting}"));
+            if let Some(program) = callee.program_at_start() {
+                advise_on_start(&mut failure, section, program);
             }
             failure.into_error(&section.name)
         })?;
@@ -197,6 +196,21 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+/// Adds to a failure what the program of a section was not given, and was not let do.
+fn advise_on_start(failure: &mut Failure, section: &ToolServer, program: &Program) {
+    if let Some(name) = variable_asked_for(&failure.all_words(), &program.withheld) {
+        let setting = section.passing_of(name);
+        failure.advise_first(&format!("{name} is set, but not given to it: {setting}"));
+    }
+    if let Some(confined) = &program.confined {
+        let section = section.section_to_edit();
+        let summary = on_one_line(&confined.bounds.summary());
+        failure.advise_last(&format!(
+            "if it needs more, add that to confine in {section} ({summary})"
+        ));
     }
 }
 
