@@ -7,7 +7,7 @@ use crate::output::print_exactly;
 use crate::session;
 use crate::session::rules::FileKind;
 use crate::session::title::title_of;
-use crate::settings::{ServerKind, Settings, adds_one, adds_tools};
+use crate::settings::{ServerKind, Settings, ToolServer, adds_one, adds_tools};
 use crate::text::escape::escape;
 
 /// Prints the names of a list.
@@ -90,18 +90,20 @@ fn provider_names(settings: &Settings) -> Vec<String> {
 }
 
 fn server_names(settings: &Settings) -> Vec<String> {
-    // Without the file of other programs there are still those of the configuration.
+    let servers = servers(settings).into_iter();
+    servers.map(|server| server.name).collect()
+}
+
+/// Returns the tool servers. If the file of other programs cannot be read, there are still those of the configuration.
+fn servers(settings: &Settings) -> Vec<ToolServer> {
     let servers = settings.all_tool_servers();
-    let servers = servers.unwrap_or_else(|_| settings.configured_tool_servers.clone());
-    servers.into_iter().map(|server| server.name).collect()
+    servers.unwrap_or_else(|_| settings.configured_tool_servers.clone())
 }
 
 /// Returns the tool servers, and the tools that the configuration names.
 fn tool_names(settings: &Settings) -> Vec<String> {
     let mut names = vec![NO_TOOLS.to_owned()];
-    // Without the file of other programs there are still those of the configuration.
-    let servers = settings.all_tool_servers();
-    for server in servers.unwrap_or_else(|_| settings.configured_tool_servers.clone()) {
+    for server in servers(settings) {
         let mut tools = server.named_tools();
         if let ServerKind::Commands(commands) = &server.kind {
             tools.extend(commands.iter().map(|command| command.name.clone()));

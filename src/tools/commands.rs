@@ -66,9 +66,15 @@ impl FilledCommand {
     }
 }
 
-/// The commands of a section, and the programs that they run.
+/// A command that can be called, and the program that it runs.
+pub struct RunnableCommand {
+    pub command: Command,
+    pub program: Arc<Program>,
+}
+
+/// The commands of a section.
 pub struct Commands {
-    pub runnable: Vec<(Command, Arc<Program>)>,
+    pub runnable: Vec<RunnableCommand>,
     /// Its output tells the model about them.
     pub about: Option<Program>,
 }
@@ -86,7 +92,7 @@ impl Commands {
             instructions = output_of(program, timeout, groups)?;
         }
         let mut tools = Vec::new();
-        for (command, _) in &self.runnable {
+        for RunnableCommand { command, .. } in &self.runnable {
             tools.push(ListedTool {
                 name: command.name.clone(),
                 description: command.about.clone(),
@@ -103,9 +109,12 @@ impl Commands {
 
     /// Returns the program that a command runs.
     pub fn program(&self, tool: &str) -> Option<&Program> {
+        self.find(tool).map(|found| &*found.program)
+    }
+
+    fn find(&self, tool: &str) -> Option<&RunnableCommand> {
         let mut runnable = self.runnable.iter();
-        let (_, program) = runnable.find(|(command, _)| command.name == tool)?;
-        Some(program)
+        runnable.find(|runnable| runnable.command.name == tool)
     }
 
     /// Checks the arguments of a call, and puts them into its command. The error is for the model.
@@ -114,8 +123,7 @@ impl Commands {
         tool: &str,
         arguments: &Map<String, Value>,
     ) -> Result<FilledCommand, String> {
-        let mut runnable = self.runnable.iter();
-        let Some((command, program)) = runnable.find(|(command, _)| command.name == tool) else {
+        let Some(RunnableCommand { command, program }) = self.find(tool) else {
             return Err(format!("There is no command {tool}."));
         };
         let resolve = |path: &str| {

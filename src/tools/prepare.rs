@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::commands::Commands;
+use super::commands::{Commands, RunnableCommand};
 use super::confined::{Confined, remove_home_variables};
 use super::connection::Callee;
 use super::faults::{self, ProgramPart, fault_of_program};
@@ -123,7 +123,7 @@ impl Preparation<'_> {
         &mut self,
         section: &ToolServer,
         commands: &[Command],
-    ) -> Result<Vec<(Command, Arc<Program>)>, Error> {
+    ) -> Result<Vec<RunnableCommand>, Error> {
         let mut ready = Vec::new();
         for command in commands {
             let name = &command.name;
@@ -132,7 +132,10 @@ impl Preparation<'_> {
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
             match self.checked_program(section, command) {
-                Ok(program) => ready.push((command.clone(), Arc::new(program))),
+                Ok(program) => ready.push(RunnableCommand {
+                    command: command.clone(),
+                    program: Arc::new(program),
+                }),
                 Err(_) if !is_selected || !section.offers(name) => (),
                 Err(error) if self.selection.is_none() => self.notes.note_error(&error),
                 Err(error) => return Err(error),

@@ -230,8 +230,7 @@ mod tests {
     use crate::text::size::in_seconds;
     use crate::text::table::rows;
     use crate::tools::about::LeftOutTools;
-    use crate::tools::commands::Commands;
-    use crate::tools::program::Program;
+    use crate::tools::commands::{Commands, RunnableCommand};
 
     /// What a scripted server does until its tools are listed. The first call has the number 3.
     const START: &str = r#"
@@ -319,7 +318,10 @@ mod tests {
             ..Program::shell("")
         };
         let callee = Callee::Commands(Commands {
-            runnable: vec![(commands[0].clone(), Arc::new(program))],
+            runnable: vec![RunnableCommand {
+                command: commands[0].clone(),
+                program: Arc::new(program),
+            }],
             about: None,
         });
         let server = Server::new(section, callee, &ProcessGroups::default());
