@@ -102,7 +102,8 @@ impl Dialogue {
 
     /// Returns the tools that the model may call.
     pub fn tools(&self) -> &[Tool] {
-        self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools)
+        let toolbox = self.toolbox.as_ref();
+        toolbox.map_or(&[], |toolbox| toolbox.offers.tools())
     }
 
     /// Whether the provider has refused this part of a request.

@@ -65,7 +65,7 @@ impl Toolbox {
     }
 
     fn redacted_name(&self, name: &str, goal: NameGoal) -> String {
-        redacted_name(name, goal, &self.offers, &self.secrets)
+        redacted_name(name, goal, &self.offers.list, &self.secrets)
     }
 
     /// Returns how many of these calls, from the first on, run side by side: as long as they only read. At least one.
@@ -150,13 +150,13 @@ impl Toolbox {
         notes: &Notes,
     ) -> Result<(OfferedTool, Arc<Server>), String> {
         let name = &call.name;
-        let mut offers = self.offers.iter();
+        let mut offers = self.offers.list.iter();
         let Some(index) = offers.position(|offer| offer.shown.name == *name) else {
             let name = self.redacted_name(name, NameGoal::Shown);
             return Err(format!("There is no tool {name}."));
         };
-        let server = self.server(self.offers[index].source, notes)?;
-        let offer = &self.offers[index];
+        let server = self.server(self.offers.list[index].source, notes)?;
+        let offer = &self.offers.list[index];
         if !offer.is_listed {
             return Err(format!("The server no longer has the tool {name}."));
         }

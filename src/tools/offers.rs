@@ -7,6 +7,7 @@ use super::about::ListedTool;
 use super::names::{self, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
+use crate::provider::tool_schema::{self, RejectedTool, ToolSchemas};
 use crate::settings::{ServerKind, ToolServer};
 use crate::text::nearest::choices;
 
@@ -29,6 +30,35 @@ pub struct OfferedTool {
     pub allowed: bool,
     /// Whether its server still lists it.
     pub(super) is_listed: bool,
+}
+
+/// The tools that the model may call, sorted by name, each with what a request says of it.
+#[derive(Debug, Clone, Default)]
+pub struct Offers {
+    pub(super) list: Vec<OfferedTool>,
+    /// In the same order.
+    tools: Vec<Tool>,
+}
+
+impl Offers {
+    /// Returns these offers, which are sorted, with their tools as the servers describe them.
+    pub fn of(list: Vec<OfferedTool>) -> Offers {
+        let tools = list.iter().map(|offer| offer.shown.clone()).collect();
+        Offers { list, tools }
+    }
+
+    /// Returns the tools as a request has them.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Returns the tools that an API accepts, with the schemas that it accepts, and why it would reject the others.
+    pub(super) fn fitted(&self, accepted: ToolSchemas) -> (Offers, Vec<RejectedTool>) {
+        let (tools, rejected) = tool_schema::fit(&self.tools, accepted);
+        let mut list = self.list.clone();
+        list.retain(|offer| tools.iter().any(|tool| tool.name == offer.shown.name));
+        (Offers { list, tools }, rejected)
+    }
 }
 
 /// What tells a tool from all others, whatever it is called: the index of its source, and the server's own name for it.

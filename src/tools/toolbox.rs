@@ -10,7 +10,7 @@ use super::bounds::Bounds;
 use super::consent::Consent;
 use super::groups::ProcessGroups;
 use super::names::Selection;
-use super::offers::{self, OfferedTool};
+use super::offers::{self, OfferedTool, Offers};
 use super::outcome::Room;
 use super::prepare::Preparation;
 use super::secrets::ToolSecrets;
@@ -19,9 +19,9 @@ use super::source::ToolSource;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, ShutdownPhase};
-use crate::message::{Tool, shortened};
+use crate::message::shortened;
 use crate::output::Notes;
-use crate::provider::tool_schema::{self, RejectedTool, ToolSchemas};
+use crate::provider::tool_schema::{RejectedTool, ToolSchemas};
 use crate::secret::Secret;
 use crate::settings::{ServerKind, Settings, ToolServer};
 use crate::text::fence;
@@ -40,9 +40,8 @@ pub struct Toolbox {
     selection: Option<Selection>,
     /// In the order in which they were started.
     pub(super) sources: Vec<ToolSource>,
-    /// The tools offered to the model, sorted by name, as are `offers`. Both are empty until the sources are known.
-    pub tools: Vec<Tool>,
-    pub(super) offers: Vec<OfferedTool>,
+    /// There are none until the sources are known.
+    pub offers: Offers,
     /// What the servers want the model to know, in fences that name them.
     pub instructions: String,
     /// The notes about tools that are not offered.
@@ -84,8 +83,7 @@ impl Toolbox {
         let mut toolbox = Toolbox {
             selection: selection.cloned(),
             sources: Vec::new(),
-            tools: Vec::new(),
-            offers: Vec::new(),
+            offers: Offers::default(),
             instructions: String::new(),
             omissions: BTreeSet::new(),
             secrets,
@@ -136,7 +134,7 @@ impl Toolbox {
             self.wait_and_collect(|_| true, notes)?;
         }
         let mut listed = Vec::new();
-        for offer in std::mem::take(&mut self.offers) {
+        for offer in std::mem::take(&mut self.offers.list) {
             let server = self.sources[offer.source].server();
             let bounds = server.and_then(|server| server.callee.bounds(&offer.tool));
             listed.push((offer, bounds.cloned()));
@@ -174,7 +172,7 @@ impl Toolbox {
 
     /// Takes what the servers list now for the offers, and adds none.
     fn update_offers(&mut self) {
-        for offer in &mut self.offers {
+        for offer in &mut self.offers.list {
             let source = &self.sources[offer.source];
             if let (Some(Ok(about)), Some(_)) = (source.about(), source.server()) {
                 offer.update(&source.section, &about.tools);
@@ -196,8 +194,8 @@ impl Toolbox {
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
         }
-        self.offers = self.without_keys_in_arguments(offers, notes)?;
-        self.offer_all();
+        let allowed = self.without_keys_in_arguments(offers, notes)?;
+        self.offer(allowed);
         self.instructions = self.all_instructions();
         Ok(())
     }
@@ -222,10 +220,9 @@ impl Toolbox {
         (offers, errors)
     }
 
-    /// Makes the offers the tools for the model.
-    fn offer_all(&mut self) {
-        let offers = self.offers.iter();
-        self.tools = offers.map(|offer| offer.shown.clone()).collect();
+    /// Offers these tools to the model.
+    fn offer(&mut self, list: Vec<OfferedTool>) {
+        self.offers = Offers::of(list);
         for source in &mut self.sources {
             source.has_new_tools = false;
         }
@@ -247,13 +244,12 @@ impl Toolbox {
         if let Some(selection) = &self.selection {
             offers::retain_selected(selection, &mut offers);
         }
-        let before = (self.tools.clone(), self.offers.clone());
+        let before = self.offers.clone();
         let allowed = self.without_keys_in_arguments(offers, notes);
-        self.offers = allowed.unwrap_or_default();
-        self.offer_all();
+        self.offer(allowed.unwrap_or_default());
         let fitting = self.fit(accepted, provider, notes);
-        if fitting.is_err() || self.tools.is_empty() {
-            (self.tools, self.offers) = before;
+        if fitting.is_err() || self.offers.tools().is_empty() {
+            self.offers = before;
             self.update_offers();
         }
     }
@@ -341,27 +337,26 @@ impl Toolbox {
         provider: &str,
         notes: &Notes,
     ) -> Result<(), Error> {
-        let (tools, refused) = tool_schema::fit(&self.tools, accepted);
-        for RejectedTool { name, argument } in &refused {
+        let (fitting, rejected) = self.offers.fitted(accepted);
+        for RejectedTool { name, argument } in &rejected {
             let argument = on_one_line(argument);
             let note = format!(
                 "{name} is omitted: {provider} rejects tools with an argument named “{argument}”"
             );
             self.note_once(note, notes);
-            self.offers.retain(|offer| offer.shown.name != *name);
         }
-        if tools.is_empty() && !refused.is_empty() {
+        if fitting.tools().is_empty() && !rejected.is_empty() {
             let message = format!("{provider} takes none of the tools");
             let error = Error::new(ErrorKind::Tools, message);
             return Err(error.advise("ask another provider with -p, or without tools: -t none"));
         }
-        self.tools = tools;
+        self.offers = fitting;
         Ok(())
     }
 
     /// Returns what to do about a tool that an API rejects.
     pub fn leave_out_advice(&self, index: usize) -> Option<String> {
-        let offer = self.offers.get(index)?;
+        let offer = self.offers.list.get(index)?;
         let choice = self.sources.get(offer.source)?.section.choice_of_tools();
         let tool = offer.own_name().unwrap_or(&offer.shown.name);
         Some(format!(
@@ -374,7 +369,11 @@ impl Toolbox {
     pub fn fewer_tools_advice(&self) -> Option<String> {
         let mut sections = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
-            let mut offers = self.offers.iter().filter(|offer| offer.source == index);
+            let mut offers = self
+                .offers
+                .list
+                .iter()
+                .filter(|offer| offer.source == index);
             if let Some(first) = offers.next() {
                 let count = 1 + offers.count();
                 sections.push((count, first.shown.name.as_str(), &*source.section));
