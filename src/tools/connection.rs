@@ -208,13 +208,18 @@ impl Connection {
         let limit = section
             .start
             .map_or(LIST_AGAIN_TIMEOUT, |start| start.min(LIST_AGAIN_TIMEOUT));
-        self.timeout = Some(limit);
-        self.deadline = after(self.timeout);
+        self.limit_time(Some(limit));
         self.listed = 0;
         self.listed_weight = 0;
         let list = self.list_tools(section)?;
         self.protocol().tools.clone_from(&list.tools);
         Ok(list)
+    }
+
+    /// Lets the next answer take this time from now on.
+    fn limit_time(&mut self, timeout: Option<Duration>) {
+        self.timeout = timeout;
+        self.deadline = after(timeout);
     }
 
     /// Whether a remote server no longer knows the session.
@@ -225,8 +230,7 @@ impl Connection {
     /// Begins another session, if a remote server has lost the session of an earlier request.
     fn renew_lost_session(&mut self, section: &ToolServer) -> Result<(), Failure> {
         if self.has_lost_session() {
-            self.timeout = section.start;
-            self.deadline = after(section.start);
+            self.limit_time(section.start);
             self.renew_session(section)?;
         }
         Ok(())
@@ -425,11 +429,13 @@ impl Connection {
             };
         }
         let is_listed = !self.protocol().tools.is_empty();
-        let is_list = method == "tools/list";
-        let goal = match (is_listed, is_list) {
-            (true, true) => "list its tools again",
-            (true, false) => "begin another session",
-            (false, _) => "list its tools",
+        let is_again = is_listed && method == "tools/list";
+        let goal = if is_again {
+            "list its tools again"
+        } else if is_listed {
+            "begin another session"
+        } else {
+            "list its tools"
         };
         let edited = section.section_to_edit();
         let limit = in_seconds(self.timeout.unwrap_or_default());
@@ -438,7 +444,6 @@ impl Connection {
         let failure = self.failure(format!("did not {goal} within {limit}"));
         let mut failure = self.with_strays(failure, &strays);
         // One that answers otherwise than it should is not slow.
-        let is_again = is_listed && is_list;
         failure.advice = (!strays.has_json && !is_again).then_some(advice);
         Err(failure)
     }
@@ -487,8 +492,7 @@ impl Connection {
         {
             process.expect_changes();
         }
-        self.timeout = timeout;
-        self.deadline = after(timeout);
+        self.limit_time(timeout);
         let mut parameters = json!({"name": tool});
         parameters["arguments"] = Value::Object(arguments.clone());
         if let Some(answer) = self.ask("tools/call", parameters)? {
@@ -512,7 +516,7 @@ impl Connection {
         self.send(request)?;
         while let Some(arrival) = self.next()? {
             if arrival == Arrival::Event(ServerEvent::Progress) && method == "tools/call" {
-                self.deadline = after(self.timeout);
+                self.limit_time(self.timeout);
             }
             if let Some(outcome) = outcome_of(id, arrival) {
                 return outcome.map(Some);

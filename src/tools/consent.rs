@@ -1,4 +1,4 @@
-//! Decides whether a call may run: by the settings, by what its server says about the tool, or by asking the user.
+//! Decides whether a call may run: the settings allow it, or else the user is asked.
 
 use std::collections::HashSet;
 use std::fs::File;
