@@ -292,6 +292,7 @@ fn huge_messages_of_a_tool_server_take_little_memory() {
             "the tool server sent a message that cannot be parsed",
         ),
         ("vast-values", 1, 0, "", "{\"x\":[0,0,0"),
+        ("vast-twin", 1, 0, "", "{\"x\":\"xxx"),
         ("many-pieces", 1, 0, "", "x\nx\nx"),
         ("long-texts", 10, 0, "", "xxx"),
         (

@@ -257,6 +257,12 @@ impl Server {
             (Some("tools/call"), "echo") if self.is("vast-values") => {
                 format!(r#"{{"structuredContent":{{"x":{}}}}}"#, zeros(3_900_000))
             }
+            (Some("tools/call"), "echo") if self.is("vast-twin") => {
+                let text = "x".repeat(4_900_000);
+                format!(
+                    r#"{{"content":[{{"type":"text","text":"{{\"x\":\"{text}\"}}"}}],"structuredContent":{{"x":"{text}"}}}}"#
+                )
+            }
             (Some("tools/call"), "echo") if self.is("many-pieces") => {
                 let piece = r#"{"type":"text","text":"x"},"#.repeat(300_000);
                 format!(r#"{{"content":[{piece}{{}}]}}"#)
