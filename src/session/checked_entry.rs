@@ -42,10 +42,20 @@ pub struct CheckedEntry<'a> {
     pub first: &'a str,
     pub last: &'a str,
     pub text: &'a str,
+    pub facts: EntryFacts,
+}
+
+/// What is known of a message that was not decoded.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EntryFacts {
     pub role: Role,
+    /// Whether it is [`Entry::interrupted`](super::Entry::interrupted).
     pub interrupted: bool,
+    /// Whether it has an [`Entry::finish`](super::Entry::finish).
     pub has_finish: bool,
+    /// Whether it has [`Entry::steps`](super::Entry::steps).
     pub has_steps: bool,
+    /// Whether a question came with files or input.
     pub brings_input: bool,
 }
 
@@ -89,13 +99,8 @@ struct CheckedFields<'a> {
     weight: usize,
     first: Option<&'a str>,
     last: &'a str,
-    role: Option<Role>,
-    text: Option<&'a str>,
-    interrupted: bool,
-    has_finish: bool,
-    has_steps: bool,
-    /// Whether a question came with files or input.
-    brings_input: bool,
+    text: &'a str,
+    facts: EntryFacts,
 }
 
 impl<'a> CheckedFields<'a> {
@@ -111,33 +116,34 @@ impl<'a> CheckedFields<'a> {
         if self.weight > json::MAX_WEIGHT {
             return Err(json::too_many_values());
         }
+        let facts = &mut self.facts;
         match &*name {
-            "role" => self.role = Some(serde_json::from_str(value)?),
+            "role" => facts.role = serde_json::from_str(value)?,
             "content" => {
-                self.text = Some(undecoded(value)?);
-                self.brings_input |= fence::begins_json(value);
+                self.text = undecoded(value)?;
+                facts.brings_input |= fence::begins_json(value);
             }
             "timestamp" | "provider" | "model" => check_optional_text(value)?,
             "finish" => {
                 check_optional_text(value)?;
-                self.has_finish = value != NULL;
+                facts.has_finish = value != NULL;
             }
             "attachments" => {
                 check_field::<Option<Vec<CheckedAttachment>>>(value)?;
-                self.brings_input |= value.contains('{');
+                facts.brings_input |= value.contains('{');
             }
             "input_alone" => {
                 check_field::<Option<bool>>(value)?;
-                self.brings_input |= value == "true";
+                facts.brings_input |= value == "true";
             }
             "interrupted" => {
                 let interrupted: Option<bool> = serde_json::from_str(value)?;
-                self.interrupted = interrupted.unwrap_or_default();
+                facts.interrupted = interrupted.unwrap_or_default();
             }
             "usage" | "sources" => check_any(value)?,
             "steps" => {
                 let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
-                self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
+                facts.has_steps = steps.is_some_and(|steps| !steps.is_empty());
             }
             _ => return Ok(()),
         }
@@ -150,15 +156,16 @@ impl<'a> CheckedFields<'a> {
 
     /// Returns the message; the error is the name of a field that is missing.
     fn into_entry(self) -> Result<CheckedEntry<'a>, &'static str> {
+        for required in ["role", "content"] {
+            if !self.known_names.iter().any(|name| name == required) {
+                return Err(required);
+            }
+        }
         Ok(CheckedEntry {
             first: self.first.unwrap_or_default(),
             last: self.last,
-            role: self.role.ok_or("role")?,
-            text: self.text.ok_or("content")?,
-            interrupted: self.interrupted,
-            has_finish: self.has_finish,
-            has_steps: self.has_steps,
-            brings_input: self.brings_input,
+            text: self.text,
+            facts: self.facts,
         })
     }
 }

@@ -59,31 +59,31 @@ impl Exchange {
     /// Returns the question, if there is one.
     pub fn question(&self) -> Option<&StoredEntry> {
         let first = self.entries.first();
-        first.filter(|entry| entry.role == Role::User)
+        first.filter(|entry| entry.facts.role == Role::User)
     }
 
     /// Whether its question came with files or input.
     pub fn brings_input(&self) -> bool {
         self.question()
-            .is_some_and(|question| question.brings_input)
+            .is_some_and(|question| question.facts.brings_input)
     }
 
     /// Returns the last answer, if there is one.
     pub fn answer(&self) -> Option<&StoredEntry> {
         let last = self.entries.last();
-        last.filter(|entry| entry.role == Role::Assistant)
+        last.filter(|entry| entry.facts.role == Role::Assistant)
     }
 
     /// Whether its last answer is complete.
     pub fn is_complete(&self) -> bool {
         self.answer()
-            .is_some_and(|answer| !answer.interrupted && !answer.has_finish)
+            .is_some_and(|answer| !answer.facts.interrupted && !answer.facts.has_finish)
     }
 
     /// Whether the provider blocked the answer: it broke off, with a finish reason.
     pub fn is_blocked(&self) -> bool {
         self.answer()
-            .is_some_and(|answer| answer.interrupted && answer.has_finish)
+            .is_some_and(|answer| answer.facts.interrupted && answer.facts.has_finish)
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) fn grouped(entries: impl Iterator<Item = StoredEntry>) -> Vec<Exchang
     let mut exchanges: Vec<Exchange> = Vec::new();
     for entry in entries {
         match exchanges.last_mut() {
-            Some(exchange) if entry.role == Role::Assistant => exchange.entries.push(entry),
+            Some(exchange) if entry.facts.role == Role::Assistant => exchange.entries.push(entry),
             _ => exchanges.push(Exchange {
                 entries: vec![entry],
             }),

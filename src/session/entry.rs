@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::checked_entry::{CheckedEntry, KNOWN_NAMES};
+use super::checked_entry::{CheckedEntry, EntryFacts, KNOWN_NAMES};
 use super::timestamp::Timestamp;
 use crate::message::{self, Attachment, MAX_RESULT, Message, Role, Step, cut_results, or_default};
 use crate::text::search::Word;
@@ -182,15 +182,7 @@ pub struct StoredEntry {
     place: Range<usize>,
     /// Where the JSON of its text is in the file.
     text: Range<usize>,
-    pub role: Role,
-    /// Whether it is [`Entry::interrupted`].
-    pub interrupted: bool,
-    /// Whether it has an [`Entry::finish`].
-    pub has_finish: bool,
-    /// Whether it has [`Entry::steps`].
-    has_steps: bool,
-    /// Whether a question came with files or input.
-    pub brings_input: bool,
+    pub facts: EntryFacts,
 }
 
 impl StoredEntry {
@@ -226,11 +218,7 @@ impl StoredEntry {
             file: Arc::clone(file),
             place: begin..last.end + after,
             text,
-            role: checked.role,
-            interrupted: checked.interrupted,
-            has_finish: checked.has_finish,
-            has_steps: checked.has_steps,
-            brings_input: checked.brings_input,
+            facts: checked.facts,
         }
     }
 
@@ -249,9 +237,9 @@ impl StoredEntry {
         // It was checked before, field by field. Each field was one level less deep there than it is within the message, so a
         // value at the deepest level that is parsed makes this fail.
         let mut entry = surrogates::lossy(self.json()).unwrap_or_else(|_| Entry {
-            role: self.role,
+            role: self.facts.role,
             text: self.text().into(),
-            interrupted: self.interrupted,
+            interrupted: self.facts.interrupted,
             ..Entry::default()
         });
         entry.unknown_fields = serde_json::from_str(self.json()).unwrap_or_default();
@@ -277,7 +265,7 @@ impl StoredEntry {
     /// Cuts the results of tool calls to what the model gets of them.
     pub(super) fn cut_results(&mut self) {
         // No result is longer than its JSON.
-        if !self.has_steps || self.place.len() <= MAX_RESULT {
+        if !self.facts.has_steps || self.place.len() <= MAX_RESULT {
             return;
         }
         let mut entry = self.entry();
@@ -450,10 +438,10 @@ mod tests {
             if let (Ok(stored), Ok(whole)) = (stored, whole) {
                 prop_assert_eq!(stored.json(), &json);
                 prop_assert_eq!(&*stored.text(), &*whole.text);
-                prop_assert_eq!(stored.role, whole.role);
-                prop_assert_eq!(stored.interrupted, whole.interrupted);
-                prop_assert_eq!(stored.has_finish, whole.finish.is_some());
-                prop_assert_eq!(stored.has_steps, !whole.steps.is_empty());
+                prop_assert_eq!(stored.facts.role, whole.role);
+                prop_assert_eq!(stored.facts.interrupted, whole.interrupted);
+                prop_assert_eq!(stored.facts.has_finish, whole.finish.is_some());
+                prop_assert_eq!(stored.facts.has_steps, !whole.steps.is_empty());
                 prop_assert_eq!(stored.entry(), whole);
             }
         }
