@@ -6,8 +6,8 @@ use std::fmt;
 use memchr::memchr2_iter;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 use crate::message::{Role, UnknownValues};
 use crate::text::{fence, json, surrogates};
@@ -26,6 +26,15 @@ pub const KNOWN_NAMES: [&str; 12] = [
     "usage",
     "sources",
     "steps",
+];
+
+/// The fields of a [`Usage`](crate::message::Usage).
+const USAGE_NAMES: [&str; 5] = [
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cost",
 ];
 
 const NULL: &str = "null";
@@ -140,7 +149,11 @@ impl<'a> CheckedFields<'a> {
                 let interrupted: Option<bool> = serde_json::from_str(value)?;
                 facts.interrupted = interrupted.unwrap_or_default();
             }
-            "usage" | "sources" => check_any(value)?,
+            "usage" => {
+                check_any(value)?;
+                check_field::<Option<CheckedUsage>>(value)?;
+            }
+            "sources" => check_field::<Option<Vec<CheckedSource>>>(value)?,
             "steps" => {
                 let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
                 facts.has_steps = steps.is_some_and(|steps| !steps.is_empty());
@@ -232,6 +245,55 @@ impl<'de> Deserialize<'de> for UndecodedText {
     }
 }
 
+/// The numbers of a [`Usage`](crate::message::Usage). A provider counts them, so they may be of any size. Nearly every answer has
+/// them, so nothing else is taken apart.
+struct CheckedUsage;
+
+impl<'de> Deserialize<'de> for CheckedUsage {
+    fn deserialize<D: Deserializer<'de>>(usage: D) -> Result<Self, D::Error> {
+        usage.deserialize_map(UsageVisitor)
+    }
+}
+
+struct UsageVisitor;
+
+impl<'de> Visitor<'de> for UsageVisitor {
+    type Value = CheckedUsage;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the usage of an answer")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CheckedUsage, A::Error> {
+        let mut known_names = Vec::new();
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let name = decoded_name(name.get()).map_err(A::Error::custom)?;
+            let Some(known) = USAGE_NAMES.into_iter().find(|known| *known == name) else {
+                continue;
+            };
+            if known_names.contains(&known) {
+                return Err(A::Error::duplicate_field(known));
+            }
+            known_names.push(known);
+            let number = check_field::<Option<Number>>(value.get());
+            number.map_err(|error| A::Error::custom(without_place(&error)))?;
+        }
+        Ok(CheckedUsage)
+    }
+}
+
+/// The fields of a [`Source`](crate::message::Source).
+#[derive(Deserialize)]
+#[serde(expecting = "a source")]
+struct CheckedSource {
+    #[serde(rename = "url")]
+    _url: UndecodedText,
+    #[serde(rename = "title")]
+    _title: Option<UndecodedText>,
+    #[serde(flatten)]
+    _unknown_fields: UnknownValues,
+}
+
 /// The arguments of the calls of a step.
 #[derive(Deserialize)]
 struct StepArguments<'a> {
@@ -296,6 +358,20 @@ struct CheckedRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Usage;
+
+    #[test]
+    fn every_number_of_a_usage_is_checked() {
+        let usage = Usage {
+            cached_tokens: Some(1),
+            reasoning_tokens: Some(1),
+            cost: Some(1.0),
+            ..Usage::default()
+        };
+        let written = serde_json::to_value(usage).expect("JSON");
+        let names = written.as_object().expect("an object").keys();
+        assert_eq!(Vec::from_iter(names), Vec::from_iter(USAGE_NAMES));
+    }
 
     #[test]
     fn unknown_names_of_fields_of_a_message_are_not_kept() {

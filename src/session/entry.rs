@@ -68,7 +68,7 @@ pub struct Entry {
     /// What the answer used, see [`crate::message::Usage`]; `--history` shows its tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
-    /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
+    /// The pages that the answer names, see [`crate::message::Source`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Value>,
     /// The tool calls that led to the answer.
@@ -350,7 +350,7 @@ mod tests {
             ),
             (
                 call(&format!("{{\"x\":{zeros},\"y\":{zeros}}}"), "0")
-                    + &format!(r#","usage":{zeros}"#),
+                    + &format!(r#","usage":{{"x":{zeros}}}"#),
                 true,
             ),
             (call("{}", &format!("[{zeros},{zeros},{zeros}]")), false),
@@ -410,6 +410,11 @@ mod tests {
             r#"[{"calls":[{"name":"n","arguments":1,"result":"r","error":"yes"}]}]"#,
             r#"[{"text":1,"calls":[]}]"#,
             r#"[["n","t"]]"#,
+            r#"{"input_tokens":null,"cost":-1.50e+400,"x":"\ud800"}"#,
+            r#"{"\u0063ost":"1"}"#,
+            r#"{"cost":1,"\u0063ost":1}"#,
+            r#"[{"url":"\ud800","title":null,"x":0.10}]"#,
+            r#"[{"url":"u","title":7}]"#,
         ]);
         prop_oneof![20 => usual.prop_map(str::to_owned), 1 => Just(deep)]
     }
@@ -434,7 +439,10 @@ mod tests {
                 ..whole
             });
             let stored = read(&format!("{space}{json}{space}"));
-            prop_assert_eq!(stored.is_ok(), whole.is_ok(), "{} {:?} {:?}", json, stored, whole);
+            // Of these more is checked than that they can be decoded.
+            let is_special = json.contains("usage") || json.contains("sources");
+            let is_right = stored.is_ok() == whole.is_ok() || (is_special && whole.is_ok());
+            prop_assert!(is_right, "{} {:?} {:?}", json, stored, whole);
             if let (Ok(stored), Ok(whole)) = (stored, whole) {
                 prop_assert_eq!(stored.json(), &json);
                 prop_assert_eq!(&*stored.text(), &*whole.text);

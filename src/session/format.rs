@@ -321,36 +321,29 @@ mod tests {
         let good = file("[]");
         let mut texts = vec![good[1..].to_owned(), format!("{good}x")];
         let changes = r#"
-            "p" | 7
-            [] | null
-            :1, | :"1",
             "version":1, | -
-            2026-11-21T10:00:00Z | 5
             2026-11-21T10:00:00.000Z | yesterday
             {" | {"model":"twice","
-            [] | {}
             [] | [["user","a"]]
             [] | [{"role":"system","content":"a"}]
             [] | [{"role":"user"}]
             [] | [{"content":"a"}]
-            [] | [{"role":5,"content":"a"}]
             [] | [{"role":"user","content":"a","role":"user"}]
-            [] | [{"role":"user","content":null}]
-            [] | [{"role":"user","content":[{"text":"a"}]}]
             [] | [{"role":"user","content":"a","content":"b"}]
             [] | [{"role":"user","content":"a","\u0063ontent":"b"}]
             [] | [{"role":"user","content":"a\x"}]
             [] | [{"role":"user","content":"a","x":[1}]
             [] | [{}]
             [] | [{"role":"user","content":"a","timestamp":"x","timestamp":"x"}]
-            [] | [{"role":"user","content":"a","interrupted":"yes"}]
-            [] | [{"role":"assistant","content":"a","model":7}]
-            [] | [{"role":"user","content":"a","attachments":{}}]
             [] | [{"role":"user","content":"a","attachments":[{}]}]
-            [] | [{"role":"user","content":"a","attachments":[{"name":"a","type":"b","data":7}]}]
             [] | [{"role":"user","content":"a","attachments":[{"name":"a","name":"b","type":"c","data":""}]}]
+            [] | [{"role":"user","content":"a","usage":{},"usage":{}}]
+            [] | [{"role":"user","content":"a","usage":{"cost":1,"cost":1}}]
+            [] | [{"role":"user","content":"a","usage":{"cost":1,"\u0063ost":1}}]
+            [] | [{"role":"user","content":"a","sources":[{}]}]
+            [] | [{"role":"user","content":"a","sources":[{"url":"a","url":"a"}]}]
+            [] | [{"role":"user","content":"a","sources":[["a","b"]]}]
             [] | [{"role":"user","content":"a","steps":[{}]}]
-            [] | [{"role":"assistant","content":"a","steps":[{"calls":7}]}]
             [] | [{"role":"user","content":"a","steps":[{"calls":[["1","t",{},"r"]]}]}]"#;
         for [from, to] in rows(changes) {
             assert!(good.contains(from), "{from}");
@@ -365,6 +358,84 @@ mod tests {
         let wrong = file(r#"[{"role":"user","content":3}]"#);
         let reason = "it cannot be parsed (invalid type: integer `3`, expected a string at line 1 column 149)";
         assert_eq!(read(wrong.into_bytes()), Err(reason.to_owned()));
+    }
+
+    #[test]
+    fn a_field_of_another_type_makes_the_file_unusable() {
+        let values = [
+            ("null", "null"),
+            ("bool", "true"),
+            ("number", "-1.50e+400"),
+            ("number", "12345678901234567890123"),
+            ("text", r#""a""#),
+            ("list", "[]"),
+            ("object", "{}"),
+            ("object", r#"{"a":{"a":1,"a":2}}"#),
+        ];
+        // A part of a file, what is put there, with `?` for the value, and the types that it may have.
+        let table = r#"
+            1 | ? | none
+            "p" | ? | text
+            "m" | ? | text
+            "2026-11-21T10:00:00.000Z" | ? | none
+            "2026-11-21T10:00:00Z" | ? | none
+            "messages":[ | "messages":?,"x":[ | list
+            { | {"system":?, | null text
+            { | {"tools":?, | null list
+            { | {"tools":[?], | text
+            { | {"pinned":?, | null bool
+            { | {"x":?, | null bool number text list object
+            "user" | ? | none
+            "a" | ? | text
+            "a" | "a","timestamp":? | null text
+            "a" | "a","provider":? | null text
+            "a" | "a","model":? | null text
+            "a" | "a","finish":? | null text
+            "a" | "a","interrupted":? | null bool
+            "a" | "a","input_alone":? | null bool
+            "a" | "a","schema":? | null bool number text list object
+            "a" | "a","x":? | null bool number text list object
+            "a" | "a","attachments":? | null list
+            "a" | "a","attachments":[?] | none
+            "a" | "a","attachments":[{"name":?,"type":"t","data":"d"}] | text
+            "a" | "a","attachments":[{"name":"n","type":?,"data":"d"}] | text
+            "a" | "a","attachments":[{"name":"n","type":"t","data":?}] | null text
+            "a" | "a","attachments":[{"name":"n","type":"t","x":?}] | null bool number text list object
+            "a" | "a","usage":? | null object
+            "a" | "a","usage":{"input_tokens":?} | null number
+            "a" | "a","usage":{"output_tokens":?} | null number
+            "a" | "a","usage":{"cached_tokens":?} | null number
+            "a" | "a","usage":{"reasoning_tokens":?} | null number
+            "a" | "a","usage":{"cost":?} | null number
+            "a" | "a","usage":{"x":?} | null bool number text list object
+            "a" | "a","sources":? | null list
+            "a" | "a","sources":[?] | none
+            "a" | "a","sources":[{"url":?,"title":"t"}] | text
+            "a" | "a","sources":[{"url":"u","title":?}] | null text
+            "a" | "a","sources":[{"url":"u","x":?}] | null bool number text list object
+            "a" | "a","steps":? | null list
+            "a" | "a","steps":[?] | none
+            "a" | "a","steps":[{"text":?,"calls":[]}] | null text
+            "a" | "a","steps":[{"calls":?}] | list
+            "a" | "a","steps":[{"calls":[?]}] | none
+            "a" | "a","steps":[{"calls":[{"id":?,"name":"n","arguments":{},"result":"r"}]}] | null text
+            "a" | "a","steps":[{"calls":[{"name":?,"arguments":{},"result":"r"}]}] | text
+            "a" | "a","steps":[{"calls":[{"name":"n","arguments":?,"result":"r"}]}] | null bool number text list object
+            "a" | "a","steps":[{"calls":[{"name":"n","arguments":{},"result":?}]}] | text
+            "a" | "a","steps":[{"calls":[{"name":"n","arguments":{},"result":"r","error":?}]}] | null bool
+            "a" | "a","steps":[{"calls":[{"name":"n","arguments":{},"result":"r","changed":?}]}] | null bool
+            "a" | "a","steps":[{"calls":[{"name":"n","arguments":{},"result":"r","no_result":?}]}] | null bool
+            "a" | "a","steps":[{"calls":[{"name":"n","arguments":{},"result":"r","x":?}]}] | null bool number text list object"#;
+        let good = file(r#"[{"role":"user","content":"a"}]"#);
+        for [from, to, types] in rows(table) {
+            assert!(good.contains(from), "{from}");
+            let text = good.replacen(from, to, 1);
+            for (kind, value) in values {
+                let is_taken = types.split(' ').any(|name| name == kind);
+                let read = read(text.replacen('?', value, 1).into_bytes());
+                assert_eq!(read.is_ok(), is_taken, "{to} with {value}: {read:?}");
+            }
+        }
     }
 
     #[test]
