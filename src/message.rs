@@ -49,12 +49,16 @@ pub const MAX_ATTACHMENTS: usize = 7_000_000;
 /// character more.
 pub const MAX_TOOL_NAME: usize = 200;
 
-/// The most bytes of one result that the model gets, and of all results of a question.
+/// The most bytes of one result that the model gets, and of all results of a question, each with the mark for a part left out.
 pub const MAX_RESULT: usize = 50_000;
-pub const MAX_RESULTS: usize = 400_000;
+const MAX_RESULTS: usize = 400_000;
 
 /// The most bytes of the mark for a part left out.
 const MAX_MARK: usize = 40;
+
+/// How many bytes of the room for results only marks may take, and results that are as short: a model must not take a result that
+/// was left out for one that is empty.
+const FOR_MARKS: usize = 10_000;
 
 /// An image or a PDF that goes with a question, or an image that a tool has returned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -366,28 +370,59 @@ impl ToolRun {
     }
 }
 
-/// Cuts the results of a question to what the model gets of them. Returns whether any was longer.
-pub fn cut_results(steps: &mut [Step]) -> bool {
-    let mut is_cut = false;
-    let mut room = MAX_RESULTS;
-    for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
-        let limit = MAX_RESULT.min(room);
-        if run.result.len() > limit {
-            run.result = shortened(&run.result, limit);
-            run.changed = true;
-            is_cut = true;
-        }
-        room = room.saturating_sub(run.result.len());
-    }
-    is_cut
+/// The bytes that the results of a question may take.
+pub struct ResultRoom {
+    /// At most for each.
+    each: usize,
+    /// Still left for all.
+    left: usize,
 }
 
-/// Returns at most this many bytes of a text; a mark says how much is missing.
+impl ResultRoom {
+    pub fn new(each: usize, all: usize) -> ResultRoom {
+        ResultRoom { each, left: all }
+    }
+
+    /// Returns the room for what the model gets.
+    pub fn of_model() -> ResultRoom {
+        ResultRoom::new(MAX_RESULT, MAX_RESULTS)
+    }
+
+    /// Returns what there is room for of the next result.
+    pub fn take(&mut self, result: &str) -> String {
+        let unreserved = self.left.saturating_sub(FOR_MARKS);
+        let limit = unreserved.max(MAX_MARK).min(self.left).min(self.each);
+        let taken = shortened(result, limit);
+        self.left -= taken.len();
+        taken
+    }
+}
+
+/// Cuts the results of a question to what the model gets of them. Returns whether any was longer.
+pub fn cut_results(steps: &mut [Step]) -> bool {
+    let runs = steps.iter().flat_map(|step| &step.calls);
+    let sizes = Vec::from_iter(runs.map(|run| run.result.len()));
+    // Results that are cut already, perhaps in another order, stay as they are.
+    if sizes.iter().all(|size| *size <= MAX_RESULT) && sizes.iter().sum::<usize>() <= MAX_RESULTS {
+        return false;
+    }
+    let mut room = ResultRoom::of_model();
+    for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
+        let taken = room.take(&run.result);
+        run.changed |= taken != run.result;
+        run.result = taken;
+    }
+    true
+}
+
+/// Returns at most this many bytes of a text; a mark says how much is missing, and is left out where it does not fit either.
 pub fn shortened(text: &str, limit: usize) -> String {
     if text.len() <= limit {
-        text.to_owned()
-    } else {
-        cut(text, limit.saturating_sub(MAX_MARK))
+        return text.to_owned();
+    }
+    match limit.checked_sub(MAX_MARK) {
+        Some(limit) => cut(text, limit),
+        None => String::new(),
     }
 }
 
@@ -539,6 +574,68 @@ mod tests {
                 prop_assert!(head.len() + tail.len() + 6 >= limit);
                 prop_assert_eq!(head.len() + missing + tail.len(), text.len());
             }
+        }
+    }
+
+    #[test]
+    fn a_shortened_text_has_no_more_bytes_than_its_limit_with_its_mark() {
+        for size in [0, 1, MAX_MARK, MAX_MARK + 1, 100, MAX_RESULT, 9_999_999] {
+            let text = "x".repeat(size);
+            for limit in [0, 1, MAX_MARK - 1, MAX_MARK, MAX_MARK + 1, 99, MAX_RESULT] {
+                let short = shortened(&text, limit);
+                assert!(short.len() <= limit, "{size} to {limit}: {short}");
+                assert_eq!(short == text, size <= limit, "{size} to {limit}: {short}");
+                let is_marked = short.contains(" left out]\n");
+                let needs_mark = size > limit && limit >= MAX_MARK;
+                assert_eq!(is_marked, needs_mark, "{size} to {limit}: {short}");
+            }
+        }
+    }
+
+    #[test]
+    fn results_that_are_cut_have_room_for_their_marks() {
+        let steps = |sizes: &[usize]| {
+            let runs = sizes.iter().map(|size| ToolRun {
+                result: "x".repeat(*size),
+                ..ToolRun::default()
+            });
+            [Step {
+                calls: runs.collect(),
+                ..Step::default()
+            }]
+        };
+        // The sizes, how many of the results are cut, and how many of these have no mark because there is no room.
+        for (sizes, cut, unmarked) in [
+            (vec![MAX_RESULT; 8], 0, 0),
+            (vec![MAX_RESULT + 1], 1, 0),
+            (vec![MAX_RESULT; 9], 2, 0),
+            ([vec![1], vec![MAX_RESULT; 8]].concat(), 1, 0),
+            ([vec![MAX_RESULT; 8], vec![MAX_MARK; 200]].concat(), 1, 0),
+            (vec![MAX_RESULT * 2; 250], 250, 0),
+            (
+                [vec![MAX_RESULT; 9], vec![MAX_MARK + 1; 1_000]].concat(),
+                1_002,
+                526,
+            ),
+        ] {
+            let mut steps = steps(&sizes);
+            assert_eq!(cut_results(&mut steps), cut > 0, "{cut}");
+            let mut all = 0;
+            let (mut found, mut found_unmarked) = (0, 0);
+            for (run, size) in steps[0].calls.iter().zip(&sizes) {
+                assert!(run.result.len() <= MAX_RESULT);
+                all += run.result.len();
+                let is_cut = run.result.len() < *size;
+                assert_eq!(run.changed, is_cut);
+                found += usize::from(is_cut);
+                found_unmarked += usize::from(is_cut && !run.result.contains(" left out]\n"));
+            }
+            assert!(all <= MAX_RESULTS, "{all}");
+            assert_eq!((found, found_unmarked), (cut, unmarked), "{all}");
+            // What is cut is not cut again.
+            let before = steps.clone();
+            assert!(!cut_results(&mut steps));
+            assert_eq!(steps, before);
         }
     }
 

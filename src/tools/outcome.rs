@@ -12,10 +12,7 @@ use serde_json::value::RawValue;
 
 use super::protocol::{self, RpcAnswer, RpcError, RpcResult};
 use crate::error::Error;
-use crate::message::{
-    Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, ToolCall, ToolRun,
-    shortened,
-};
+use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, ResultRoom, ToolCall, ToolRun};
 use crate::text::media::{PDF, media_type};
 use crate::text::size::in_bytes;
 use crate::text::{json, surrogates};
@@ -114,10 +111,10 @@ impl Outcome {
 
 /// The room that is left for the results of a question.
 pub struct Room {
-    /// Bytes that the model may get.
-    results: usize,
-    /// Bytes of complete results.
-    complete: usize,
+    /// For what the model gets of them.
+    results: ResultRoom,
+    /// For what the file gets of them.
+    complete: ResultRoom,
     /// Bytes of images in base64.
     images: usize,
 }
@@ -125,8 +122,8 @@ pub struct Room {
 impl Default for Room {
     fn default() -> Room {
         Room {
-            results: MAX_RESULTS,
-            complete: MAX_ALL_COMPLETE,
+            results: ResultRoom::of_model(),
+            complete: ResultRoom::new(MAX_COMPLETE, MAX_ALL_COMPLETE),
             images: MAX_ATTACHMENTS,
         }
     }
@@ -135,10 +132,8 @@ impl Default for Room {
 impl Room {
     /// Returns the run of a call. `text` is all that the outcome says, without keys.
     pub fn run_of(&mut self, call: &ToolCall, outcome: Outcome, text: &str) -> ToolRun {
-        let result = shortened(text, MAX_RESULT.min(self.results));
-        self.results = self.results.saturating_sub(result.len());
-        let complete = shortened(text, MAX_COMPLETE.min(self.complete));
-        self.complete = self.complete.saturating_sub(complete.len());
+        let result = self.results.take(text);
+        let complete = self.complete.take(text);
         let is_whole = complete.strip_prefix(&outcome.text) == Some(&outcome.remarks);
         let changed = outcome.is_changed || !is_whole;
         ToolRun {
@@ -474,6 +469,7 @@ fn describe(content: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::MAX_RESULT;
     use crate::text::table::rows;
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
@@ -721,39 +717,40 @@ mod tests {
             ..ToolCall::default()
         };
         let mut room = Room::default();
-        // The size of each result, what the model gets of it at most, and what is kept of it at most.
-        for (size, sent, complete) in [
-            (10, 10, 10),
-            (MAX_RESULT + 1, MAX_RESULT, MAX_RESULT + 1),
-            (MAX_COMPLETE + 1, MAX_RESULT, MAX_COMPLETE),
-            (MAX_COMPLETE, MAX_RESULT, MAX_COMPLETE),
-            (MAX_COMPLETE, MAX_RESULT, MAX_COMPLETE),
-            (MAX_COMPLETE, MAX_RESULT, MAX_COMPLETE),
-            (MAX_COMPLETE, MAX_RESULT, 0),
-            (MAX_COMPLETE, MAX_RESULT, 0),
-            (MAX_COMPLETE, MAX_RESULT, 0),
-            (MAX_COMPLETE, 0, 0),
-        ] {
+        let (mut sent, mut kept) = (0, 0);
+        for size in [
+            &[
+                10,
+                MAX_RESULT,
+                MAX_RESULT + 1,
+                MAX_COMPLETE,
+                MAX_COMPLETE + 1,
+            ][..],
+            &[MAX_COMPLETE; 100],
+        ]
+        .concat()
+        {
             let text = "x".repeat(size);
             let outcome = Outcome {
                 text: text.clone(),
                 ..Outcome::default()
             };
             let run = room.run_of(&call, outcome, &text);
-            let kept = run.complete.expect("what is kept");
-            // The mark in the middle may take a few bytes where there is no room at all.
-            assert!(
-                run.result.len() <= sent.max(100),
-                "{size}: {}",
-                run.result.len()
-            );
-            assert!(kept.len() <= complete.max(100), "{size}: {}", kept.len());
-            assert!(
-                run.result.len() + 200 > sent,
-                "{size}: {}",
-                run.result.len()
-            );
-            assert_eq!(run.changed, kept.len() < size, "{size}");
+            let complete = run.complete.expect("what is kept");
+            assert_eq!(run.changed, complete.len() < size, "{size}");
+            for (part, limit, all) in [
+                (&run.result, MAX_RESULT, &mut sent),
+                (&complete, MAX_COMPLETE, &mut kept),
+            ] {
+                assert!(part.len() <= limit, "{size}: {}", part.len());
+                *all += part.len();
+                let is_marked = part.contains(" left out]\n");
+                assert_eq!(is_marked, part.len() < size, "{size}: {}", part.len());
+            }
+        }
+        // The marks of results that are left out take the rest.
+        for (all, limit) in [(sent, 400_000), (kept, MAX_ALL_COMPLETE)] {
+            assert!(all <= limit && all > limit - 10_000, "{all}");
         }
     }
 }
