@@ -11,7 +11,8 @@ use serde_json::Value;
 pub use cache_entry::{AnswerSubject, CacheEntry, CachedAnswer, Sharing, VERSION};
 pub use request_parts::{RequestParts, WholeRequest};
 
-use crate::whole_file::{self, names_in};
+use crate::text::digest::sha256_hex;
+use crate::whole_file::names_in;
 use cache_entry::ENDING;
 use request_parts::OF_ARRIVAL;
 
@@ -36,7 +37,7 @@ pub fn key(base_url: &str, dialect: &str, model: &str, mut body: Value) -> Strin
             fields.shift_remove(*name);
         }
     }
-    whole_file::name_of(&serde_json::json!([base_url, dialect, model, body]).to_string())
+    sha256_hex(&serde_json::json!([base_url, dialect, model, body]).to_string())
 }
 
 impl AnswerCache {

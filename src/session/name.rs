@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::timestamp::ID_PREFIX;
 use crate::error::Error;
+use crate::text::digest::sha256_hex;
 use crate::text::digits::{is_digits, whole_number};
 use crate::text::shell_words::quoted;
-use crate::whole_file;
 
 /// The fewest digits of an id: from the year to the second. Those of q itself go on to the millisecond.
 const DIGITS_OF_ID: usize = 14;
@@ -142,7 +142,7 @@ pub fn base(name: &str) -> &str {
 
 /// Returns the digits that tell a file elsewhere from others. The ids of its backups have them after their moment.
 pub(super) fn digits_of(path: &Path) -> String {
-    let hash = whole_file::name_of(&path.to_string_lossy());
+    let hash = sha256_hex(&path.to_string_lossy());
     let number = u32::from_str_radix(&hash[..8], 16);
     format!("{:0DIGITS_OF_FILE$}", number.unwrap_or_default())
 }

@@ -4,6 +4,7 @@ pub mod age;
 pub mod byte_order_mark;
 pub mod columns;
 pub mod command_line;
+pub mod digest;
 pub mod digits;
 pub mod escape;
 pub mod fence;

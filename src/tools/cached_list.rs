@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::about::ServerInfo;
 use super::connection::Callee;
 use super::server::Server;
+use crate::text::digest::sha256_hex;
 use crate::text::json;
 use crate::whole_file::{self, Links, PRIVATE};
 
@@ -17,7 +18,7 @@ const MAX_LIST: u64 = 2_000_000;
 
 /// Returns the file of a server's list; `None` if it has none.
 pub fn list_path(cache: Option<&Path>, server: &Server) -> Option<PathBuf> {
-    let name = whole_file::name_of(&identity(server)?.to_string());
+    let name = sha256_hex(&identity(server)?.to_string());
     Some(cache?.join("tools").join(format!("{name}.json")))
 }
 
