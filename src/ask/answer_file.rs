@@ -5,10 +5,12 @@ use serde_json::json;
 use super::dialogue::Dialogue;
 use super::ending::{Ending, LastReply};
 use super::run::Run;
-use crate::answers::{self, AnswerSubject, CacheEntry, CachedAnswer, RequestParts, WholeRequest};
+use crate::answers::{
+    self, AnswerCache, AnswerSubject, CacheEntry, CachedAnswer, RequestParts, WholeRequest,
+};
 use crate::context::Context;
 use crate::error::Error;
-use crate::message::Sources;
+use crate::message::{Message, Sources};
 use crate::provider::reply::Reply;
 use crate::session::directory::NO_HOME;
 use crate::session::timestamp::Timestamp;
@@ -32,47 +34,11 @@ impl<'a> AnswerFile<'a> {
         if run.settings.caching == Cached::Off {
             return Ok(None);
         }
-        let Some(answers) = context.answers(&run.settings.values) else {
-            let reason = format!("{NO_HOME} for cached answers");
-            let advice = "set HOME, XDG_CACHE_HOME or Q_ANSWERS";
-            if run.settings.caching == Cached::Only {
-                return Err(Error::settings(reason).advise(advice));
-            }
-            let note = format!("the answer is not cached: {reason}");
-            run.notes.note_lines([&*note, advice]);
+        let Some(cache) = context.answers(&run.settings.values) else {
+            report_no_home(run)?;
             return Ok(None);
         };
-        let provider = run.target.provider();
-        let base_url = provider.address()?.keyless(|_| false).join("");
-        let body = run.request(dialogue)?.body.unwrap_or_default();
-        let model = &dialogue.model;
-        let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
-        let question = &run.record.question;
-        let mut words = "";
-        if !question.input_alone {
-            words = fence::split_input(&question.text).1;
-        }
-        let dialect = provider.api.name;
-        let parts = RequestParts::new(&WholeRequest {
-            base_url: &base_url,
-            dialect,
-            system: &run.system,
-            question,
-            words,
-            earlier: &dialogue.window.messages,
-            is_flattened: run.settings.values.history == History::Prompt,
-            body: &body,
-            set_by_user: &[&provider.options[..], &run.settings.options].concat(),
-            schema: run.output.shape().map(|shape| &shape.schema),
-        });
-        let key = answers::key(&base_url, dialect, model, body);
-        let subject = AnswerSubject {
-            question: words.to_owned(),
-            provider: provider.name.clone(),
-            asked: model.clone(),
-            parts,
-        };
-        let entry = answers.file(&key, subject);
+        let entry = entry_in(&cache, run, dialogue)?;
         Ok(Some(AnswerFile { run, entry }))
     }
 
@@ -180,4 +146,55 @@ impl<'a> AnswerFile<'a> {
             created: Timestamp::now(),
         })
     }
+}
+
+/// Notes that there is no directory for cached answers. If nobody may be asked, that is an error.
+fn report_no_home(run: &Run) -> Result<(), Error> {
+    let reason = format!("{NO_HOME} for cached answers");
+    let advice = "set HOME, XDG_CACHE_HOME or Q_ANSWERS";
+    if run.settings.caching == Cached::Only {
+        return Err(Error::settings(reason).advise(advice));
+    }
+    let note = format!("the answer is not cached: {reason}");
+    run.notes.note_lines([&*note, advice]);
+    Ok(())
+}
+
+/// Returns the entry for the answer to the first request.
+fn entry_in(cache: &AnswerCache, run: &Run, dialogue: &Dialogue) -> Result<CacheEntry, Error> {
+    let provider = run.target.provider();
+    let base_url = provider.address()?.keyless(|_| false).join("");
+    let dialect = provider.api.name;
+    let body = run.request(dialogue)?.body.unwrap_or_default();
+    let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
+    let question = &run.record.question;
+    let words = words_of(question);
+    let parts = RequestParts::new(&WholeRequest {
+        base_url: &base_url,
+        dialect,
+        system: &run.system,
+        question,
+        words,
+        earlier: &dialogue.window.messages,
+        is_flattened: run.settings.values.history == History::Prompt,
+        body: &body,
+        set_by_user: &[&provider.options[..], &run.settings.options].concat(),
+        schema: run.output.shape().map(|shape| &shape.schema),
+    });
+    let subject = AnswerSubject {
+        question: words.to_owned(),
+        provider: provider.name.clone(),
+        asked: dialogue.model.clone(),
+        parts,
+    };
+    let key = answers::key(&base_url, dialect, &dialogue.model, body);
+    Ok(cache.file(&key, subject))
+}
+
+/// Returns the words of a question, without its input; empty if it has none.
+fn words_of(question: &Message) -> &str {
+    if question.input_alone {
+        return "";
+    }
+    fence::split_input(&question.text).1
 }
