@@ -127,9 +127,9 @@ impl ArrivedText {
     pub fn judge_message(&mut self, index: Option<u64>, finished: &str) -> FinishedMessage {
         let may_have_own = self.may_have_increments_at(index);
         let is_repeated = if self.has_open_message() {
-            may_have_own || self.texts.may_be_message(finished)
+            may_have_own || self.texts.repeats_open_text(finished)
         } else {
-            may_have_own && !self.texts.is_another_message(index, finished)
+            may_have_own && self.texts.repeats_message(index, finished)
         };
         if is_repeated {
             let index = index.filter(|index| self.has_increments_at(*index));

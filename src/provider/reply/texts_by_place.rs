@@ -126,24 +126,32 @@ impl TextsByPlace {
         })
     }
 
-    /// Whether a finished message is another one than the message with this index that is over. Some servers give each message
-    /// the same index. After many comparisons it is, because text that comes twice is better than text that is lost.
-    pub fn is_another_message(&mut self, index: Option<u64>, finished: &str) -> bool {
+    /// Decides about a finished message that is not compared; `None` if it is. Where the texts are too long, it repeats them: few
+    /// servers send anything else after them. After many comparisons it does not, because text that comes twice is better than
+    /// text that is lost.
+    fn repeats_without_comparison(&mut self) -> Option<bool> {
         if !self.begin_comparison() {
-            return true;
+            return Some(false);
+        }
+        (self.size > MAX_COMPARED).then_some(true)
+    }
+
+    /// Whether a finished message repeats the message with this index that is over. Some servers give each message the same index.
+    pub fn repeats_message(&mut self, index: Option<u64>, finished: &str) -> bool {
+        if let Some(repeats) = self.repeats_without_comparison() {
+            return repeats;
         }
         let mut known = String::new();
         for (place, placed) in &self.texts {
             if place.message == index {
                 if !placed.is_finished {
-                    return false;
+                    return true;
                 }
                 known.push_str(&placed.text);
             }
         }
         let (known, finished) = (visible(&known), visible(finished));
-        let is_repeated = known.contains(&finished) || finished.starts_with(&known);
-        !is_repeated
+        known.contains(&finished) || finished.starts_with(&known)
     }
 
     /// Adds to the last text what it has grown by.
@@ -173,19 +181,18 @@ impl TextsByPlace {
         is_there || self.size > MAX_COMPARED
     }
 
-    /// Whether a finished message may be what has arrived since the last message ended, whatever its place. Some servers spell a
-    /// text differently when it is complete. It may be if the texts are too long for a comparison, or after many of them.
-    pub fn may_be_message(&mut self, finished: &str) -> bool {
-        if !self.begin_comparison() {
-            return true;
+    /// Whether a finished message repeats what has arrived since the last message ended, whatever its place. Some servers spell a
+    /// text differently when it is complete.
+    pub fn repeats_open_text(&mut self, finished: &str) -> bool {
+        if let Some(repeats) = self.repeats_without_comparison() {
+            return repeats;
         }
         let finished = letters(finished);
         let mut open = self.texts.values().filter(|placed| !placed.is_finished);
-        let is_there = open.any(|placed| {
+        open.any(|placed| {
             let known = letters(&placed.text);
             known.contains(&finished) || finished.starts_with(&known)
-        });
-        is_there || self.size > MAX_COMPARED
+        })
     }
 
     /// Compares the finished text at a place with what has arrived of it.
@@ -333,16 +340,17 @@ mod tests {
         texts.push(place_of(Some(0), Some(0)), &long);
         texts.missing_of_message(Some(0), &long);
         texts.push(place_of(Some(1), Some(0)), "one");
-        assert!(texts.has("one") && texts.may_be_message("one"));
-        assert!(!texts.may_be_message("other"));
-        assert!(!texts.is_another_message(Some(0), "x"));
+        assert!(texts.has("one") && texts.repeats_open_text("one"));
+        assert!(!texts.repeats_open_text("other"));
+        assert!(texts.repeats_message(Some(0), "x"));
         let mut comparisons = 0;
-        while !texts.is_another_message(Some(0), "x") {
+        while texts.repeats_message(Some(0), "x") {
             comparisons += 1;
             assert!(comparisons < 100, "there is no bound");
         }
         assert!(comparisons > 20, "{comparisons}");
-        assert!(texts.may_be_message("other") && !texts.has("one"));
+        // It may be new, and must not be lost.
+        assert!(!texts.repeats_open_text("one") && !texts.has("one"));
     }
 
     #[test]
@@ -356,6 +364,8 @@ mod tests {
             texts.push(place_of(Some(place), None), "x");
         }
         assert!(texts.texts.is_empty() && texts.growth.is_empty());
+        // Nearly always it is the message of these texts.
+        assert!(texts.repeats_open_text("y") && texts.repeats_message(Some(0), "y"));
         assert_eq!(
             texts.missing_of_text(place_of(None, None), "y"),
             MissingText::Nothing
