@@ -145,13 +145,16 @@ impl Window {
     /// Leaves out the older half. Returns whether there was anything to leave out.
     pub fn halve(&mut self) -> bool {
         let before = self.messages.len();
+        if before == 0 {
+            return false;
+        }
         self.is_halved = true;
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
         let gone = before - self.messages.len();
         self.lasting = self.lasting.saturating_sub(gone);
         self.cut += gone;
-        before > 0
+        true
     }
 
     /// Drops an answer without its question: native messages must begin with a question.
