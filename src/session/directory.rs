@@ -2,7 +2,9 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
+use std::io::ErrorKind::{
+    InvalidInput, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -295,6 +297,10 @@ impl StateDirectory {
         self.check()?;
         for directory in [&self.root, &self.sessions] {
             make_directory(directory, PRIVATE).map_err(|error| {
+                // A full disk, or a file in the place of the directory, can be mended where it is.
+                if !matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
+                    return error;
+                }
                 let advice = "set HOME or XDG_STATE_HOME to a directory that you can write in";
                 io::Error::new(error.kind(), format!("{error}; {advice}"))
             })?;
