@@ -36,6 +36,28 @@ pub fn unset_if_empty(variable: &str) {
     }
 }
 
+/// Whether standard output was closed when q was started.
+pub fn was_stdout_closed() -> bool {
+    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Looks at standard output before the standard library does, which opens `/dev/null` in the place of a closed one. Whatever is
+/// written there would seem to have been written.
+extern "C" fn look_at_stdout() {
+    // SAFETY: the call only reads a flag of a descriptor; for a closed one it fails.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    STDOUT_WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
+}
+
+// SAFETY: the section has functions of this type, which the system's library calls before it calls the standard library. This one
+// needs nothing that the standard library has to prepare.
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+static BEFORE_MAIN: extern "C" fn() = look_at_stdout;
+
 /// Lets large blocks of memory return to the system as soon as they are free. By default the GNU C library keeps blocks up to
 /// 32 MB for each of its threads, once such a block was freed, so that one large message takes the memory of several.
 pub fn give_memory_back() {

@@ -112,6 +112,11 @@ impl Stdout {
     fn write_parts(&mut self, parts: [&str; 2]) -> Result<(), OutputError> {
         let mut slices = &mut parts.map(|part| IoSlice::new(part.as_bytes()))[..];
         while !slices.iter().all(|slice| slice.is_empty()) {
+            // There is something else in its place, which takes everything.
+            if unix::was_stdout_closed() {
+                let error = io::Error::from_raw_os_error(libc::EBADF);
+                return Err(OutputError::Failed(write_error(error)));
+            }
             match self.file.write_vectored(slices) {
                 Ok(0) => {
                     return Err(OutputError::Failed(write_error(
