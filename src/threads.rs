@@ -22,9 +22,11 @@ pub fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn start_boxed(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-    let builder = thread::Builder::new();
-    builder.spawn(run)?;
-    Ok(())
+    let started = thread::Builder::new().spawn(run);
+    started.map(drop).map_err(|error| {
+        let message = format!("cannot start a thread: {error}");
+        io::Error::new(error.kind(), message)
+    })
 }
 
 /// Runs an action on a thread of its own, and waits only a moment for its end, after which it goes on: writing to a terminal that

@@ -25,7 +25,7 @@ pub fn what_is_missing() -> Option<String> {
         let thread = std::thread::Builder::new().spawn_scoped(scope, try_out);
         let ended = thread.map(std::thread::ScopedJoinHandle::join);
         ended
-            .map_err(|error| error.to_string())?
+            .map_err(|error| format!("cannot start a thread: {error}"))?
             .unwrap_or_else(|_| Err("it failed".to_owned()))
     });
     tried.err()

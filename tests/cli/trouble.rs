@@ -5,7 +5,7 @@ use std::os::unix::fs::chown;
 
 use crate::conversations::{ARCHIVED, EARLIER, ID, idle_for, texts};
 use crate::dialect::{openai_stream, word};
-use crate::fixtures::{LARGEST, case, numbered, set_mode};
+use crate::fixtures::{CLOSED, LARGEST, case, every_provider, numbered, set_mode};
 use crate::machine::{lacks, layer, skip};
 use crate::outcome::Outcome;
 use crate::sandbox::Sandbox;
@@ -31,6 +31,32 @@ fn lacks_strangers(sandbox: &Sandbox) -> bool {
         skip("another user cannot run q here");
     }
     lacks
+}
+
+#[test]
+fn where_no_thread_can_be_started_the_answer_is_printed() {
+    let server = every_provider("answer");
+    let url = server.url();
+    // A name may have several addresses.
+    let named = url.replace("127.0.0.1", "localhost");
+    let sandbox = Sandbox::new();
+    if lacks_strangers(&sandbox) || lacks("a limit of threads", "prlimit --nproc=1 true") {
+        return;
+    }
+    let openai = "OPENAI_API_KEY=key OPENAI_BASE_URL";
+    // A local server that nobody named is looked for at the addresses of all of them.
+    let closed =
+        format!("LLAMACPP_BASE_URL={CLOSED} LMSTUDIO_BASE_URL={CLOSED} VLLM_BASE_URL={CLOSED}");
+    for variables in [
+        format!("{openai}={url}"),
+        format!("{openai}={named}"),
+        format!("OLLAMA_BASE_URL={url} {closed}"),
+        format!("OLLAMA_BASE_URL={named} {closed}"),
+    ] {
+        let _case = case(&variables);
+        let q = format!("env {variables} prlimit --nproc=1 q one");
+        without_home(&sandbox, &q).exit(0).stdout("answer\n");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, NextTimeout, RustlsConnector,
-    SocksConnector, Transport,
+    SocksConnector, Transport, time,
 };
 use ureq::{Error, Timeout};
 
@@ -79,8 +79,7 @@ impl Connections {
     fn open(&self, uri: &Uri, config: &Config) -> Result<HttpConnection, Error> {
         let addrs = self.resolve(uri, config, connect_timeout(Timeout::Resolve))?;
         let timeout = connect_timeout(Timeout::Connect);
-        let resolver = DefaultResolver::default();
-        let details = details(uri, config, addrs, timeout, &resolver);
+        let details = details(uri, config, addrs, timeout, self);
         let connected = self.steps.connect(&details, None)?;
         connected.ok_or(Error::ConnectionFailed)
     }
@@ -97,7 +96,7 @@ impl Resolver for Connections {
         if let Some(known) = known {
             return Ok(known);
         }
-        let found = DefaultResolver::default().resolve(uri, config, timeout)?;
+        let found = resolve_in_time(uri, config, timeout)?;
         // Behind a proxy there are two names.
         if config.proxy().is_none() {
             lock(&self.state).addresses = Some(found.clone());
@@ -131,6 +130,32 @@ impl Connector for Connections {
         }
         self.steps.connect(details, before)
     }
+}
+
+/// Resolves a name on a thread of its own, because the system's resolver has no timeout. The library would do that, too, and panic
+/// where no thread can be started.
+fn resolve_in_time(
+    uri: &Uri,
+    config: &Config,
+    timeout: NextTimeout,
+) -> Result<ResolvedSocketAddrs, Error> {
+    let (send, found) = mpsc::channel();
+    let (thread_uri, thread_config) = (uri.clone(), config.clone());
+    let started = threads::start(move || drop(send.send(resolve(&thread_uri, &thread_config))));
+    if started.is_err() {
+        return resolve(uri, config);
+    }
+    let resolved = found.recv_timeout(*timeout.after);
+    resolved.unwrap_or(Err(Error::Timeout(timeout.reason)))
+}
+
+/// Resolves a name, for as long as that takes.
+fn resolve(uri: &Uri, config: &Config) -> Result<ResolvedSocketAddrs, Error> {
+    let endless = NextTimeout {
+        after: time::Duration::NotHappening,
+        ..NextTimeout::default()
+    };
+    DefaultResolver::default().resolve(uri, config, endless)
 }
 
 fn connect_timeout(reason: Timeout) -> NextTimeout {
