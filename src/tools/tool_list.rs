@@ -84,11 +84,17 @@ impl LeftOutTools {
     pub fn note(self, section: &ToolServer) -> String {
         let name = &section.name;
         let what = match self {
-            LeftOutTools::TooManyTools => format!("lists more than {MAX_TOOLS} tools"),
-            LeftOutTools::TooManyPages => format!("lists tools on more than {MAX_PAGES} pages"),
-            LeftOutTools::RepeatedPage => "lists a page of tools a second time".to_owned(),
+            LeftOutTools::TooManyTools => {
+                format!("lists more than {MAX_TOOLS} tools; the others are left out")
+            }
+            LeftOutTools::TooManyPages => {
+                format!("lists tools on more than {MAX_PAGES} pages; the others are left out")
+            }
+            LeftOutTools::RepeatedPage => {
+                "repeats a page of its list of tools; any later pages are left out".to_owned()
+            }
         };
-        let note = format!("{name}: {what}; the others are left out");
+        let note = format!("{name}: {what}");
         if self == LeftOutTools::TooManyTools && !section.chooses_tools() {
             let choice = section.choice_of_tools();
             return format!("{note}; to choose: {choice}");
@@ -229,20 +235,17 @@ mod tests {
 
     #[test]
     fn a_choice_of_tools_is_advised_where_there_are_too_many_and_none_is_made() {
-        let choice = "; to choose: only = [...] in [tools.db]";
-        for (left_out, section, what, advice) in [
-            (TooManyTools, "", "lists more than 1000 tools", choice),
-            (
-                TooManyTools,
-                "only = [\"a*\"]",
-                "lists more than 1000 tools",
-                "",
-            ),
-            (TooManyPages, "", "lists tools on more than 1000 pages", ""),
-            (RepeatedPage, "", "lists a page of tools a second time", ""),
+        let many = "db: lists more than 1000 tools; the others are left out";
+        let to_choose = format!("{many}; to choose: only = [...] in [tools.db]");
+        let pages = "db: lists tools on more than 1000 pages; the others are left out";
+        let repeated = "db: repeats a page of its list of tools; any later pages are left out";
+        for (left_out, section, expected) in [
+            (TooManyTools, "", &*to_choose),
+            (TooManyTools, "only = [\"a*\"]", many),
+            (TooManyPages, "", pages),
+            (RepeatedPage, "", repeated),
         ] {
             let section = ToolServer::parse("db", &format!("command = [\"x\"]\n{section}"));
-            let expected = format!("db: {what}; the others are left out{advice}");
             assert_eq!(left_out.note(&section), expected);
         }
     }
