@@ -16,7 +16,7 @@ pub struct Error {
     /// Longer text from elsewhere that the message is about, such as the last lines of a program. It is shown line by line,
     /// so that no line of it looks like one of q's own.
     pub quote: String,
-    /// One line for each possibility. Text from elsewhere in it is on one line.
+    /// One line, in which “; ” separates the possibilities.
     pub advice: Option<String>,
 }
 
@@ -174,19 +174,19 @@ impl Error {
         Error::new(ErrorKind::Nothing, message)
     }
 
-    /// Sets what the user can do about it: one line for each possibility.
+    /// Sets what the user can do about it.
     pub fn advise(mut self, advice: impl Into<String>) -> Error {
         self.advice = Some(advice.into());
         self
     }
 
-    /// Adds further advice, on a line of its own.
-    pub fn advise_also(mut self, advice: impl AsRef<str>) -> Error {
-        let lines = self.advice.get_or_insert_default();
-        if !lines.is_empty() {
-            lines.push('\n');
-        }
-        lines.push_str(advice.as_ref());
+    /// Adds another possibility.
+    pub fn advise_also(mut self, further: impl AsRef<str>) -> Error {
+        let further = further.as_ref();
+        self.advice = Some(match self.advice {
+            Some(advice) => format!("{advice}; {further}"),
+            None => further.to_owned(),
+        });
         self
     }
 
@@ -331,11 +331,11 @@ mod tests {
         let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
         let mut error = Error {
             quote: "a sk-1234567\nb sk-12345678 c\nsk-12".to_owned(),
-            ..Error::usage("no sk-12345678").advise("give sk-12345678\nor another")
+            ..Error::usage("no sk-12345678").advise("give sk-12345678, or another")
         };
         error.redact(&secrets);
         assert_eq!(error.message, "no [redacted]");
         assert_eq!(error.quote, "a [redacted]\nb [redacted] c\nsk-12");
-        assert_eq!(error.advice.as_deref(), Some("give [redacted]\nor another"));
+        assert_eq!(error.advice.as_deref(), Some("give [redacted], or another"));
     }
 }

@@ -91,7 +91,7 @@ impl ProgramFault {
                 script = quoted(&script.to_string_lossy())
             )),
             ProgramFault::NoInterpreter { .. } => {
-                Some("install the interpreter\nor correct the first line".to_owned())
+                Some("install the interpreter, or correct the first line".to_owned())
             }
         }
     }
@@ -360,7 +360,7 @@ mod tests {
             (
                 "ROOT/old",
                 &format!("ROOT/old {interpreter} /no/such/python, which does not exist"),
-                "install the interpreter\nor correct the first line",
+                "install the interpreter, or correct the first line",
             ),
         ] {
             let name = name.replace("ROOT", root);

@@ -64,8 +64,8 @@ fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
     let found = store::find(context.directory()?, which, Purpose::Look);
     Err(match found {
         Ok(handle) => error
-            .advise(said_of_number(*number, &handle))
-            .advise_also(format!("for that one: q {action}{}", handle.which.option())),
+            .advise(format!("type q {action}{}", handle.which.option()))
+            .advise_also(said_of_number(*number, &handle)),
         Err(_) => error,
     })
 }

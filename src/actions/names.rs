@@ -7,7 +7,7 @@ use crate::output::print_exactly;
 use crate::session;
 use crate::session::rules::FileKind;
 use crate::session::title::title_of;
-use crate::settings::{ServerKind, Settings, ToolServer, adds_one, adds_tools};
+use crate::settings::{ServerKind, Settings, ToolServer, advice_to_add, advice_to_add_tools};
 use crate::text::escape::escape;
 
 /// Prints the names of a list.
@@ -44,10 +44,10 @@ pub fn lacking(lack: &str, list: NameList, arguments: &Arguments, context: &Cont
         names => format!("the {kind} are {names}"),
     };
     let section = match list {
-        NameList::Tools => adds_tools(file),
-        _ => adds_one(kind, file),
+        NameList::Tools => advice_to_add_tools(file),
+        _ => advice_to_add(kind, file),
     };
-    Error::usage(lack).advise(format!("{there}\n{section}"))
+    Error::usage(lack).advise(format!("{there}; {section}"))
 }
 
 /// Returns the conversations of these kinds, newest first. The first question follows a name, after a tab. No shell would have to

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
-use crate::settings::adds_tools;
+use crate::settings::advice_to_add_tools;
 use crate::text::escape::is_line_break;
 use crate::text::one_line::on_one_line;
 use crate::tools::{ProcessGroups, Selection, Toolbox};
@@ -19,7 +19,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &ProcessGroups) ->
     let settings = context.settings(arguments)?;
     let toolbox = Toolbox::start(selection.as_ref(), &settings, context, groups)?;
     if settings.all_tool_servers()?.is_empty() {
-        let advice = adds_tools(settings.file.as_deref());
+        let advice = advice_to_add_tools(settings.file.as_deref());
         notes.note(&format!("no tool is configured; {advice}"));
     }
     let offers = toolbox.list(notes)?;

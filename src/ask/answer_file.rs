@@ -70,13 +70,14 @@ impl<'a> AnswerFile<'a> {
         } else if self.run.settings.caching == Cached::Only {
             let message = format!("no cached answer, and cached = only sends no requests: {path}");
             let mut error = Error::nothing(message);
+            error = error.advise("use Q_CACHED=on to ask and cache the answer");
             let directory = directory_of(&self.entry.path);
             if let Some(link) = broken_link(directory) {
-                error = error.advise(format!("{} is {link}", directory.display()));
+                error = error.advise_also(format!("check {}: it is {link}", directory.display()));
             } else if let Some(difference) = self.entry.nearest() {
-                error = error.advise(difference);
+                error = error.advise_also(difference);
             }
-            return Err(error.advise_also("use Q_CACHED=on to ask and cache the answer"));
+            return Err(error);
         } else {
             let none = || "no answer to this question is cached".to_owned();
             self.run
@@ -155,8 +156,8 @@ fn report_no_home(run: &Run) -> Result<(), Error> {
     if run.settings.caching == Cached::Only {
         return Err(Error::settings(reason).advise(advice));
     }
-    let note = format!("the answer is not cached: {reason}");
-    run.notes.note_lines([&*note, advice]);
+    run.notes
+        .note(&format!("the answer is not cached: {reason}; {advice}"));
     Ok(())
 }
 

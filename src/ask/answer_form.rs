@@ -16,7 +16,7 @@ use crate::text::command_line::command_line;
 use crate::text::shell_words::quoted;
 
 /// The forms of SPEC, for errors.
-const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
+const SHAPES: &str = "give a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
 /// What is asked for of an answer: what is printed of it, and whether piece by piece.
 pub struct Output {
@@ -155,9 +155,9 @@ impl Form {
         }
         let error = format!("--lines prints the items of a list, and the schema {reason}");
         let mut advice =
-            "a schema of a list is of type array, or has one property that is".to_owned();
+            "use a schema of type array, or one with a single property of type array".to_owned();
         if let Some(fields) = spec.filter(|spec| is_short_form(spec)) {
-            advice = "brackets around the fields ask for a list of such objects".to_owned();
+            advice = "put brackets around the fields to ask for a list of such objects".to_owned();
             let list = quoted(&format!("[{}]", fields.trim()));
             if !list.contains(char::is_control) {
                 advice += &format!(": --schema {list} --lines");

@@ -196,7 +196,7 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     );
     let word = quoted(&word.to_string_lossy());
     Err(Error::usage(error).advise(format!(
-        "put -a before each file, or a pattern in quotes: -a {pattern}\nif it is a word, put -- before it: -- {word}"
+        "put -a before each file, or a pattern in quotes: -a {pattern}; if it is a word, put -- before it: -- {word}"
     )))
 }
 
@@ -227,7 +227,5 @@ fn no_question(arguments: &Arguments) -> Error {
     } else if let Some(taken) = &arguments.taken_word {
         message += &format!(", because {taken}");
     }
-    let synopsis = manual::SYNOPSIS;
-    let advice = format!("usage:\n{synopsis}q -h lists the options");
-    Error::usage(message).advise(advice)
+    Error::usage(message).advise(manual::USAGE)
 }

@@ -160,7 +160,7 @@ impl Printer {
         } else {
             (
                 "it is neither printed nor saved",
-                "without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes",
+                "leave out -x, -j, --schema and --no-stream, and tools in a pipe, to print it as it comes",
             )
         };
         let message = format!(

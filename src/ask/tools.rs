@@ -14,7 +14,7 @@ use crate::tools::{ProcessGroups, Selection, Toolbox};
 
 /// Advice for remembered tools that fail.
 const REMEMBERED: &str =
-    "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
+    "drop the tools that the conversation remembers with -t none, or choose others with -t NAME";
 
 /// The most characters of the names of tools that a note shows.
 const MAX_NAMES: usize = 200;

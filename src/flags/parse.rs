@@ -174,14 +174,19 @@ fn advice_on_option(flag: &Flag, value: &Value, option: &str) -> Option<String> 
     if value.may_begin_with_hyphen {
         // A system prompt may be any text, and a file may have any name.
         let is_doubtful = !value.setter.takes_any_text();
-        return is_doubtful
-            .then(|| format!("{option} is an option; {name}={option} makes it the value"));
+        return is_doubtful.then(|| {
+            format!("write {name}={option} to make it the value, because {option} is an option")
+        });
     }
     if let Completion::Words(words) = value.completion {
         let words = words.join(", ");
-        return Some(format!("{option} is an option; {wanted} is one of {words}"));
+        return Some(format!(
+            "write one of {words} as the {wanted}, because {option} is an option"
+        ));
     }
-    Some(format!("{option} is an option; put the {wanted} before it"))
+    Some(format!(
+        "put the {wanted} before {option}, which is an option"
+    ))
 }
 
 /// Refuses options and words that do not go together.
@@ -221,7 +226,7 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
 fn refuse_forms(used: &[&Flag]) -> Result<(), Error> {
     let is_used = |name: &str| used.iter().any(|flag| flag.name() == name);
     let no_code = "an answer in JSON has no code blocks";
-    let prints_nothing = "--is prints nothing: its answer is the exit status";
+    let prints_nothing = "the answer of --is is its exit status";
     let json_already = "--lines prints JSON already, a line for each item";
     for (one, other, reason) in [
         ("--extract", "--schema", no_code),
@@ -233,8 +238,8 @@ fn refuse_forms(used: &[&Flag]) -> Result<(), Error> {
         ("--lines", "--json", json_already),
     ] {
         if is_used(one) && is_used(other) {
-            let message = format!("{one} and {other} cannot be used together");
-            return Err(Error::usage(message).advise(reason));
+            let message = format!("{one} and {other} cannot be used together: {reason}");
+            return Err(Error::usage(message));
         }
     }
     Ok(())
@@ -276,7 +281,7 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
     if !up_to_separator(words).any(looks_like_option) {
         let as_one = command_line(&[before, &[as_one]].concat());
         return Err(error.advise(format!(
-            "-- ends the options, so put it before the question{as_words}\n\
+            "put --, which ends the options, before the question{as_words}; \
              if it is part of the question, quote the question{as_one}"
         )));
     }
@@ -290,7 +295,7 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
         format!("put options before the question{as_options}")
     });
     Err(error.advise(format!(
-        "{to_do}\n\
+        "{to_do}; \
          if it is part of the question, quote the question or put -- before it{as_words}"
     )))
 }
@@ -406,7 +411,7 @@ fn unknown(argument: &Arg) -> Error {
     let error = Error::usage(format!("unknown option {spelling}"));
     match nearest_option(spelling.trim_start_matches('-')) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
-        None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),
+        None => error.advise("q -h lists the options; to ask about it, put -- before the question"),
     }
 }
 

@@ -147,7 +147,7 @@ impl LeftOut {
             let advice = if self.links > 0 {
                 "name the files, each after -a, or use a pattern without **, which follows links"
             } else {
-                "a file that is named is read even if it is ignored"
+                "name a file itself to send it even if it is ignored"
             };
             return Error::new(ErrorKind::Input, reason).advise(advice);
         }
@@ -156,7 +156,7 @@ impl LeftOut {
             return error;
         }
         error
-            .advise("* and ? match within a name, [ab] one of these characters, ** any directories")
+            .advise("write * and ? for anything within a name, [ab] for one of these characters, ** for any directories")
     }
 }
 
@@ -199,11 +199,11 @@ mod tests {
         // How many files are ignored, directories not searched, links not followed, and links into directories such as .git; the
         // note; and the reason and the beginning of the advice.
         let table = r"
-            0 0 0 0 | - | - | * and ?
-            1 0 0 0 | 1 ignored file was skipped | git ignores all that it names | a file that
-            2 0 0 0 | 2 ignored files were skipped | git ignores all that it names | a file that
-            0 1 0 0 | 1 ignored directory was not searched | git ignores directories that may have some | a file that
-            2 2 0 0 | 2 ignored files were skipped; 2 ignored directories were not searched | git ignores directories that may have some | a file that
+            0 0 0 0 | - | - | write * and ?
+            1 0 0 0 | 1 ignored file was skipped | git ignores all that it names | name a file itself
+            2 0 0 0 | 2 ignored files were skipped | git ignores all that it names | name a file itself
+            0 1 0 0 | 1 ignored directory was not searched | git ignores directories that may have some | name a file itself
+            2 2 0 0 | 2 ignored files were skipped; 2 ignored directories were not searched | git ignores directories that may have some | name a file itself
             0 0 1 0 | 1 symbolic link was not followed | it names symbolic links, which are not followed | name the files
             0 0 2 0 | 2 symbolic links were not followed | it names symbolic links, which are not followed | name the files
             1 0 2 0 | 1 ignored file was skipped; 2 symbolic links were not followed | git ignores a part of it, and links are not followed | name the files

@@ -8,7 +8,7 @@ mod template;
 
 use crate::flags::Document;
 
-pub use help::{SYNOPSIS, short as short_help};
+pub use help::{USAGE, short as short_help};
 pub use pages::help as long_help;
 
 /// What the keys for bash and zsh have in common.

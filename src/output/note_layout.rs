@@ -40,8 +40,7 @@ impl NotePlace<'_> {
     pub fn error(self, error: &Error) -> String {
         let mut lines = self.line(&error.message);
         lines += &self.quote(&error.quote);
-        // Each line is q's own; text from elsewhere in it is on one line.
-        for advice in error.advice.iter().flat_map(|advice| advice.lines()) {
+        if let Some(advice) = &error.advice {
             lines += &self.line(advice);
         }
         lines
@@ -146,17 +145,29 @@ mod tests {
             (
                 &advised,
                 Some(80),
-                "q: the server “x” has ended\nq: | no^[[1m file\nq: | q: so long\nq: install x\nq: or y\n",
+                "q: the server “x” has ended\nq: | no^[[1m file\nq: | q: so long\nq: install x; or y\n",
             ),
             (
                 &advised,
                 Some(15),
-                "q: the server \n   “x” has \n   ended\nq: | no^[[1m \nq: | file\nq: | q: so \nq: | long\nq: install x\nq: or y\n",
+                "q: the server \n   “x” has \n   ended\nq: | no^[[1m \nq: | file\nq: | q: so \nq: | long\nq: install x; \n   or y\n",
             ),
         ] {
             let terminal = &terminal("");
             let place = NotePlace { terminal, columns };
             assert_eq!(place.error(error), expected, "{columns:?}");
+        }
+    }
+
+    #[test]
+    fn advice_is_one_line_whatever_it_has_in_it() {
+        let error = Error::usage("no")
+            .advise("install x\nor y")
+            .advise_also("try z");
+        for columns in [None, Some(80)] {
+            let terminal = &terminal("");
+            let place = NotePlace { terminal, columns };
+            assert_eq!(place.error(&error), "q: no\nq: install x or y; try z\n");
         }
     }
 

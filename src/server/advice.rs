@@ -7,48 +7,61 @@ use crate::provider::request::{LimitOrigin, OptionalField, Request};
 use crate::provider::table;
 use crate::text::size::in_time_units;
 
-/// Advice where a model cannot call tools.
-const ASK_WITHOUT_TOOLS: &str = "choose another model with -m\nask without tools: -t none";
-
-/// Advice where the server was started without what tools need.
-const TOOLS_SWITCHED_OFF: &str =
-    "start the server with the option that it names\nask without tools: -t none";
-
-/// Advice where the answer cannot be streamed.
-const NO_STREAM: &str = "ask for the answer in one piece: --no-stream";
-
-/// Advice where the provider rejects the content of the question.
-const OTHER_CONTENT: &str =
-    "this is about the text or the pictures, not about the key: ask another model with -m or -p";
-
-/// Advice where the provider does not serve a place.
-const OTHER_PLACE: &str =
-    "this is about the country or the network, not about the key: ask another provider with -p";
+/// The advice for each class of error for which it depends on nothing else.
+const ADVICE: &[(ErrorClass, &str)] = &[
+    (
+        ErrorClass::Loading,
+        "raise the timeout setting (Q_TIMEOUT) to wait longer, because the model is still loading",
+    ),
+    (
+        ErrorClass::Rejects(OptionalField::Attachments),
+        "choose another model with -m, because this one may not read images or PDFs, or not so many; \
+         in a follow-up, omit earlier ones with --messages 0",
+    ),
+    (
+        ErrorClass::RejectsContent,
+        "ask another model with -m or -p, because this one refuses the text or the pictures, not the key",
+    ),
+    (
+        ErrorClass::RejectsPlace,
+        "ask another provider with -p, because this one refuses the country or the network, not the key",
+    ),
+    (
+        ErrorClass::RejectsStream,
+        "ask for the answer in one piece: --no-stream",
+    ),
+    (
+        ErrorClass::RejectsTools,
+        "choose another model with -m, or ask without tools: -t none",
+    ),
+    (
+        ErrorClass::RejectsToolSchema,
+        "offer other tools with -t 'NAME__list_*', or only = [...] in [tools.NAME], \
+         because the server rejects the schema of one",
+    ),
+    (
+        ErrorClass::ToolsSwitchedOff,
+        "start the server with the option that it names, or ask without tools: -t none",
+    ),
+    (
+        ErrorClass::TooManyTools,
+        "offer fewer tools with -t 'NAME__list_*', or only = [...] in [tools.NAME]",
+    ),
+];
 
 /// Advice where a page came in the place of the API.
 pub const INTERCEPTED: &str =
-    "a firewall or a proxy sent this page, so the key may be right: try another network";
-
-/// Advice where a request has too many tools.
-const FEWER_TOOLS: &str =
-    "offer fewer tools with -t 'NAME__list_*', or only = [...] in [tools.NAME]";
-
-/// Advice where a tool has a schema that the server does not take, and it does not say which one.
-const OTHER_TOOLS: &str = "it rejects the schema of a tool: offer others with -t 'NAME__list_*', or only = [...] in [tools.NAME]";
+    "try another network, because a firewall or a proxy sent this page, so the key may be right";
 
 /// Advice where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
-/// Advice where the model may not read the files.
-const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: choose another one with -m\n\
-    in a follow-up, omit earlier images and PDFs with --messages 0";
-
 /// Advice where a request with files is too large.
-const FEWER_FILES: &str = "send fewer or smaller images and PDFs\n\
+const FEWER_FILES: &str = "send fewer or smaller images and PDFs; \
     in a follow-up, omit earlier ones with --messages 0";
 
 /// Advice where the prompt is too long.
-const SHORTER: &str = "a question with less input, or a model with a larger context (-m), may work";
+const SHORTER: &str = "send less input, or ask a model with a larger context with -m";
 
 /// Advice where the request is too large.
 const LESS_INPUT: &str = "send less input or, in a follow-up, --messages 0";
@@ -79,67 +92,44 @@ pub struct Rejection<'a> {
 }
 
 impl Rejection<'_> {
-    /// Says what to do. `key_advice` is for a key that is wrong or missing.
+    /// Returns what to do. `key_advice` is for a key that is wrong or missing.
     pub fn advice(&self, provider: &str, key_advice: Option<&str>) -> Option<String> {
+        let mut known = ADVICE.iter();
+        if let Some((_, advice)) = known.find(|(meaning, _)| *meaning == self.meaning) {
+            return Some((*advice).to_owned());
+        }
         let list = format!("q --models -p {provider}");
+        let check = check_base_url(provider);
         let advice = match self.meaning {
-            ErrorClass::UnknownModel => format!("{list} lists its models"),
             ErrorClass::WrongKey => return key_advice.map(str::to_owned),
-            ErrorClass::Intercepted => format!("{INTERCEPTED}\n{}", check_base_url(provider)),
-            ErrorClass::NoAccess => {
-                format!(
-                    "this is about the model, not about the key: choose another one with -m; {list} lists them"
-                )
-            }
-            ErrorClass::WantsTls => {
-                format!("begin its URL with https://\n{}", check_base_url(provider))
-            }
-            ErrorClass::RejectsContent => OTHER_CONTENT.to_owned(),
-            ErrorClass::RejectsPlace => OTHER_PLACE.to_owned(),
+            ErrorClass::UnknownModel => format!("{list} lists its models"),
             ErrorClass::CannotChat => {
                 format!("choose another model with -m; {list} lists its models")
             }
-            ErrorClass::Loading => {
-                "the model is still loading; raise the timeout setting (Q_TIMEOUT) to wait longer"
-                    .to_owned()
-            }
-            ErrorClass::RejectsTools => ASK_WITHOUT_TOOLS.to_owned(),
-            ErrorClass::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
-            ErrorClass::RejectsStream => NO_STREAM.to_owned(),
-            ErrorClass::TooManyTools => FEWER_TOOLS.to_owned(),
-            ErrorClass::RejectsToolSchema => OTHER_TOOLS.to_owned(),
+            ErrorClass::NoAccess => format!(
+                "choose another model with -m, because the server refuses this one, not the key; {list} lists its models"
+            ),
+            ErrorClass::Intercepted => format!("{INTERCEPTED}; {check}"),
+            ErrorClass::WantsTls => format!("begin its URL with https://; {check}"),
             ErrorClass::Spent => match try_again_in(self.retry_after) {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),
             },
-            ErrorClass::Rejects(OptionalField::Attachments) => OTHER_FILES.to_owned(),
+            ErrorClass::TooLong => self.shorten(),
             ErrorClass::TooLarge if self.has_attachments() => FEWER_FILES.to_owned(),
-            ErrorClass::TooLong if self.has_attachments() => format!("{FEWER_FILES}\n{SHORTER}"),
-            ErrorClass::TooLong => SHORTER.to_owned(),
             ErrorClass::TooLarge => LESS_INPUT.to_owned(),
-            ErrorClass::LimitTooLarge(Some(most))
-            | ErrorClass::LimitFillsContext(Some(most))
-            | ErrorClass::OwnLimitTooLarge(most) => {
-                format!("{} to at most {most}", self.lower_limit())
-            }
             ErrorClass::TooLongWithLimit(most) => {
-                let lower = self.lower_limit();
-                let files = if self.has_attachments() {
-                    format!("{FEWER_FILES}\n")
-                } else {
-                    String::new()
-                };
-                format!("{lower} to at most {most}\n{files}{SHORTER}")
+                format!("{}; {}", self.lower_limit(Some(most)), self.shorten())
             }
-            ErrorClass::LimitTooLarge(None) | ErrorClass::LimitFillsContext(None) => {
-                self.lower_limit()
+            ErrorClass::OwnLimitTooLarge(most) => self.lower_limit(Some(most)),
+            ErrorClass::LimitTooLarge(most) | ErrorClass::LimitFillsContext(most) => {
+                self.lower_limit(most)
             }
             ErrorClass::RejectsLimit | ErrorClass::Rejects(OptionalField::Limit) => {
                 return self.unset_limit();
             }
             _ if matches!(self.status, Some(404 | 405)) => {
-                let check = check_base_url(provider);
-                format!("{check}\ncheck the model: {list} lists the models")
+                format!("{check}; check the model: {list} lists the models")
             }
             _ => {
                 let wait = try_again_in(self.retry_after).filter(|_| self.may_pass());
@@ -160,11 +150,22 @@ impl Rejection<'_> {
         self.meaning == ErrorClass::Transient || self.status.is_some_and(has_status)
     }
 
-    /// Says to lower what has set the limit of tokens.
-    fn lower_limit(&self) -> String {
+    /// Says to make the prompt shorter.
+    fn shorten(&self) -> String {
+        if self.has_attachments() {
+            return format!("{FEWER_FILES}; {SHORTER}");
+        }
+        SHORTER.to_owned()
+    }
+
+    /// Says to lower what has set the limit of tokens, to at most as many as the server accepts, if it names that.
+    fn lower_limit(&self, most: Option<u64>) -> String {
         let limit = self.request.limit.as_ref();
         let origin = limit.map_or(&LimitOrigin::Setting, |limit| &limit.origin);
-        format!("lower {origin}")
+        match most {
+            Some(most) => format!("lower {origin} to at most {most}"),
+            None => format!("lower {origin}"),
+        }
     }
 
     /// Says to leave out what has set the limit of tokens, unless it is q's own.
@@ -202,21 +203,21 @@ pub fn check_base_url(provider: &str) -> String {
 pub fn set_api(provider: &str, api: &str) -> String {
     let check = check_base_url(provider);
     format!(
-        "set api = \"{api}\" in [providers.{provider}] of config.toml to ask in that form\n{check}"
+        "set api = \"{api}\" in [providers.{provider}] of config.toml to ask in that form; {check}"
     )
 }
 
 /// Returns advice for a response in the form of no API that q speaks.
 pub fn check_api(provider: &str) -> String {
     let check = check_base_url(provider);
-    format!("{check}\ncheck the API: api in [providers.{provider}] of config.toml sets it")
+    format!("{check}; check the API: api in [providers.{provider}] of config.toml sets it")
 }
 
 /// Returns advice to wait as long as the server asks; `None` if it asks for no wait.
 fn try_again_in(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
     let wait = in_time_units(asked);
-    Some(format!("the server asks to try again in {wait}"))
+    Some(format!("try again in {wait}, as the server asks"))
 }
 
 #[cfg(test)]
@@ -229,25 +230,33 @@ mod tests {
     #[test]
     fn a_rejected_request_gets_the_advice_for_its_class_of_error() {
         let no_model = "q --models -p p lists its models";
-        let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
+        let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it; \
                              check the model: q --models -p p lists the models";
-        let other_model = "this is about the model, not about the key: choose another one with -m; q --models -p p lists them";
-        let intercepted = "a firewall or a proxy sent this page, so the key may be right: try another network\n\
+        let other_model = "choose another model with -m, because the server refuses this one, not the key; q --models -p p lists its models";
+        let intercepted = "try another network, because a firewall or a proxy sent this page, so the key may be right; \
                            check the base URL: P_BASE_URL or base_url in config.toml sets it";
-        let fewer_and_shorter = format!("{FEWER_FILES}\n{SHORTER}");
+        let fewer_and_shorter = format!("{FEWER_FILES}; {SHORTER}");
+        let known = |meaning| {
+            let mut known = ADVICE.iter();
+            let (_, advice) = known.find(|(of, _)| *of == meaning).expect("advice");
+            Some(*advice)
+        };
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
-            "hint" => (Some(OTHER_FILES), false),
+            "hint" => (
+                known(ErrorClass::Rejects(OptionalField::Attachments)),
+                false,
+            ),
             "fewer" => (Some(FEWER_FILES), false),
             "fewer, shorter" => (Some(&*fewer_and_shorter), false),
             "shorter" => (Some(SHORTER), false),
             "model" => (Some(no_model), false),
             "key" => (Some("check the key"), false),
-            "tools" => (Some(ASK_WITHOUT_TOOLS), false),
-            "off" => (Some(TOOLS_SWITCHED_OFF), false),
-            "stream" => (Some(NO_STREAM), false),
-            "content" => (Some(OTHER_CONTENT), false),
-            "place" => (Some(OTHER_PLACE), false),
+            "tools" => (known(ErrorClass::RejectsTools), false),
+            "off" => (known(ErrorClass::ToolsSwitchedOff), false),
+            "stream" => (known(ErrorClass::RejectsStream), false),
+            "content" => (known(ErrorClass::RejectsContent), false),
+            "place" => (known(ErrorClass::RejectsPlace), false),
             "page" => (Some(intercepted), false),
             "access" => (Some(other_model), false),
             "spent" => (Some(SPENT), false),
@@ -345,7 +354,7 @@ mod tests {
         };
         let advice = rejection.advice("p", None);
         let lower = "lower max_tokens (Q_MAX_TOKENS) to at most 4096";
-        assert_eq!(advice, Some(format!("{lower}\n{FEWER_FILES}\n{SHORTER}")));
+        assert_eq!(advice, Some(format!("{lower}; {FEWER_FILES}; {SHORTER}")));
     }
 
     #[test]
@@ -370,7 +379,7 @@ mod tests {
                 is_local: false,
             };
             let advice = rejection.advice("p", None);
-            let expected = is_advised.then_some("the server asks to try again in 12 s");
+            let expected = is_advised.then_some("try again in 12 s, as the server asks");
             assert_eq!(advice.as_deref(), expected, "{meaning:?} {status:?}");
         }
     }
@@ -384,7 +393,7 @@ mod tests {
             (Some(2_000), Some("2 s")),
             (Some(579_600_000), Some("6 d 17 h")),
         ] {
-            let expected = wait.map(|wait| format!("the server asks to try again in {wait}"));
+            let expected = wait.map(|wait| format!("try again in {wait}, as the server asks"));
             let found = try_again_in(asked.map(Duration::from_millis));
             assert_eq!(found, expected, "{asked:?}");
         }

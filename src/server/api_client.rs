@@ -101,7 +101,7 @@ impl<'a> ApiClient<'a> {
         let is_missing = matches!(status, Some(404 | 405 | 501));
         let check = advice::check_base_url(self.name());
         is_missing.then(|| {
-            format!("not every server has a list: ask a model by its name with -m\n{check}")
+            format!("ask a model by its name with -m, because not every server has a list; {check}")
         })
     }
 
@@ -250,13 +250,13 @@ impl<'a> ApiClient<'a> {
         } else if has_reasoned {
             message = "the reply has reasoning and no answer".to_owned();
             let help = if reply.end.finish().is_some() && reply.end.is_normal() {
-                "if it has the answer, switch off the reasoning parser of the server; \
-                 if not, try another --effort, or another model with -m"
+                "if it has the answer, switch off the reasoning parser of the server, \
+                 else try another --effort, or another model with -m"
                     .to_owned()
             } else {
                 format!("leave room for an answer with another --effort, or a higher {limit}")
             };
-            advice = Some(format!("see the reasoning with -v\n{help}"));
+            advice = Some(format!("see the reasoning with -v; {help}"));
         }
         if let Some(finish) = reply.end.finish() {
             message += &format!(" ({}){}", finish.word, reply.end.shown_reason());
@@ -356,13 +356,11 @@ impl<'a> ApiClient<'a> {
         };
         let mut rejected = self.rejected(failure.error, Some(failure.status), request);
         if let Some(advice) = failure.advice {
-            let of_status = rejected.error.advice.take();
-            let lines = Vec::from_iter(of_status.iter().map(String::as_str).chain([advice]));
-            rejected.error.advice = Some(lines.join("\n"));
+            rejected.error = rejected.error.advise_also(advice);
         }
         let redirect = failure.location.map(|target| {
             let check = advice::check_base_url(self.name());
-            format!("q does not follow the redirect to {target}\n{check}")
+            format!("{check}, because q does not follow the redirect to {target}")
         });
         rejected.advise(redirect)
     }

@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn a_rejected_key_is_advised_unless_something_else_tells_who_asks() {
         let table = r##"
-            - | key_env = "NAME" below [providers.p] names the variable that has its key
-            headers = { x-team = "infra" } | key_env = "NAME" below [providers.p] names the variable that has its key
+            - | name the variable that has its key with key_env = "NAME" below [providers.p]
+            headers = { x-team = "infra" } | name the variable that has its key with key_env = "NAME" below [providers.p]
             headers = { Authorization = "Bearer t" } | -
             headers = { api-key = "t" } | -
         "##;

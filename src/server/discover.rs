@@ -168,20 +168,20 @@ fn no_provider(settings: &Settings, locked: &[LockedServer]) -> Error {
     nearest.extend(silent_servers(settings, locked));
     nearest.extend(keyless_servers(settings));
     let advice = if nearest.is_empty() {
-        format!("{keys}\nor start a local server: {servers}")
+        format!("{keys}; or start a local server: {servers}")
     } else {
-        format!("{}\nor {keys}", nearest.join("; "))
+        format!("{}; or {keys}", nearest.join("; "))
     };
     let error = Error::settings(message).advise(advice);
     if settings.caching == Cached::Off {
         return error;
     }
     error.advise_also(
-        "a cached answer needs no key, but -p and -m, or provider and model in the configuration",
+        "name provider and model with -p and -m, or in the configuration, to reuse a cached answer without a key",
     )
 }
 
-/// Says of each local server whose address the user has set that it does not answer there, unless it wants a key.
+/// Returns what to do about each local server that does not answer at the address that the user has set, unless it wants a key.
 fn silent_servers(settings: &Settings, locked: &[LockedServer]) -> Vec<String> {
     let mut silent = Vec::new();
     for provider in &settings.providers {
@@ -192,18 +192,19 @@ fn silent_servers(settings: &Settings, locked: &[LockedServer]) -> Vec<String> {
             && let Some(origin) = origin_of_address(provider, settings)
         {
             let name = &provider.name;
-            let mut advice =
-                format!("{name} at {address}, which {origin} names, does not answer with a model");
-            if let Some(command) = provider.row.start {
-                advice += &format!(": start it ({command})");
-            }
-            silent.push(advice);
+            let what = match provider.row.start {
+                Some(command) => format!("start {name} ({command})"),
+                None => format!("start {name}"),
+            };
+            silent.push(format!(
+                "{what}, because it does not answer with a model at {address}, which {origin} names"
+            ));
         }
     }
     silent
 }
 
-/// Says of each other server whose address a variable names that its key is missing.
+/// Returns what to do about each other server whose address a variable names and that lacks a key.
 fn keyless_servers(settings: &Settings) -> Vec<String> {
     let mut keyless = Vec::new();
     for provider in &settings.providers {
@@ -213,7 +214,7 @@ fn keyless_servers(settings: &Settings) -> Vec<String> {
             && let Some(address) = address_variable(provider, settings)
         {
             keyless.push(format!(
-                "{name} has its address in {address} and no key: export {variable}, with any text for a server that needs none"
+                "export {variable} for {name}, whose address is in {address}, with any text if that server needs no key"
             ));
         }
     }
@@ -324,42 +325,42 @@ mod tests {
         // Variables, the servers that want a key, and the advice.
         let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --help lists all of them";
         let start = "or start a local server: ollama (ollama serve), llamacpp (llama-server -m MODEL.gguf), lmstudio (lms server start), vllm (vllm serve MODEL)";
-        let ollama = "ollama at http://[::1]:28733/v1, which OLLAMA_HOST names, does not answer with a model: start it (ollama serve)";
-        let vllm = "vllm at http://box/v1, which VLLM_BASE_URL names, does not answer with a model: start it (vllm serve MODEL)";
+        let ollama = "start ollama (ollama serve), because it does not answer with a model at http://[::1]:28733/v1, which OLLAMA_HOST names";
+        let vllm = "start vllm (vllm serve MODEL), because it does not answer with a model at http://box/v1, which VLLM_BASE_URL names";
         let table = [
-            ("", &[][..], format!("{keys}\n{start}")),
+            ("", &[][..], format!("{keys}; {start}")),
             (
                 "",
                 &["one", "two"],
-                format!("key of one; key of two\nor {keys}"),
+                format!("key of one; key of two; or {keys}"),
             ),
             (
                 "OLLAMA_HOST=[::1]:28733",
                 &[],
-                format!("{ollama}\nor {keys}"),
+                format!("{ollama}; or {keys}"),
             ),
             (
                 "OLLAMA_HOST=[::1]:28733 VLLM_BASE_URL=http://box/v1",
                 &[],
-                format!("{ollama}; {vllm}\nor {keys}"),
+                format!("{ollama}; {vllm}; or {keys}"),
             ),
             (
                 "OLLAMA_HOST=[::1]:28733 VLLM_BASE_URL=http://box/v1",
                 &["ollama"],
-                format!("key of ollama; {vllm}\nor {keys}"),
+                format!("key of ollama; {vllm}; or {keys}"),
             ),
             (
                 "OPENAI_BASE_URL=http://box/v1",
                 &[],
                 format!(
-                    "openai has its address in OPENAI_BASE_URL and no key: export OPENAI_API_KEY, with any text for a server that needs none\nor {keys}"
+                    "export OPENAI_API_KEY for openai, whose address is in OPENAI_BASE_URL, with any text if that server needs no key; or {keys}"
                 ),
             ),
             (
                 "OPENAI_API_BASE=http://box/v1",
                 &[],
                 format!(
-                    "openai has its address in OPENAI_API_BASE and no key: export OPENAI_API_KEY, with any text for a server that needs none\nor {keys}"
+                    "export OPENAI_API_KEY for openai, whose address is in OPENAI_API_BASE, with any text if that server needs no key; or {keys}"
                 ),
             ),
         ];

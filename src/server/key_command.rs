@@ -67,7 +67,7 @@ pub fn fetch(
             let advice = match fault.advice() {
                 Some(advice) => advice,
                 None if is_path => "correct its path in key_cmd".to_owned(),
-                None => "install it\nor write its absolute path".to_owned(),
+                None => "install it, or write its absolute path".to_owned(),
             };
             return Err(error.advise(advice));
         }

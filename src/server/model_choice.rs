@@ -74,7 +74,9 @@ pub fn replace_retired(
         Ok(listed) => listed,
         Err(unlisted) => {
             let reason = on_one_line(&unlisted.message);
-            return Err(error.advise(format!("its models cannot be listed: {reason}")));
+            return Err(error.advise(format!(
+                "name another model with -m; its models cannot be listed: {reason}"
+            )));
         }
     };
     if let Model::Named(_) = target.choice.model {

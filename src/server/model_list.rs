@@ -43,7 +43,7 @@ pub fn advise_some(error: Error, provider: &str, models: &[ListedModel]) -> Erro
     let names = models.iter().take(NAMED_MODELS);
     let names = Vec::from_iter(names.map(|listed| listed.id.as_str()));
     let names = on_one_line(&names.join(", "));
-    let mut advice = format!("-m or Q_MODEL chooses a model: {names}");
+    let mut advice = format!("choose a model with -m or Q_MODEL: {names}");
     let others = models.len().saturating_sub(NAMED_MODELS);
     if others > 0 {
         advice += &format!(", and {others} more (q --models -p {provider})");

@@ -251,9 +251,9 @@ pub(super) mod tests {
             200 | <html> | no key | Absent
             503 | {"error":{"message":"Loading model","type":"unavailable_error","code":503}} | no key | Loading
             503 | busy | no key | Absent
-            401 | {"error":"no key"} | no key | KeyRequired("ollama wants a key: export OLLAMA_API_KEY=your-key")
+            401 | {"error":"no key"} | no key | KeyRequired("export OLLAMA_API_KEY=your-key, because ollama wants a key")
             401 | {"error":"no key"} | key | KeyRequired("check the key in OLLAMA_API_KEY")
-            403 | - | no key | KeyRequired("ollama wants a key: export OLLAMA_API_KEY=your-key")
+            403 | - | no key | KeyRequired("export OLLAMA_API_KEY=your-key, because ollama wants a key")
             403 | <html> | key | KeyRequired("check the key in OLLAMA_API_KEY")
             404 | - | no key | Absent
             302 | - | no key | Absent

@@ -219,7 +219,7 @@ fn check_web(provider: &Provider) -> Result<(), Error> {
     let last = apis.pop().unwrap_or_default();
     let apis = apis.join(", ");
     Err(Error::usage(message).advise(format!(
-        "choose one that can with -p: {others}, or any with api = {apis} or {last}\n\
+        "choose one that can with -p: {others}, or any with api = {apis} or {last}, \
          or let the model call a tool of yours that searches (-t)"
     )))
 }

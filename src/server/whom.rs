@@ -84,7 +84,7 @@ fn provider_of<'a>(
     settings.provider_named(name).ok_or_else(|| {
         let message = format!("the conversation's provider “{name}” is not configured");
         let names = settings.provider_names();
-        Error::new(ErrorKind::Session, message).advise(format!("-p chooses one of {names}"))
+        Error::new(ErrorKind::Session, message).advise(format!("choose one with -p: {names}"))
     })
 }
 

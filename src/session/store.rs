@@ -157,7 +157,7 @@ impl Handle {
         let mut usage = Error::new(ErrorKind::Session, reason);
         if asks {
             usage = usage.advise(
-                "the file was not changed; use -s with another name to start another conversation",
+                "use -s with another name to start another conversation; the file was not changed",
             );
         }
         Err(usage)

@@ -111,11 +111,11 @@ impl Key {
         let key = match (self, self.find(environment)) {
             (Key::None, _) => {
                 return format!(
-                    "key_env = \"NAME\" below [providers.{whose}] names the variable that has its key"
+                    "name the variable that has its key with key_env = \"NAME\" below [providers.{whose}]"
                 );
             }
             (Key::Optional(names), None) => {
-                return format!("{whose} wants a key: export {}=your-key", names[0]);
+                return format!("export {}=your-key, because {whose} wants a key", names[0]);
             }
             (Key::Variables(_) | Key::Optional(_), Some((name, _))) => {
                 format!("the key in {name}")
@@ -127,7 +127,9 @@ impl Key {
         // Files with variables and containers keep the quotes that a shell would remove.
         let quotes = ['"', '\'', '`', '“', '”'];
         if value.is_some_and(|value| value.expose().trim_matches(quotes) != value.expose()) {
-            return format!("{key} begins or ends with a quote, which is sent with it: remove it");
+            return format!(
+                "remove the quote at the beginning or the end of {key}, because it is sent"
+            );
         }
         format!("check {key}")
     }
@@ -141,7 +143,7 @@ pub fn check_key(key: &Secret, source: &str) -> Result<(), Error> {
     let error = Error::settings(format!(
         "the key in {source} contains whitespace or another character that is not allowed in a key"
     ));
-    Err(error.advise("it must be the key alone, without “Bearer” before it or anything after it"))
+    Err(error.advise("set it to the key alone, without “Bearer” before it or anything after it"))
 }
 
 #[cfg(test)]
@@ -246,9 +248,13 @@ mod tests {
             (
                 Key::None,
                 "",
-                "key_env = \"NAME\" below [providers.x] names the variable that has its key",
+                "name the variable that has its key with key_env = \"NAME\" below [providers.x]",
             ),
-            (optional("gone"), "", "x wants a key: export gone=your-key"),
+            (
+                optional("gone"),
+                "",
+                "export gone=your-key, because x wants a key",
+            ),
             (optional("SET"), "key", "check the key in SET"),
             (variables(&["gone", "SET"]), "key", "check the key in SET"),
             (
@@ -260,12 +266,12 @@ mod tests {
             (
                 command,
                 "\"key\"",
-                "the key that pass prints begins or ends with a quote, which is sent with it: remove it",
+                "remove the quote at the beginning or the end of the key that pass prints, because it is sent",
             ),
             (
                 optional("SET"),
                 "key'",
-                "the key in SET begins or ends with a quote, which is sent with it: remove it",
+                "remove the quote at the beginning or the end of the key in SET, because it is sent",
             ),
         ] {
             let found = key.advice("x", Some(&Secret::new(value)), &environment);

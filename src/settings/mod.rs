@@ -39,7 +39,7 @@ pub use origin::{Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
-pub use sections::{NO_PLACE, adds_one, adds_tools};
+pub use sections::{NO_PLACE, advice_to_add, advice_to_add_tools};
 pub use server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 pub use table::{Cached, History, SettingRow, Values};
 pub use text_file::{MAX_TEXT, read_pipe, read_text};
@@ -248,13 +248,13 @@ impl KnownProviders<'_> {
                 let provider = quoted(provider);
                 let model = quoted(&on_one_line(model));
                 let list = names.join(", ");
-                format!("did you mean -p {provider} -m {model}? -p chooses one of {list}")
+                format!("did you mean -p {provider} -m {model}? choose one with -p: {list}")
             }
-            None => choices(name, &names, "-p chooses one of"),
+            None => choices(name, &names, "choose one with -p:"),
         };
-        let section = adds_one("providers", self.file);
+        let section = advice_to_add("providers", self.file);
         let error = wrong(&format!("there is no provider “{name}”"));
-        Err(error.advise(format!("{there}\n{section}")))
+        Err(error.advise(format!("{there}; {section}")))
     }
 }
 

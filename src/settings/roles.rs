@@ -8,7 +8,7 @@ use super::environment::Environment;
 use super::file::{ROLE_NAMES, RoleOptions, RoleSection, is_role};
 use super::origin::Origin;
 use super::paths::expand_home;
-use super::sections::adds_one;
+use super::sections::advice_to_add;
 use super::text_file::{MAX_TEXT, read_text};
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -199,8 +199,8 @@ fn unknown(name: &str, sections: &[RoleSection], file: Option<&Path>) -> Error {
     } else {
         choices(name, &names, "the roles are")
     };
-    let section = adds_one("roles", file);
-    let mut advice = format!("{there}\n{section}");
+    let section = advice_to_add("roles", file);
+    let mut advice = format!("{there}; {section}");
     // A note about the configuration file tells a link above its directory.
     if let Some(file) = file
         && let Some(path) = unreachable_prompt(name, file)
@@ -208,7 +208,7 @@ fn unknown(name: &str, sections: &[RoleSection], file: Option<&Path>) -> Error {
         && link.starts_with(file.with_file_name("roles"))
         && let Some(what) = broken_link(link)
     {
-        advice += &format!("\ncheck {}: it is {what}", link.display());
+        advice += &format!("; check {}: it is {what}", link.display());
     }
     Error::usage(format!("there is no role “{name}”")).advise(advice)
 }

@@ -143,7 +143,7 @@ fn home_of(key: &str) -> Option<String> {
 
 /// Returns advice where there is no section of this kind with some name. `file` is the configuration file; without a home there
 /// is none.
-pub fn adds_one(kind: &str, file: Option<&Path>) -> String {
+pub fn advice_to_add(kind: &str, file: Option<&Path>) -> String {
     let Some(file) = file else {
         return NO_PLACE.to_owned();
     };
@@ -153,13 +153,13 @@ pub fn adds_one(kind: &str, file: Option<&Path>) -> String {
     } else {
         ""
     };
-    format!("a section [{kind}.NAME] in {file} adds one{or_file}")
+    format!("add one with a section [{kind}.NAME] in {file}{or_file}")
 }
 
 /// Returns advice where there is no tool at all.
-pub fn adds_tools(file: Option<&Path>) -> String {
-    let section = adds_one("tools", file);
-    format!("{section}, or the setting mcp (Q_MCP) names an mcp.json of another program")
+pub fn advice_to_add_tools(file: Option<&Path>) -> String {
+    let section = advice_to_add("tools", file);
+    format!("{section}, or name an mcp.json of another program with the setting mcp (Q_MCP)")
 }
 
 /// Whether TOML takes a key without quotes.

@@ -439,7 +439,7 @@ impl Connection {
         };
         let edited = section.section_to_edit();
         let limit = in_seconds(self.timeout.unwrap_or_default());
-        let advice = format!("a longer start may help, such as start = \"2m\" in {edited}");
+        let advice = format!("try a longer start, such as start = \"2m\" in {edited}");
         let strays = self.protocol().strays.clone();
         let failure = self.failure(format!("did not {goal} within {limit}"));
         let mut failure = self.with_strays(failure, &strays);

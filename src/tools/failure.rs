@@ -113,18 +113,18 @@ impl Failure {
         words.join("\n")
     }
 
-    /// Adds advice before that which there is.
+    /// Adds advice before the advice that there is.
     pub fn advise_first(&mut self, advice: &str) {
         let after = self.advice.take();
-        let after = after.map(|after| format!("\n{after}")).unwrap_or_default();
+        let after = after.map(|after| format!("; {after}")).unwrap_or_default();
         self.advice = Some(format!("{advice}{after}"));
     }
 
-    /// Adds advice after that which there is.
+    /// Adds advice after the advice that there is.
     pub fn advise_last(&mut self, advice: &str) {
         let before = self.advice.take();
         let before = before
-            .map(|before| format!("{before}\n"))
+            .map(|before| format!("{before}; "))
             .unwrap_or_default();
         self.advice = Some(format!("{before}{advice}"));
     }

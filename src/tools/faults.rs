@@ -160,7 +160,7 @@ fn advice_for_file(
         return advice;
     }
     if !program.contains('/') {
-        return "install it\nor write its absolute path".to_owned();
+        return "install it, or write its absolute path".to_owned();
     }
     match &section.origin {
         ServerOrigin::Section => format!("correct its path in [tools.{dotted_key}]"),
@@ -223,7 +223,7 @@ pub fn fault_of_unasked_code(
         written.join("} and {")
     );
     let advice = format!(
-        "remove {}\nor add confine = {{ read = [...] }} to [tools.{server}.{name}], so that the kernel holds it\nor give --yes, and the calls of this question run without asking",
+        "remove {}, or add confine = {{ read = [...] }} to [tools.{server}.{name}], so that the kernel holds it, or give --yes, and the calls of this question run without asking",
         causes.join(" and ")
     );
     Some(fault_at(&dotted_key_of_command(section, command), &reason).advise(advice))
@@ -251,7 +251,7 @@ mod tests {
         let table = r#"
             {"command": "~/bin/x", "cwd": "/"} | command: there is no program /none/bin/x | correct its path in "command"
             {"command": {"path": "/no/x"}, "cwd": "/"} | command.path: there is no program /no/x | correct its path in "command.path"
-            {"command": "no-such-program", "cwd": "/"} | command: there is no program no-such-program | install it␊or write its absolute path
+            {"command": "no-such-program", "cwd": "/"} | command: there is no program no-such-program | install it, or write its absolute path
             {"command": "sh", "cwd": "/no/such"} | cwd: /no/such is not a directory, so nothing can start there | -
             {"command": "sh"} | cwd: ~ is not a directory, so nothing can start there | -
             {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file can confine a server | -
@@ -272,7 +272,7 @@ mod tests {
             let message = message.and_then(|message| message.strip_suffix(" (in /mcp.json)"));
             assert_eq!(message, Some(fault), "{section}: {found:?}");
             let found = found.advice.as_deref().unwrap_or_default();
-            assert_eq!(found, advice.replace('␊', "\n"), "{section}");
+            assert_eq!(found, advice, "{section}");
         }
     }
 

@@ -475,20 +475,20 @@ impl Http {
         let bridge = origin.bridge(&url.to_string());
         let check_url = format!("check {}", origin.url());
         if error.error.is_of_firewall(error.status) {
-            return Some(format!("{INTERCEPTED}\n{check_url}"));
+            return Some(format!("{INTERCEPTED}; {check_url}"));
         }
         Some(match error.status {
             401 | 403 => format!(
-                "check the key: {}\nq cannot sign in by OAuth; for that, {bridge}",
+                "check the key: {}; to sign in by OAuth, which q cannot do, {bridge}",
                 origin.credentials()
             ),
             404 | 405 if lock(&self.sender.protocol).revision == Revision::Unknown => {
-                format!("{check_url}\nif the server speaks only the older HTTP+SSE, {bridge}")
+                format!("{check_url}; if the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
                 let target = error.location.as_deref()?;
                 let key = origin.url_key();
-                format!("q does not follow redirects; set {key} to {target}")
+                format!("set {key} to {target}, because q does not follow redirects")
             }
             _ => return None,
         })

@@ -24,7 +24,7 @@ use crate::server::key_command;
 use crate::session::directory::NO_HOME;
 use crate::settings::{
     Command, LocalProgram, RemoteServer, ServerKind, ServerOrigin, Settings, SharedEntry,
-    ToolServer, adds_one, adds_tools, keys_in_headers, names_key, short_name,
+    ToolServer, advice_to_add, advice_to_add_tools, keys_in_headers, names_key, short_name,
 };
 use crate::text::nearest::did_you_mean;
 
@@ -82,7 +82,7 @@ impl Preparation<'_> {
     fn note_faults(&self, mut others: Vec<ToolServer>) {
         others.retain(is_shared);
         for fault in faults::faults_of_sections(&others, &self.settings.environment) {
-            self.notes.note(&fault.message);
+            self.notes.note_error(&fault);
         }
     }
 
@@ -270,7 +270,7 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     }
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     if configured.is_empty() {
-        return error.advise(adds_tools(settings.file.as_deref()));
+        return error.advise(advice_to_add_tools(settings.file.as_deref()));
     }
     let servers = configured.iter();
     let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
@@ -285,11 +285,11 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     let meant = did_you_mean(given, known);
     let file = settings.file.as_deref();
     let adds = if settings.values.mcp.is_none() {
-        adds_tools(file)
+        advice_to_add_tools(file)
     } else {
-        adds_one("tools", file)
+        advice_to_add("tools", file)
     };
-    error.advise(format!("{meant}there are {there_are}\n{adds}"))
+    error.advise(format!("{meant}there are {there_are}; {adds}"))
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ impl Server {
 fn advise_on_start(failure: &mut Failure, section: &ToolServer, program: &Program) {
     if let Some(name) = variable_asked_for(&failure.all_words(), &program.withheld) {
         let setting = section.passing_of(name);
-        failure.advise_first(&format!("{name} is set, but not given to it: {setting}"));
+        failure.advise_first(&format!("give it {name}, which is set: {setting}"));
     }
     if let Some(confined) = &program.confined {
         let section = section.section_to_edit();

@@ -455,8 +455,8 @@ fn fewer_tools(sections: &mut [(usize, &str, &ToolServer)]) -> Option<String> {
     }
     let name = &largest.name;
     Some(format!(
-        "offer fewer than these {sum} tools: {}\n\
-         name those of {name} that you need: -t {example}, or a pattern such as -t '{name}__list_*'\n\
+        "offer fewer than these {sum} tools: {}; \
+         name those of {name} that you need: -t {example}, or a pattern such as -t '{name}__list_*', \
          or set {}; q --list-tools -t {name} lists its tools",
         counts.join(", "),
         largest.choice_of_tools(),
@@ -484,14 +484,14 @@ mod tests {
         assert_eq!(
             fewer_tools(&mut few.clone()).as_deref(),
             Some(
-                "offer fewer than these 602 tools: 600 of git, 2 of time\n\
-                 name those of git that you need: -t git__add, or a pattern such as -t 'git__list_*'\n\
+                "offer fewer than these 602 tools: 600 of git, 2 of time; \
+                 name those of git that you need: -t git__add, or a pattern such as -t 'git__list_*', \
                  or set only = [...] in [tools.git]; q --list-tools -t git lists its tools"
             )
         );
         let many = others.iter().map(|section| (40, "x", section));
         let many = fewer_tools(&mut Vec::from_iter(many.chain(few))).expect("advice");
-        let counts = "these 762 tools: 600 of git, 40 of a, 40 of b, 40 of c, 40 of d, …\n";
+        let counts = "these 762 tools: 600 of git, 40 of a, 40 of b, 40 of c, 40 of d, …; ";
         assert!(many.contains(counts), "{many}");
         assert_eq!(fewer_tools(&mut []), None);
     }

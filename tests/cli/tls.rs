@@ -362,7 +362,7 @@ fn what_does_not_answer_in_tls_is_reported_with_the_scheme_that_may_be_wrong() {
         let server = format!("https://{address}/v1");
         let far = format!("https://{FAR}/v1");
         let proxy = ("HTTPS_PROXY", format!("https://{address}"));
-        let of_server = "q: if the server has no TLS, begin its URL with http://\n";
+        let of_server = "; if the server has no TLS, begin its URL with http://\n";
         let of_proxy = "q: if the proxy has no TLS, begin its URL in HTTPS_PROXY with http://\n";
         let is_closed = said.starts_with("TLS");
         for (url, (name, value), advice) in [

@@ -110,17 +110,22 @@ fn without_a_home_directory_the_answer_is_printed_with_a_note() {
         let note = "q: conversations are neither read nor saved: there is no home directory\n";
         outcome.stderr(format!("{note}{advice}"));
     }
-    let uncached =
-        "there is no home directory for cached answers\nq: set HOME, XDG_CACHE_HOME or Q_ANSWERS\n";
-    for (caching, status, stdout, note) in [
-        ("on", 0, "answer\n", "the answer is not cached: "),
-        ("only", 2, "", ""),
+    let uncached = "there is no home directory for cached answers";
+    let set = "set HOME, XDG_CACHE_HOME or Q_ANSWERS\n";
+    for (caching, status, stdout, said) in [
+        (
+            "on",
+            0,
+            "answer\n",
+            format!("q: the answer is not cached: {uncached}; {set}"),
+        ),
+        ("only", 2, "", format!("q: {uncached}\nq: {set}")),
     ] {
         let _case = case(caching);
         let q = format!("env -u XDG_CACHE_HOME -u Q_ANSWERS Q_CACHED={caching} q -n -p openai one");
         let outcome = homeless(&q);
         outcome.exit(status).stdout(stdout);
-        outcome.stderr_contains(&format!("q: {note}{uncached}"));
+        outcome.stderr_contains(&said);
     }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
@@ -138,7 +143,7 @@ fn without_a_home_directory_the_answer_is_printed_with_a_note() {
     fs::write(place.path().join("roles/x.md"), "Be brief.").expect("a file");
     set_mode(place.path(), 0o755);
     let outcome = homeless(&format!("env -C {} q -r x one", place.path().display()));
-    outcome.exit(2).stderr_contains("q: there are no roles\n");
+    outcome.exit(2).stderr_contains("q: there are no roles; ");
     let outcome = homeless("q --status");
     let status = String::from_utf8_lossy(&outcome.stdout).into_owned();
     for line in [

@@ -23,7 +23,7 @@ const UNRESOLVED: &str = "could not resolve the host";
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
 /// What to do about a response that is compressed although the request asks for none that is.
-const DO_NOT_COMPRESS: &str = "the server, or a proxy or gateway before it, must not compress where “Accept-Encoding: identity” is sent";
+const DO_NOT_COMPRESS: &str = "configure the server, or a proxy or gateway before it, not to compress where “Accept-Encoding: identity” is sent";
 
 /// What to do about a server that takes longer than q waits.
 const WAIT_LONGER: &str = "raise the timeout setting (Q_TIMEOUT) to wait longer";
@@ -194,13 +194,13 @@ impl ConnectionFailure {
         let advice = match failure.kind {
             // The connection to the proxy comes first, and so does its name, unless q has to resolve the server's, too.
             FailureKind::Refused => {
-                format!("is the proxy running, and does {variable} have its address?")
+                format!("check that the proxy runs, and that {variable} has its address")
             }
             FailureKind::Unresolved if named.protocol != ProxyProtocol::Socks => {
-                format!("check the network\ncheck the name of the proxy in {variable}")
+                format!("check the network and the name of the proxy in {variable}")
             }
             FailureKind::Unresolved if named.proxy.resolve_target() => format!(
-                "check the network and the name in the address\nor let the proxy resolve the name: begin its URL in {variable} with socks5h://"
+                "check the network and the name in the address, or let the proxy resolve the name: begin its URL in {variable} with socks5h://"
             ),
             // The server's own URL must not lose its TLS.
             FailureKind::LacksTls if is_encrypted => {
@@ -208,7 +208,7 @@ impl ConnectionFailure {
             }
             // Whose answer it is, nobody knows.
             FailureKind::AnswersInTls if !is_encrypted => format!(
-                "begin its URL with https://\nor, if the proxy has TLS, its URL in {variable}"
+                "begin its URL with https://, or, if the proxy has TLS, its URL in {variable}"
             ),
             _ => String::new(),
         };
@@ -324,14 +324,14 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
             kind: FailureKind::Unresolved,
             ..ConnectionFailure::advised(
                 format!("{UNRESOLVED}: {reason}"),
-                "check the network\ncheck the name in the address",
+                "check the network and the name in the address",
             )
         };
     }
     match error.kind() {
         ErrorKind::ConnectionRefused => ConnectionFailure::advised(
             "the connection was refused",
-            "is the server running, and is this its address?",
+            "check that the server runs, and that this is its address",
         )
         .of_kind(FailureKind::Refused),
         ErrorKind::InvalidData => tls_failure(error),

@@ -71,7 +71,7 @@ impl NamedProxy {
             })),
             _ => Err(
                 Error::settings(format!("{variable} is not the URL of a proxy"))
-                    .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080"),
+                    .advise("write it like http://proxy.example:3128 or socks5://127.0.0.1:1080"),
             ),
         }
     }

@@ -18,7 +18,7 @@ const UNANSWERED: &str = "TLS: no answer";
 const NO_TLS: &str = "if the server has no TLS, begin its URL with http://";
 
 /// What to do where nothing answers in TLS.
-pub const CHECK_BETWEEN: &str = "check the network: a firewall may keep q from the server\n\
+pub const CHECK_BETWEEN: &str = "check the network, because a firewall may keep q from the server; \
     if the server has no TLS, begin its URL with http://";
 
 /// What to do about a certificate that no known authority has signed.
@@ -26,20 +26,20 @@ const NAME_THE_CA: &str =
     "if the certificate is your company's or your own, name its CA certificate in SSL_CERT_FILE";
 
 /// What to do about one that is signed in a way that q does not know.
-const SIGN_AGAIN: &str = "the server needs a certificate with an RSA, ECDSA (P-256, P-384) or Ed25519 key that is signed with SHA-256 or more";
+const SIGN_AGAIN: &str = "give the server a certificate with an RSA, ECDSA (P-256, P-384) or Ed25519 key that is signed with SHA-256 or more";
 
 /// What to do about one that is not valid at this time.
 const CHECK_THE_CLOCK: &str = "check this machine's clock";
 
 /// What to do about one that is made for something else.
 const FOR_A_SERVER: &str =
-    "the server needs a certificate whose extendedKeyUsage, if it has one, has serverAuth";
+    "give the server a certificate whose extendedKeyUsage, if it has one, has serverAuth";
 
 /// The name of a CA's certificate in the library for certificates, whose errors have no type here.
 const CA_CERTIFICATE: &str = "CaUsedAsEndEntity";
 
 /// What to do about one of a CA.
-const FOR_NO_CA: &str = "the server sent a CA certificate; a self-signed server certificate needs basicConstraints=CA:FALSE";
+const FOR_NO_CA: &str = "give the server a certificate that is not one of a CA; a self-signed one needs basicConstraints=CA:FALSE";
 
 /// Why nothing has answered the first message of TLS. What speaks plain HTTP may wait for more of it, or close the connection.
 #[derive(Debug)]
