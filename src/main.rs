@@ -129,42 +129,65 @@ fn run(
     notes: Notes,
     servers: &ProcessGroups,
 ) -> Result<(), Error> {
-    let terminal = notes.terminal().without_system();
     // Documents need no context, because help must work where nothing else does.
-    let action: &dyn Fn(&Arguments, &Context) -> Result<(), Error> = match arguments.mode {
-        Mode::ShortHelp => return output::print(&manual::short_help(), &terminal),
-        Mode::LongHelp => {
-            let variable = |name: &str| environment.get(name);
-            return output::page(&manual::long_help(), &terminal, variable);
-        }
-        Mode::Version => return output::print(&version(), &terminal),
-        Mode::Generate => match arguments.generate {
-            Generated::Document(document) => {
-                let text = manual::generate(document, &own_name());
-                return output::print(&text, &terminal);
-            }
-            Generated::Names(list) => {
-                &move |_, context| actions::names::print(list, arguments, context)
-            }
-        },
-        Mode::Ask => &|_, context| ask::ask(arguments, context, servers),
-        Mode::ListTools => &|_, context| actions::tools::list(arguments, context, servers),
-        Mode::History => &show::history,
-        Mode::Last => &show::last,
-        Mode::Result => &show::result,
-        Mode::Undo => &change::undo,
-        Mode::Copy => &change::copy,
-        Mode::Clear => &change::clear,
-        Mode::List => &actions::list::list,
-        Mode::Status => &actions::status::print_status,
-        Mode::Models => &actions::models::list,
-    };
+    let terminal = notes.terminal().without_system();
+    if let Some(printed) = print_document(arguments, &environment, &terminal) {
+        return printed;
+    }
     let context = find_context(arguments, environment, notes)?;
-    if let Some((lack, list)) = &arguments.unnamed {
+    if let Some((lack, list)) = &arguments.lacking_value {
         return Err(actions::names::lacking(lack, *list, arguments, &context));
     }
     actions::refuse_words(arguments, &context)?;
-    action(arguments, &context)
+    ask_or_act(arguments, &context, servers)
+}
+
+/// Prints what is the same in every run; `None` if something else is asked for.
+fn print_document(
+    arguments: &Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Option<Result<(), Error>> {
+    let text = match arguments.mode {
+        Mode::LongHelp => {
+            let variable = |name: &str| environment.get(name);
+            return Some(output::page(&manual::long_help(), terminal, variable));
+        }
+        Mode::ShortHelp => manual::short_help(),
+        Mode::Version => version(),
+        Mode::Generate => match arguments.generate {
+            Generated::Document(document) => manual::generate(document, &own_name()),
+            Generated::Names(_) => return None,
+        },
+        _ => return None,
+    };
+    Some(output::print(&text, terminal))
+}
+
+fn ask_or_act(
+    arguments: &Arguments,
+    context: &Context,
+    servers: &ProcessGroups,
+) -> Result<(), Error> {
+    match arguments.mode {
+        Mode::Ask => ask::ask(arguments, context, servers),
+        Mode::ListTools => actions::tools::list(arguments, context, servers),
+        Mode::History => show::history(arguments, context),
+        Mode::Last => show::last(arguments, context),
+        Mode::Result => show::result(arguments, context),
+        Mode::Undo => change::undo(arguments, context),
+        Mode::Copy => change::copy(arguments, context),
+        Mode::Clear => change::clear(arguments, context),
+        Mode::List => actions::list::list(arguments, context),
+        Mode::Status => actions::status::print_status(arguments, context),
+        Mode::Models => actions::models::list(arguments, context),
+        Mode::Generate => match arguments.generate {
+            Generated::Names(list) => actions::names::print(list, arguments, context),
+            Generated::Document(_) => Ok(()),
+        },
+        // They are printed already.
+        Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
+    }
 }
 
 /// Finds out what surrounds the run.

@@ -25,21 +25,17 @@ use crate::tools::{faults, startup};
 /// In place of a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
 
+/// The conversation of this run, with its place. `None`: there is none.
+type Found = Result<(Handle, Option<Conversation>), Error>;
+
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them. A conversation that cannot be shown is an
 /// error, as in the other actions, once all the rest is printed.
 pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let (settings, error) = context.settings_that_are_right(arguments);
     let error = error.map(|error| error.message);
     let found = find_conversation(context);
-    // A question without -f begins a conversation, so what the current one keeps does not count.
-    let claim = match &found {
-        Ok((handle, Some(conversation))) if !handle.which.is_current() => {
-            Claim::Keeps(conversation)
-        }
-        _ => Claim::None,
-    };
     let asked = match error {
-        None => AskedModel::new(&settings, claim),
+        None => AskedModel::new(&settings, claim_of(&found)),
         Some(_) => Err(Error::settings("the configuration is wrong")),
     };
     let asked = asked.unwrap_or_else(|reason| AskedModel {
@@ -47,28 +43,15 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         ..AskedModel::default()
     });
     let mut report = Report::new(&asked, error.as_deref(), &settings, context);
-    let obstacle = report.add_sessions(context).err();
-    if let Some(problem) = &obstacle {
-        let advice = problem.advice.iter().map(|advice| format!("; {advice}"));
-        report.line(&format!(
-            "conversations  {problem}{}",
-            advice.collect::<String>()
-        ));
-        report.json["sessions_error"] = problem.message.as_str().into();
-    }
+    let is_usable = report.add_sessions(context);
     report.add_answers(context, &settings);
     report.add_settings(&settings, context);
     report.add_providers(&settings, &asked);
     report.add_names(&settings);
     let is_named = context.which().is_ok_and(|which| !which.is_current());
-    let is_usable = obstacle.is_none()
-        && context
-            .directory()
-            .is_ok_and(|directory| directory.check().is_ok());
     // Where the directory cannot be used, the report says it, and nothing else was wanted from there.
     let fault = fault_of(&found).filter(|_| is_usable || is_named);
     report.add_conversation(found);
-    let terminal = context.notes.terminal();
     if let Some(fault) = &fault
         && io::stdout().is_terminal()
         && io::stderr().is_terminal()
@@ -76,16 +59,19 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         // The error follows at once.
         report.remove_last(&fault.message);
     }
-    if arguments.json {
-        print(&report.json.to_string(), terminal)?;
-    } else {
-        let plain = DisplayOptions {
-            styles: false,
-            ..context.display_options(&settings.values)
-        };
-        print_texts(&[(report.text, plain)], terminal)?;
-    }
+    report.print(arguments.json, context, &settings)?;
     fault.map_or(Ok(()), Err)
+}
+
+/// Returns what the conversation has to say about the model. A question without `-f` begins a conversation, so what the current one
+/// keeps does not count.
+fn claim_of(found: &Found) -> Claim<'_> {
+    match found {
+        Ok((handle, Some(conversation))) if !handle.which.is_current() => {
+            Claim::Keeps(conversation)
+        }
+        _ => Claim::None,
+    }
 }
 
 /// The provider and the model that a question would go to.
@@ -191,6 +177,18 @@ impl Report {
         report
     }
 
+    fn print(self, json: bool, context: &Context, settings: &Settings) -> Result<(), Error> {
+        let terminal = context.notes.terminal();
+        if json {
+            return print(&self.json.to_string(), terminal);
+        }
+        let plain = DisplayOptions {
+            styles: false,
+            ..context.display_options(&settings.values)
+        };
+        print_texts(&[(self.text, plain)], terminal)
+    }
+
     /// Adds one line, whatever a file, a variable or a server has put in it.
     fn line(&mut self, text: &str) {
         self.text += &without_breaks(text);
@@ -205,8 +203,21 @@ impl Report {
         }
     }
 
+    /// Adds the directory of conversations, or why it cannot be used. Returns whether it can be.
+    fn add_sessions(&mut self, context: &Context) -> bool {
+        if let Err(obstacle) = self.add_directory(context) {
+            let advice = obstacle.advice.as_ref();
+            let advice = advice.map_or(String::new(), |advice| format!("; {advice}"));
+            self.line(&format!("conversations  {obstacle}{advice}"));
+            self.json["sessions_error"] = obstacle.message.as_str().into();
+            return false;
+        }
+        let directory = context.directory();
+        directory.is_ok_and(|directory| directory.check().is_ok())
+    }
+
     /// Adds the directory of conversations, and how many files it has, with backups.
-    fn add_sessions(&mut self, context: &Context) -> Result<(), Error> {
+    fn add_directory(&mut self, context: &Context) -> Result<(), Error> {
         let directory = context.directory()?;
         let path = directory.sessions.display().to_string();
         self.json["sessions"] = path.as_str().into();
@@ -319,8 +330,8 @@ impl Report {
         } in faults
         {
             self.line(&format!("  wrong: {message}"));
-            for line in advice.iter().flat_map(|advice| advice.lines()) {
-                self.line(&format!("    {line}"));
+            if let Some(advice) = advice {
+                self.line(&format!("    {advice}"));
             }
             rows.push(message);
         }
@@ -328,7 +339,7 @@ impl Report {
     }
 
     /// Adds the conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
-    fn add_conversation(&mut self, found: Result<(Handle, Option<Conversation>), Error>) {
+    fn add_conversation(&mut self, found: Found) {
         self.line("");
         let mut conversation = Value::Null;
         match found {
@@ -376,14 +387,14 @@ impl Report {
 }
 
 /// Returns the conversation of this run.
-fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>), Error> {
+fn find_conversation(context: &Context) -> Found {
     let handle = context.find(Purpose::Look)?;
     let conversation = handle.open()?;
     Ok((handle, conversation))
 }
 
 /// Returns the error for a conversation that is not there though it was named, or that cannot be read.
-fn fault_of(found: &Result<(Handle, Option<Conversation>), Error>) -> Option<Error> {
+fn fault_of(found: &Found) -> Option<Error> {
     let error = match found {
         Ok((handle, None)) if !handle.which.is_current() => handle.missing(),
         Ok(_) => return None,

@@ -78,8 +78,8 @@ pub struct Arguments {
     /// What the last argument is instead of a word, such as “trip” is the NAME of --session. `None` if it is not an option's
     /// value that is alone.
     pub taken_word: Option<String>,
-    /// That the last option lacks its value, and the list that the value is in.
-    pub unnamed: Option<(String, NameList)>,
+    /// What is said of the last option if it lacks its value, and the list that the value is in.
+    pub lacking_value: Option<(String, NameList)>,
     /// JSON, a path or the short form.
     pub schema: Option<String>,
     /// Whether each item of the list that the schema asks for is printed on a line of its own, as soon as it has come.

@@ -132,7 +132,7 @@ fn apply(
             let Some(list) = value.completion.list() else {
                 return Err(Error::usage(lack));
             };
-            arguments.unnamed = Some((lack, list));
+            arguments.lacking_value = Some((lack, list));
             return Ok(());
         };
         if let Err(reason) = value.setter.set(arguments, text) {
