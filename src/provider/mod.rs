@@ -4,6 +4,7 @@ mod anthropic;
 mod api_of;
 mod attachment;
 mod calls;
+mod commentary;
 mod counts;
 mod dialect;
 pub mod failure;

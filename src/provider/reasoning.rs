@@ -1,6 +1,7 @@
 //! Separates the answer from reasoning between tags at the beginning of a reply (pure).
 
-use super::kept::MAX_KEPT;
+use super::commentary::{Commentary, PARAGRAPH};
+use super::kept::{ByteBudget, MAX_KEPT};
 use crate::text::reasoning_end::{Extent, OPENED_BY_TEMPLATES, split_at_end};
 
 /// The tag that opens reasoning for certain. The others of [`OPENED_BY_TEMPLATES`] are also words that an answer may begin with,
@@ -31,7 +32,7 @@ const OPENED_BY_MODELS: &[(&str, &str)] = &[
 ];
 
 /// What opens a comment of gpt-oss before its answer, also after the role. If nothing else comes, it is the answer.
-const COMMENTARY: &str = "<|channel|>commentary<|message|>";
+const COMMENTARY_TAG: &str = "<|channel|>commentary<|message|>";
 
 /// What closes the opening of the answer of gpt-oss, and what may end that.
 const FINAL: &str = "<|message|>";
@@ -47,9 +48,6 @@ fn openings_with(close: &str) -> impl Iterator<Item = &'static str> {
     let pairs = tags().filter(move |(_, end)| *end == close);
     pairs.map(|(open, _)| *open)
 }
-
-/// What is between two paragraphs.
-pub const PARAGRAPH: &str = "\n\n";
 
 /// The most bytes that are held back at the beginning: whitespace, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
@@ -77,9 +75,9 @@ pub struct Filter {
     pub reasoning: String,
     /// All since an opening tag that may be a word of the answer, while its closing tag has not arrived.
     unclosed: Option<Unclosed>,
-    /// The commentary that is the answer if nothing else comes, and whether the reasoning that comes is commentary.
-    commentary: String,
-    is_in_commentary: bool,
+    commentary: Commentary,
+    /// For the commentary.
+    budget: ByteBudget,
     /// Whether the answer is a message of gpt-oss, so that the mark of its end does not belong to it.
     is_final: bool,
     /// Whether the server has told reasoning apart from the text, so that the text has none that no tag opens.
@@ -183,86 +181,107 @@ impl Filter {
             self.begin_answer(answer);
         }
         if is_answer {
-            answer.push_str(&std::mem::take(&mut self.commentary));
+            answer.push_str(&self.commentary.take());
         }
     }
 
-    /// Reads text at the beginning, within reasoning or after it, or of an answer with a mark at its end.
-    fn read(&mut self, mut text: &str, answer: &mut String) {
-        loop {
-            if self.stage == Stage::Answer {
-                self.read_final(text, answer);
-                return;
-            }
-            if let Stage::Thinking(close) = self.stage {
-                let within = text.split(close).next().unwrap_or_default();
-                self.is_nested |= openings_with(close).any(|open| within.contains(open));
-                let Some((thinking, rest)) = text.split_once(close) else {
-                    let openings = openings_with(close).map(str::len);
-                    let held = openings.fold(close.len(), usize::max);
-                    let mut tail = text.len().saturating_sub(held);
-                    while !text.is_char_boundary(tail) {
-                        tail -= 1;
-                    }
-                    self.add_thought(&text[..tail]);
-                    self.held.push_str(&text[tail..]);
-                    return;
-                };
-                self.add_thought(thinking);
-                self.unclosed = None;
-                self.stage = Stage::AfterThinking(close);
-                text = rest;
-            }
-            let begin = text.trim_start();
-            if let Some((open, close)) = opened(begin) {
-                let closed = match self.stage {
-                    Stage::AfterThinking(closed) => Some(closed),
-                    _ => None,
-                };
-                text = &begin[open.len()..];
-                self.is_in_commentary = open.ends_with(COMMENTARY);
-                if self.is_in_commentary && !self.commentary.is_empty() {
-                    self.commentary.push_str(PARAGRAPH);
-                }
-                self.unclosed = Unclosed::after(open, close, closed);
-                if let Some(unclosed) = &mut self.unclosed {
-                    unclosed.push(text);
-                }
-                self.stage = Stage::Thinking(close);
-            } else if self.stage == Stage::Start
-                && let Some((thinking, rest)) = split_at_end(begin, Extent::Beginning)
-                // Some servers leave the tag alone in the text.
-                && (!self.is_told_apart || thinking.is_empty())
-            {
-                self.reasoning += thinking;
-                self.stage = Stage::AfterThinking("");
-                text = rest;
-            } else {
-                // Only an answer without reasoning before it keeps its whitespace.
-                if matches!(self.stage, Stage::AfterThinking(_)) {
-                    text = begin;
-                }
-                // It may be the beginning of a tag.
-                let may_open = tags().any(|(open, _)| open.starts_with(begin));
-                let mut pairs = OPENED_BY_TEMPLATES.iter();
-                let may_be_tag = may_open || pairs.any(|(_, close)| close.starts_with(begin));
-                if !may_be_tag || text.len() > MAX_HELD {
-                    self.is_final = self.stage == Stage::AfterThinking(FINAL);
-                    self.stage = Stage::Answer;
+    /// Reads text that has arrived: as much of it as belongs to a stage, then what follows.
+    fn read(&mut self, arrived: &str, answer: &mut String) {
+        let mut unread = Some(arrived);
+        while let Some(text) = unread {
+            unread = match self.stage {
+                Stage::Start | Stage::AfterThinking(_) => self.read_beginning(text),
+                Stage::Thinking(close) => self.read_thinking(text, close),
+                Stage::Answer => {
                     self.read_final(text, answer);
-                } else {
-                    self.held.push_str(text);
+                    None
                 }
-                return;
-            }
+            };
         }
+    }
+
+    /// Reads text before the answer that is not between tags. Returns what begins reasoning or the answer; `None` if that has to
+    /// be decided by the text that comes next.
+    fn read_beginning<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        let begin = text.trim_start();
+        if let Some((open, close)) = opened(begin) {
+            let rest = &begin[open.len()..];
+            self.begin_thinking(open, close, rest);
+            return Some(rest);
+        }
+        if self.stage == Stage::Start
+            && let Some((thinking, rest)) = split_at_end(begin, Extent::Beginning)
+            // Some servers leave the tag alone in the text.
+            && (!self.is_told_apart || thinking.is_empty())
+        {
+            self.reasoning += thinking;
+            self.stage = Stage::AfterThinking("");
+            return Some(rest);
+        }
+        // Only an answer without reasoning before it keeps its whitespace.
+        let text = if self.stage == Stage::Start {
+            text
+        } else {
+            begin
+        };
+        if may_begin_tag(begin) && text.len() <= MAX_HELD {
+            self.held.push_str(text);
+            return None;
+        }
+        self.is_final = self.stage == Stage::AfterThinking(FINAL);
+        self.stage = Stage::Answer;
+        Some(text)
+    }
+
+    /// Begins reasoning between these tags, of which `rest` has arrived, and perhaps more.
+    fn begin_thinking(&mut self, open: &str, close: &'static str, rest: &str) {
+        let closed_before = match self.stage {
+            Stage::AfterThinking(closed) => Some(closed),
+            _ => None,
+        };
+        self.unclosed = Unclosed::after(open, close, closed_before);
+        if let Some(unclosed) = &mut self.unclosed {
+            unclosed.push(rest);
+        }
+        if open.ends_with(COMMENTARY_TAG) {
+            self.commentary.begin_message();
+        } else {
+            self.commentary.end_message();
+        }
+        self.stage = Stage::Thinking(close);
+    }
+
+    /// Reads text within reasoning. Returns what follows the tag that closes it; `None` if that has not arrived.
+    fn read_thinking<'t>(&mut self, text: &'t str, close: &'static str) -> Option<&'t str> {
+        let (thinking, rest) = match text.split_once(close) {
+            Some((thinking, rest)) => (thinking, Some(rest)),
+            None => (text, None),
+        };
+        self.is_nested |= openings_with(close).any(|open| thinking.contains(open));
+        if rest.is_some() {
+            self.add_thought(thinking);
+            self.unclosed = None;
+            self.stage = Stage::AfterThinking(close);
+        } else {
+            let openings = openings_with(close).map(str::len);
+            let longest_tag = openings.fold(close.len(), usize::max);
+            let mut end = text.len().saturating_sub(longest_tag);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (thought, held) = text.split_at(end);
+            self.add_thought(thought);
+            self.held.push_str(held);
+        }
+        rest
     }
 
     /// Adds reasoning, which may be commentary.
     fn add_thought(&mut self, thought: &str) {
         self.reasoning += thought;
-        if self.is_in_commentary && self.commentary.len() + thought.len() <= MAX_KEPT {
-            self.commentary += thought;
+        if self.commentary.is_coming() {
+            let fits = self.budget.spend(thought.len());
+            self.commentary.push(thought, fits);
         }
     }
 
@@ -295,6 +314,13 @@ impl Filter {
             answer.push_str(&held);
         }
     }
+}
+
+/// Whether text at the beginning may become a tag by what comes next: an opening one, or one that closes what a template opened.
+fn may_begin_tag(text: &str) -> bool {
+    let closing = OPENED_BY_TEMPLATES.iter().map(|(_, close)| close);
+    let opening = tags().map(|(open, _)| open);
+    opening.chain(closing).any(|tag| tag.starts_with(text))
 }
 
 /// Returns the opening tag that the text begins with, and the tag that closes it.
@@ -411,7 +437,7 @@ mod tests {
     #[test]
     fn a_tag_that_may_be_a_word_opens_reasoning_only_if_it_is_closed_or_the_reply_is_no_answer() {
         // Commentary that nothing follows is the answer.
-        let others = tags().filter(|(open, _)| !open.ends_with(COMMENTARY));
+        let others = tags().filter(|(open, _)| !open.ends_with(COMMENTARY_TAG));
         for (open, close) in others {
             let whole = format!("{open} is a tag");
             let is_word = OPENED_BY_TEMPLATES[1..].iter().any(|(tag, _)| tag == open);
@@ -447,6 +473,43 @@ mod tests {
         }
         filter.end(true, &mut answer);
         assert_eq!(answer, "<thinking>\n\nis\n\na\ntag");
+    }
+
+    #[test]
+    fn commentary_of_which_a_part_is_not_kept_is_not_the_answer() {
+        const TAG: &str = "<|channel|>commentary<|message|>";
+        let most = "x".repeat(MAX_KEPT - 10);
+        for (pieces, answer) in [
+            (&[TAG, &most, "<|end|>"][..], most.as_str()),
+            // The part that comes last would fit.
+            (&[TAG, &most, &"y".repeat(100), "zzz", "<|end|>"], ""),
+            (
+                &[
+                    TAG,
+                    &most,
+                    "<|end|>",
+                    TAG,
+                    &"y".repeat(20),
+                    "<|end|>",
+                    TAG,
+                    "z<|end|>",
+                ],
+                "",
+            ),
+            (
+                &[
+                    TAG,
+                    &most,
+                    &"y".repeat(100),
+                    "<|end|>",
+                    "<|channel|>final<|message|>42",
+                ],
+                "42",
+            ),
+        ] {
+            let found = text_of(pieces);
+            assert_eq!((found.len(), found == answer), (answer.len(), true));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a reply adds to the answer: text without reasoning and commentary, and sources (pure).
 
 use crate::message::{Source, Sources};
+use crate::provider::commentary::{Commentary, PARAGRAPH};
 use crate::provider::kept::{ByteBudget, ITEM};
-use crate::provider::reasoning::{Filter, PARAGRAPH};
+use crate::provider::reasoning::Filter;
 
 /// The end of the answer so far.
 #[derive(Debug, Default, Clone, Copy)]
@@ -32,14 +33,6 @@ pub struct AnswerPart {
     sources: WaitingSources,
 }
 
-/// The commentary of the model on the way. It is the answer only if nothing else comes.
-#[derive(Debug, Default)]
-struct Commentary {
-    text: String,
-    /// Whether the message that is coming is commentary.
-    is_coming: bool,
-}
-
 /// Sources that have not been taken yet, each once.
 #[derive(Debug, Default)]
 struct WaitingSources {
@@ -59,23 +52,19 @@ impl AnswerPart {
 
     /// Begins a message. It is a paragraph of the answer, or commentary.
     pub fn begin_message(&mut self, is_commentary: bool) {
-        self.commentary.is_coming = is_commentary;
-        if !is_commentary {
+        if is_commentary {
+            self.think("\n");
+            self.commentary.begin_message();
+        } else {
+            self.commentary.end_message();
             self.tail.ends_paragraph = true;
             self.reasoning_filter.begin_paragraph();
-            return;
-        }
-        self.think("\n");
-        let text = &mut self.commentary.text;
-        // Many messages may begin without a word.
-        if !text.is_empty() && !text.ends_with(PARAGRAPH) {
-            text.push_str(PARAGRAPH);
         }
     }
 
     /// Whether the text that comes is commentary.
     pub fn is_in_commentary(&self) -> bool {
-        self.commentary.is_coming
+        self.commentary.is_coming()
     }
 
     /// Adds text.
@@ -87,12 +76,7 @@ impl AnswerPart {
 
     /// Adds commentary, if there is room for it.
     pub fn add_commentary(&mut self, piece: &str, fits: bool) {
-        if fits {
-            self.commentary.text.push_str(piece);
-        } else {
-            // A part of it must not become the answer.
-            self.commentary.text.clear();
-        }
+        self.commentary.push(piece, fits);
         self.think(piece);
     }
 
@@ -145,8 +129,7 @@ impl AnswerPart {
 
     /// Takes the commentary, to make it the answer.
     pub fn take_commentary(&mut self) -> String {
-        self.commentary.is_coming = false;
-        std::mem::take(&mut self.commentary.text)
+        self.commentary.take()
     }
 
     /// Returns where the last message begins in the text that has come, if it began there. To be called before the text is taken.
@@ -176,7 +159,7 @@ impl AnswerPart {
 
     /// Whether more than whitespace has arrived, of the answer, of reasoning before it, or of commentary.
     pub fn has_text(&self) -> bool {
-        self.has_begun() || !self.commentary.text.trim().is_empty()
+        self.has_begun() || self.commentary.has_words()
     }
 
     /// Whether reasoning between tags of the text is coming.
