@@ -118,7 +118,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns the step that follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they
+    /// Returns the step that follows this reply. Calls of a reply that was cut may be cut themselves, so they
     /// do not run.
     pub fn next(&self, reply: &Reply) -> Next {
         if !reply.turn.calls().is_empty() && !reply.end.is_cut() {

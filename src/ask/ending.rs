@@ -244,7 +244,7 @@ impl<'a> Ending<'a> {
             return Ok(());
         }
         let word = end.finish().map_or("", |finish| &finish.word);
-        let message = if end.is_cut() {
+        let message = if end.has_reached_limit() {
             let limit = LimitOrigin::of_user(&self.run.settings.options);
             let mut help = format!("a higher {limit}");
             if FULL_CONTEXT

@@ -7,6 +7,8 @@ pub enum FinishKind {
     Complete,
     /// The answer reached the token limit.
     Limit,
+    /// The answer broke off, and the provider does not say why.
+    Cut,
     /// The provider continues the answer when it is asked to.
     Paused,
     /// The answer is or may be incomplete for another reason: calls of tools not offered, or a word that q does not recognize.
@@ -25,6 +27,9 @@ pub struct Finish {
     pub word: String,
 }
 
+/// The word of the Responses API for what is cut.
+pub const INCOMPLETE: &str = "incomplete";
+
 /// What the words of the providers mean, in lower case, with blanks between them. [`Finish::read`] knows the others.
 const MEANINGS: &[(FinishKind, &str)] = &[
     (
@@ -36,6 +41,7 @@ const MEANINGS: &[(FinishKind, &str)] = &[
         FinishKind::Limit,
         "length max_tokens max_output_tokens model_length model_context_window_exceeded",
     ),
+    (FinishKind::Cut, INCOMPLETE),
     (
         FinishKind::Failed,
         "error failed insufficient_system_resource network_error network-error",
@@ -101,6 +107,7 @@ mod tests {
         for (words, kind) in [
             ("stop end_turn eos end", FinishKind::Complete),
             ("length max_tokens model_length", FinishKind::Limit),
+            ("incomplete", FinishKind::Cut),
             ("error network_error malformed_response", FinishKind::Failed),
             ("safety image_safety sensitive", FinishKind::Blocked),
             ("escalation pup_limited_disabled", FinishKind::Blocked),

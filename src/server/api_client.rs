@@ -234,7 +234,7 @@ impl<'a> ApiClient<'a> {
         limit: &LimitOrigin,
         images: Option<String>,
     ) -> ApiError {
-        if reply.end.is_cut() {
+        if reply.end.has_reached_limit() {
             let mut message = "the token limit was reached before the first word".to_owned();
             let mut advice = format!("raise {limit}; reasoning counts, too");
             if has_reasoned {

@@ -1,6 +1,6 @@
 //! How a reply ends: what the provider says of it, and whether more may come (pure).
 
-use crate::provider::finish::{Finish, FinishKind};
+use crate::provider::finish::{Finish, FinishKind, INCOMPLETE};
 use crate::secret::{self, Secrets};
 use crate::text::one_line::{beginning, on_one_line};
 
@@ -9,9 +9,6 @@ const CALLS_THAT_CANNOT_RUN: &str = "tool_calls";
 
 /// Why an answer may be incomplete whose finished text has more than what was streamed of it.
 const LACKS_TEXT: &str = "its finished text has more than what was streamed";
-
-/// The finish reason of such an answer: `stop` would say that it is complete.
-const INCOMPLETE: &str = "incomplete";
 
 /// The most characters of a word of the server's.
 pub const MAX_WORD: usize = 200;
@@ -26,6 +23,8 @@ pub struct ReplyEnd {
     pub has_refused: bool,
     /// Whether the finished text has a part that did not arrive in its place.
     pub lacks_text: bool,
+    /// Whether the provider says of a message or a call that it is cut. It may not say so of the reply.
+    pub has_cut_part: bool,
     /// Whether more has arrived after a finish reason, or will come.
     more_after_finish: bool,
     /// Whether the last event has arrived.
@@ -93,8 +92,13 @@ impl ReplyEnd {
     /// Records that the last event has arrived.
     pub fn close(&mut self) {
         self.is_over = true;
-        // Another end says more than that some text is missing.
-        if self.lacks_text && self.is_normal() {
+        // Another end says more than that something is missing.
+        if !self.is_normal() {
+            return;
+        }
+        if self.has_cut_part {
+            self.finish = Finish::read(INCOMPLETE);
+        } else if self.lacks_text {
             self.finish = Some(Finish::new(FinishKind::Other, INCOMPLETE));
             LACKS_TEXT.clone_into(&mut self.reason);
         }
@@ -163,8 +167,13 @@ impl ReplyEnd {
         has_stopped && !failed && !self.has_paused()
     }
 
-    /// Whether the answer was cut at the token limit.
+    /// Whether the answer was cut, at the token limit or for an unknown reason.
     pub fn is_cut(&self) -> bool {
+        matches!(self.kind(), Some(FinishKind::Limit | FinishKind::Cut))
+    }
+
+    /// Whether the answer was cut at the token limit.
+    pub fn has_reached_limit(&self) -> bool {
         self.kind() == Some(FinishKind::Limit)
     }
 

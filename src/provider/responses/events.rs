@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::item::{
-    FUNCTION_CALL, Item, MESSAGE, REASONING, WEB_SEARCH_CALL, finish_refusal, read_item,
+    FUNCTION_CALL, MESSAGE, OutputItem, REASONING, WEB_SEARCH_CALL, finish_refusal, read_item,
     read_reasoning,
 };
 use super::output::read_response;
@@ -43,7 +43,7 @@ struct EventDetails<'a> {
     text: Text<'a>,
     /// Likewise a refusal.
     refusal: Text<'a>,
-    /// A part of a message that is finished.
+    /// See [`FinishedPart`].
     part: Json<'a>,
     /// All arguments of a call.
     arguments: Text<'a>,
@@ -52,6 +52,15 @@ struct EventDetails<'a> {
     item: Json<'a>,
     response: Json<'a>,
     annotation: Json<'a>,
+}
+
+/// A part of a message that is finished.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FinishedPart<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    text: Text<'a>,
 }
 
 impl EventDetails<'_> {
@@ -127,7 +136,7 @@ fn read_details(
             calls.complete(&event.call_ref(index), &event.arguments);
         }
         "response.content_part.done" => {
-            let part: Item = event.part.object()?;
+            let part: FinishedPart = event.part.object()?;
             if &*part.kind == "output_text" {
                 reply.finish_text(place, &part.text);
             }
@@ -150,11 +159,11 @@ fn read_details(
 
 /// Reads an item that has begun.
 fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
-    let item: Item = json.object()?;
-    match &*item.kind {
+    let item = OutputItem::read(json)?;
+    match item.kind() {
         FUNCTION_CALL => {
             let calls = &mut reply.reading.begun_calls;
-            calls.begin(index, item.call(), json.get());
+            calls.begin(index, item.call(), item.json());
         }
         MESSAGE => reply.answer.begin_message(item.is_commentary()),
         REASONING => reply.think(""),
@@ -166,22 +175,24 @@ fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult 
 
 /// Reads an item that is complete. If it is a message, its text may have arrived in increments.
 fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
-    let item: Item = json.object()?;
-    reply.activity.images += item.images()?;
-    if &*item.kind == MESSAGE {
-        let content = item.content.content()?;
-        reply.finish_message(index, &content.text, item.is_commentary());
-        finish_refusal(&content, reply);
-        reply.end_message();
-    }
-    if &*item.kind == FUNCTION_CALL {
-        reply.reading.begun_calls.end(index, &item.call());
-    }
-    if &*item.kind == REASONING {
-        let arrival = std::mem::take(&mut reply.reading.reasoning_arrival);
-        if arrival == ReasoningArrival::Nothing {
-            read_reasoning(&item, reply)?;
+    let item = OutputItem::read(json)?;
+    reply.end.has_cut_part |= item.is_cut();
+    reply.activity.images += item.images();
+    match item.kind() {
+        MESSAGE => {
+            reply.finish_message(index, &item.content.text, item.is_commentary());
+            finish_refusal(&item.content, reply);
+            reply.end_message();
         }
+        FUNCTION_CALL => reply.reading.begun_calls.end(index, &item.call()),
+        REASONING => {
+            let arrival = std::mem::take(&mut reply.reading.reasoning_arrival);
+            if arrival == ReasoningArrival::Nothing {
+                read_reasoning(&item, reply)?;
+            }
+        }
+        _ => {}
     }
-    read_item(json, &item, reply)
+    read_item(&item, reply);
+    Ok(())
 }

@@ -26,24 +26,31 @@ pub const REASONING: &str = "reasoning";
 pub const MESSAGE: &str = "message";
 
 /// An item of any type, as far as q reads it.
+pub struct OutputItem<'a> {
+    /// All of it, which goes back to the API.
+    json: Json<'a>,
+    fields: ItemFields<'a>,
+    /// The text of a message, and what its parts have besides.
+    pub content: Content<'a>,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct Item<'a> {
+struct ItemFields<'a> {
     #[serde(rename = "type", borrow)]
-    pub kind: Text<'a>,
-    pub phase: Text<'a>,
-    pub status: Text<'a>,
-    pub content: Json<'a>,
+    kind: Text<'a>,
+    phase: Text<'a>,
+    status: Text<'a>,
+    /// Parts of a message, or of reasoning.
+    content: Json<'a>,
     /// Of a call.
-    pub arguments: Json<'a>,
-    pub call_id: Text<'a>,
-    pub id: Text<'a>,
-    pub name: Text<'a>,
-    /// Of a part of a message.
-    pub text: Text<'a>,
+    arguments: Json<'a>,
+    call_id: Text<'a>,
+    id: Text<'a>,
+    name: Text<'a>,
     /// A list of parts with reasoning.
-    pub summary: Json<'a>,
-    pub encrypted_content: Json<'a>,
+    summary: Json<'a>,
+    encrypted_content: Json<'a>,
     /// Of an image that the provider has made.
     result: Json<'a>,
 }
@@ -56,69 +63,105 @@ struct ReasoningPart<'a> {
     text: Content<'a>,
 }
 
-impl Item<'_> {
+impl<'a> OutputItem<'a> {
+    /// Reads an item; one of no type if it is no object.
+    ///
+    /// # Errors
+    ///
+    /// A field is there twice, or a list in it is too long.
+    pub fn read(json: Json<'a>) -> serde_json::Result<OutputItem<'a>> {
+        let fields: ItemFields = json.object()?;
+        let content = fields.content.content()?;
+        Ok(OutputItem {
+            json,
+            fields,
+            content,
+        })
+    }
+
+    /// Returns its type.
+    pub fn kind(&self) -> &str {
+        &self.fields.kind
+    }
+
+    /// Returns the id by which the result of a call is sent.
+    pub fn call_id(&self) -> &str {
+        &self.fields.call_id
+    }
+
     /// Whether a message is a comment of the model before its answer.
     pub fn is_commentary(&self) -> bool {
-        &*self.phase == "commentary"
+        &*self.fields.phase == "commentary"
+    }
+
+    /// Whether it is a message or a call that has broken off. vLLM says so of its last item alone, and of the response that it is
+    /// completed.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.kind(), MESSAGE | FUNCTION_CALL) && &*self.fields.status == "incomplete"
     }
 
     /// Returns how many images of the answer it has.
-    pub fn images(&self) -> ReplyResult<usize> {
-        match &*self.kind {
-            IMAGE_CALL => Ok(self.result.is_text().into()),
-            MESSAGE => Ok(self.content.content()?.images()),
-            _ => Ok(0),
+    pub fn images(&self) -> usize {
+        match self.kind() {
+            IMAGE_CALL => self.fields.result.is_text().into(),
+            MESSAGE => self.content.images(),
+            _ => 0,
         }
     }
 
+    /// Returns what it says of a call.
     pub fn call(&self) -> CallItem {
         CallItem {
-            call_id: self.call_id.to_string(),
-            id: self.id.to_string(),
-            name: self.name.to_string(),
-            arguments: self.arguments.as_text(),
+            call_id: self.fields.call_id.to_string(),
+            id: self.fields.id.to_string(),
+            name: self.fields.name.to_string(),
+            arguments: self.fields.arguments.as_text(),
         }
+    }
+
+    /// Returns the JSON of it.
+    pub fn json(&self) -> &str {
+        self.json.get()
     }
 }
 
 /// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning that is not encrypted
 /// is not kept, because the API would look for it in its store.
-pub fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
-    if &*item.kind == WEB_SEARCH_CALL && &*item.status == "failed" {
+pub fn read_item(item: &OutputItem, reply: &mut Reply) {
+    let fields = &item.fields;
+    if item.kind() == WEB_SEARCH_CALL && &*fields.status == "failed" {
         reply.fail_search("");
     }
-    read_sources(item, reply)?;
-    let is_secret = item.encrypted_content.is_text();
-    if json.is_object() && (&*item.kind != REASONING || is_secret) {
+    read_sources(item, reply);
+    let is_secret = fields.encrypted_content.is_text();
+    if item.json.is_object() && (item.kind() != REASONING || is_secret) {
         let mut text = String::new();
-        if item.arguments.is_too_heavy() {
-            text = json!(item.arguments.as_text()).to_string();
+        if fields.arguments.is_too_heavy() {
+            text = json!(fields.arguments.as_text()).to_string();
         }
         reply
             .turn
-            .keep_call(None, json.get(), item.arguments, &text);
+            .keep_call(None, item.json(), fields.arguments, &text);
     }
     // A call for which there is no room cannot run.
-    reply.turn.has_called |= &*item.kind == FUNCTION_CALL && reply.turn.is_too_long();
-    Ok(())
+    reply.turn.has_called |= item.kind() == FUNCTION_CALL && reply.turn.is_too_long();
 }
 
 /// Reads the sources of an item.
-pub fn read_sources(item: &Item, reply: &mut Reply) -> ReplyResult {
-    if let Some(rest) = item.content.content()?.rest {
-        for pages in rest.annotations {
+pub fn read_sources(item: &OutputItem, reply: &mut Reply) {
+    if let Some(rest) = &item.content.rest {
+        for pages in &rest.annotations {
             reply.answer.add_sources(pages.sources());
         }
     }
-    Ok(())
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
-pub fn read_reasoning(item: &Item, reply: &mut Reply) -> ReplyResult {
-    if &*item.kind != REASONING {
+pub fn read_reasoning(item: &OutputItem, reply: &mut Reply) -> ReplyResult {
+    if item.kind() != REASONING {
         return Ok(());
     }
-    for parts in [item.summary, item.content] {
+    for parts in [item.fields.summary, item.fields.content] {
         for part in parts.list::<Object<ReasoningPart>>()? {
             let text = part.0.unwrap_or_default().text.text;
             reply.think(&text);

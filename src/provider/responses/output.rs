@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use super::item::{
-    CALL_OUTPUT, FUNCTION_CALL, Item, MESSAGE, finish_refusal, read_item, read_reasoning,
+    CALL_OUTPUT, FUNCTION_CALL, MESSAGE, OutputItem, finish_refusal, read_item, read_reasoning,
     read_sources,
 };
 use super::output_calls::read_calls;
@@ -43,15 +43,18 @@ pub fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
 
 /// Reads a complete response. `word` says how it ended, if it does not say so itself.
 pub fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> ReplyResult {
-    let output = response.output.entries()?;
+    let mut items = Vec::new();
+    for json in response.output.entries()? {
+        items.push(OutputItem::read(json)?);
+    }
     let details = response.incomplete_details.0.unwrap_or_default();
     let words = [&*details.reason, &*response.status, word];
     let given = words.into_iter().find(|text| !text.is_empty());
     reply.end.read(given.unwrap_or_default());
     reply.add_usage(Counts::read(response.usage).usage());
     failure::check_field(&response.error.value())?;
-    read_items(&output, reply)?;
-    let messages = read_messages(&output, reply)?;
+    read_items(&items, reply)?;
+    let messages = read_messages(&items, reply)?;
     reply.add_held_texts(None);
     if !reply.answer.has_text() && !response.output_text.is_empty() {
         reply.add_whole_message(&response.output_text, false);
@@ -63,40 +66,40 @@ pub fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> 
 
 /// Reads the items of a complete response: all if none has come before, else the calls that have not. Then reads the calls that
 /// have only begun.
-fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
+fn read_items(items: &[OutputItem], reply: &mut Reply) -> ReplyResult {
     let kept = kept_calls(reply);
     let is_first = reply.turn.items.is_empty();
-    let ids_with_output = ids_with_output(output)?;
+    let ids_with_output = ids_with_output(items);
     let mut calls = Vec::new();
     let mut images = 0;
     let has_reasoning = reply.reading.has_streamed_reasoning;
-    for json in output {
-        let item: Item = json.object()?;
-        images += item.images()?;
+    for item in items {
+        reply.end.has_cut_part |= item.is_cut();
+        images += item.images();
         if is_first {
             if !has_reasoning {
-                read_reasoning(&item, reply)?;
+                read_reasoning(item, reply)?;
             }
-            read_item(*json, &item, reply)?;
+            read_item(item, reply);
         } else {
             // Some sources have their titles only here.
-            read_sources(&item, reply)?;
+            read_sources(item, reply);
         }
         // Otherwise the provider has run it.
-        if &*item.kind == FUNCTION_CALL && !ids_with_output.contains(&*item.call_id) {
-            calls.push((*json, item));
+        if item.kind() == FUNCTION_CALL && !ids_with_output.contains(item.call_id()) {
+            calls.push(item);
         }
     }
     // Those of a stream have come with their items before.
     reply.activity.images = reply.activity.images.max(images);
-    let found = Vec::from_iter(calls.iter().map(|(_, item)| item.call()));
+    let found = Vec::from_iter(calls.iter().map(|item| item.call()));
     let pairs = repeated_call_pairs(&found, &kept);
     // The calls that have come with this response alone.
     let mut new = Vec::new();
-    for (((json, item), call), pair) in calls.iter().zip(found).zip(pairs) {
+    for ((item, call), pair) in calls.into_iter().zip(found).zip(pairs) {
         let is_complete = pair.is_some_and(|place| !kept[place].is_completed_by(&call));
         if !is_complete && !is_first {
-            read_item(*json, item, reply)?;
+            read_item(item, reply);
         }
         if pair.is_none() {
             new.push(call);
@@ -110,7 +113,7 @@ fn read_items(output: &[Json], reply: &mut Reply) -> ReplyResult {
 fn read_begun_calls(
     kept: &[CallItem],
     new: &[CallItem],
-    ids_with_output: &HashSet<String>,
+    ids_with_output: &HashSet<&str>,
     reply: &mut Reply,
 ) -> ReplyResult {
     let begun = reply.reading.begun_calls.take();
@@ -120,11 +123,10 @@ fn read_begun_calls(
         // Some servers give all calls one id.
         let is_again =
             |known: &CallItem| known.has_ids_of(call) == Some(true) && known.has_all_of(call);
-        let has_run = ids_with_output.contains(&call.call_id);
+        let has_run = ids_with_output.contains(&*call.call_id);
         if pair.is_none() && !has_run && !kept.iter().any(is_again) {
             let json = item.to_string();
-            let json: Json = serde_json::from_str(&json)?;
-            read_item(json, &json.object()?, reply)?;
+            read_item(&OutputItem::read(serde_json::from_str(&json)?)?, reply);
         }
     }
     Ok(())
@@ -138,28 +140,21 @@ fn kept_calls(reply: &Reply) -> Vec<CallItem> {
 }
 
 /// Returns the ids of the calls whose output is among these items.
-fn ids_with_output(output: &[Json]) -> ReplyResult<HashSet<String>> {
-    let mut ids = HashSet::new();
-    for json in output {
-        let item: Item = json.object()?;
-        if &*item.kind == CALL_OUTPUT {
-            ids.insert(item.call_id.to_string());
-        }
-    }
-    Ok(ids)
+fn ids_with_output<'i>(items: &'i [OutputItem]) -> HashSet<&'i str> {
+    let outputs = items.iter().filter(|item| item.kind() == CALL_OUTPUT);
+    outputs.map(OutputItem::call_id).collect()
 }
 
 /// Adds what is missing of the messages of a complete response. Returns those that may have arrived in pieces.
-fn read_messages(output: &[Json], reply: &mut Reply) -> ReplyResult<Vec<CompleteMessage>> {
+fn read_messages(items: &[OutputItem], reply: &mut Reply) -> ReplyResult<Vec<CompleteMessage>> {
     let mut messages = Vec::new();
     if reply.answer.has_begun() {
-        messages = complete_messages(output, reply)?;
+        messages = complete_messages(items, reply);
     } else {
         let has_commentary = reply.answer.has_text();
-        for json in output {
-            let item: Item = json.object()?;
+        for item in items {
             if !(has_commentary && item.is_commentary()) {
-                add_message(&item, reply)?;
+                add_message(item, reply);
             }
         }
     }
@@ -167,43 +162,38 @@ fn read_messages(output: &[Json], reply: &mut Reply) -> ReplyResult<Vec<Complete
     if !reply.answer.has_text() {
         for kept in reply.turn.echo().items() {
             let json = kept.to_string();
-            let item: Object<Item> = serde_json::from_str(&json)?;
-            add_message(&item.0.unwrap_or_default(), reply)?;
+            add_message(&OutputItem::read(serde_json::from_str(&json)?)?, reply);
         }
     }
     Ok(messages)
 }
 
 /// Adds the text of an item that is a message. In most streams it has arrived in pieces before.
-fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
-    if &*item.kind == MESSAGE {
-        let content = item.content.content()?;
-        reply.add_whole_message(&content.text, item.is_commentary());
-        finish_refusal(&content, reply);
+fn add_message(item: &OutputItem, reply: &mut Reply) {
+    if item.kind() == MESSAGE {
+        reply.add_whole_message(&item.content.text, item.is_commentary());
+        finish_refusal(&item.content, reply);
     }
-    Ok(())
 }
 
 /// Adds what is missing of the messages of a complete response, if they have arrived in pieces. Returns the messages.
-fn complete_messages(output: &[Json], reply: &mut Reply) -> ReplyResult<Vec<CompleteMessage>> {
-    let mut contents = Vec::new();
+fn complete_messages(items: &[OutputItem], reply: &mut Reply) -> Vec<CompleteMessage> {
+    let mut places = Vec::new();
     let mut messages = Vec::new();
-    for (index, json) in (0..).zip(output) {
-        let item: Item = json.object()?;
-        if &*item.kind == MESSAGE {
-            let content = item.content.content()?;
+    for (index, item) in (0..).zip(items) {
+        if item.kind() == MESSAGE {
+            places.push((index, &item.content));
             messages.push(CompleteMessage {
-                text: content.text.to_string(),
+                text: item.content.text.to_string(),
                 is_commentary: item.is_commentary(),
             });
-            contents.push((index, content));
         }
     }
-    let is_alone = contents.len() == 1;
-    for (index, content) in contents {
+    let is_alone = places.len() == 1;
+    for (index, content) in places {
         let index = (!is_alone).then_some(index);
         reply.complete_message(index, &content.text);
-        finish_refusal(&content, reply);
+        finish_refusal(content, reply);
     }
-    Ok(messages)
+    messages
 }
