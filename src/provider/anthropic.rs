@@ -571,6 +571,7 @@ fn read_input(block: &mut Value, reply: &mut Reply) -> ReadBlock {
         let call = &reply.turn.calls()[added.place()];
         fields = calls::object(&call.arguments);
         block["id"] = call.id.as_str().into();
+        calls::add_missing_name(block);
         match added {
             Added::New(_) => {}
             Added::Again(_) => return ReadBlock::SentAgain,

@@ -20,6 +20,10 @@ use crate::text::json;
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
 
+/// The name of a call that has come without one. APIs take back no call without a name, and no tool of q has this one, so the
+/// model is told that there is no such tool.
+const UNNAMED: &str = "unnamed_tool";
+
 /// Where a fragment of a call says that it belongs, if it has no id that a call has already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FragmentPlace {
@@ -167,15 +171,15 @@ impl Calls {
         by_id.copied().or(by_place)
     }
 
-    /// Completes the calls after the last fragment: drops those without a name or sent again, and fills in missing ids and
-    /// arguments.
+    /// Completes the calls after the last fragment: drops those that say nothing or were sent again, and fills in missing ids,
+    /// names and arguments.
     pub fn finish(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let assembled = std::mem::take(&mut self.progress);
         let mut known = KnownCalls::after(&self.earlier_ids);
         let numbers = self.earlier_ids.len()..;
         for (number, (mut call, progress)) in numbers.zip(calls.into_iter().zip(assembled)) {
-            if !call.name.is_empty() {
+            if !says_nothing(&call) {
                 let is_offered =
                     |name: &str| self.tools.iter().any(|tool| tool == plain_name(name));
                 if !is_offered(&call.name) && is_offered(&progress.joined_name) {
@@ -229,8 +233,23 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
         && !is_empty(&call.arguments)
 }
 
+/// Whether a call has neither a name nor arguments. Some servers end with an empty fragment, which belongs to no call.
+pub fn says_nothing(call: &ToolCall) -> bool {
+    call.name.trim().is_empty() && is_nothing(&call.arguments)
+}
+
+/// Gives a call of the model's turn, as the API wants it back, the name under which it has failed, if it has come without one.
+pub fn add_missing_name(call: &mut Value) {
+    if lenient::text_field(call, "name").trim().is_empty() {
+        call["name"] = UNNAMED.into();
+    }
+}
+
 /// Returns the call in the form in which it is run, but for a missing id.
 fn normalized(mut call: ToolCall) -> ToolCall {
+    if call.name.trim().is_empty() {
+        UNNAMED.clone_into(&mut call.name);
+    }
     // No tool has a longer name. Where it is shown and saved, a key is removed before the rest is cut: an ellipsis here would
     // hide the beginning of one at the end.
     let name = plain_name(&call.name).chars().take(MAX_TOOL_NAME + 1);
@@ -400,7 +419,8 @@ mod tests {
             an index other than the place, then the id | 1 x a { ; * x - } | x a {}
             an index at first, then none for the latest | 0 x a {} ; 1 y b { ; * - - } | x a {} ; y b {}
             ids at first, then indexes | * x a - ; * y b - ; 0 - - {"n":1} ; 1 - - {"n":2} | x a {"n":1} ; y b {"n":2}
-            no name | 0 x a {} ; 1 y - - | x a {}
+            neither a name nor arguments | 0 x a {} ; 1 y - - | x a {}
+            no name | 0 x a {} ; 1 y - {} | x a {} ; y unnamed_tool {}
             a call twice in one event | 0 x a {"n":1} ; 1 x a {"n":1} | x a {"n":1}
             all calls again at the end | 0 x a {"n" ; 0 - - :1} ; 0 y b {} ; 0 x a {"n":1} ; 1 y b {} | x a {"n":1} ; y b {}
             one id for all calls | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 b {"n":1} | 0 a {"n":1} ; - a {"n":2} ; - b {"n":1}
@@ -579,9 +599,9 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_name_leaves_its_number_unused() {
+    fn a_call_that_says_nothing_leaves_its_number_unused() {
         let mut calls = Calls::after(&["x".to_owned()], &[]);
-        calls.add(FragmentPlace::Index(0), call("", "", "{}"));
+        calls.add(FragmentPlace::Index(0), call("", "", " "));
         calls.add(FragmentPlace::Index(1), call("", "a", "{}"));
         calls.finish();
         assert_eq!(calls.list()[0].id, "call00002");
@@ -627,14 +647,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fragments_become_a_call_exactly_if_one_of_them_has_a_name(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
+        fn fragments_become_a_call_exactly_if_one_of_them_has_a_name_or_arguments(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
             let mut calls = Calls::default();
             for (index, id, name, arguments) in &fragments {
                 calls.add(FragmentPlace::Index(*index), call(id, name, arguments));
             }
             calls.finish();
-            let is_named = fragments.iter().any(|(_, _, name, _)| !name.is_empty());
-            prop_assert_eq!(calls.list().is_empty(), !is_named);
+            let says_something = fragments.iter().any(|(_, _, name, arguments)| !name.is_empty() || !arguments.is_empty());
+            prop_assert_eq!(calls.list().is_empty(), !says_something);
         }
     }
 }

@@ -437,9 +437,13 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     if reply.turn.offers_tools
         && (is_signed || !says_nothing)
         && let Some(kept) = reply.turn.keep_call(None, json.get(), call.arguments, "{}")
-        && let Some(id) = call.id
+        && let Some(called) = kept.get_mut(FUNCTION_CALL)
+        && called.is_object()
     {
-        kept[FUNCTION_CALL]["id"] = id.into();
+        calls::add_missing_name(called);
+        if let Some(id) = call.id {
+            called["id"] = id.into();
+        }
     }
     Ok(())
 }
@@ -467,7 +471,9 @@ fn add_call<'a>(part: Json, called: FunctionCall<'a>, reply: &mut Reply) -> Opti
         }
         Some(Added::New(_)) | None => {}
         Some(added) => {
-            complete_part(&part.value(), &added, reply);
+            let mut later = part.value();
+            calls::add_missing_name(&mut later[FUNCTION_CALL]);
+            complete_part(&later, &added, reply);
             return None;
         }
     }

@@ -175,15 +175,15 @@ mod tests {
     }
 
     #[test]
-    fn extra_fields_of_a_call_stay_with_it_after_a_call_without_a_name() {
-        let signed = |id: &str, name: &str, signature: &str| {
-            let function = json!({"name": name, "arguments": "{}"});
+    fn extra_fields_of_a_call_stay_with_it_after_a_call_that_says_nothing() {
+        let signed = |id: &str, name: &str, arguments: &str, signature: &str| {
+            let function = json!({"name": name, "arguments": arguments});
             let extra = json!({"google": {"thought_signature": signature}});
             json!({"id": id, "function": function, "extra_content": extra})
         };
         let calls = json!([
-            signed("x", "", "of none"),
-            signed("y", "a", "s"),
+            signed("x", "", "", "of none"),
+            signed("y", "a", "{}", "s"),
             {"id": "z", "function": {"name": "a", "arguments": "{}"}},
         ]);
         let reply = reply_of(&[event(&calls)], "tool_calls");

@@ -597,7 +597,7 @@ mod tests {
             reply.add_text(&input);
             assert_eq!(reply.turn.has_cut_call(), offers_tools);
         }
-        // A fragment without a name is no call.
+        // An empty fragment is no call.
         let mut reply = Reply::new(true);
         reply.add_call(FragmentPlace::Index(0), ToolCall::default());
         reply.end.read("stop");

@@ -465,11 +465,11 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_name_is_dropped_however_often_the_reply_ends() {
+    fn a_call_without_a_name_is_one_call_however_often_the_reply_ends() {
         let item = json!({"type": "function_call", "id": "i", "call_id": "x", "arguments": "{}"});
         let end = json!({"type": "response.completed", "response": {"output": [item]}}).to_string();
         let reply = replied_with_tools(&DIALECT, &[&end, &end]);
-        assert_eq!(calls_of(&reply), []);
+        assert_eq!(calls_of(&reply), [("x", "unnamed_tool", "{}")]);
     }
 
     #[test]

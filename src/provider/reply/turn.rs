@@ -19,7 +19,7 @@ pub struct ModelTurn {
     /// Whether the model has called a tool, perhaps one that was not offered, or with more arguments than q keeps.
     pub has_called: bool,
     calls: Calls,
-    /// Whether the last event has arrived. Calls that still come could be ones that were dropped, because they have no name.
+    /// Whether the last event has arrived. Calls that still come could be ones that were dropped, because they say nothing.
     is_closed: bool,
     /// All of the turn as the API wants it back, by the provider's index or by position.
     pub items: BTreeMap<u64, Value>,
@@ -74,8 +74,7 @@ impl ModelTurn {
 
     /// Whether tools were offered, more may come, and there is room for so many bytes more of a call.
     fn takes_call(&mut self, call: &ToolCall, bytes: usize) -> bool {
-        // Some servers end with an empty fragment, which belongs to no call.
-        self.has_called |= !self.offers_tools || !call.name.is_empty();
+        self.has_called |= !self.offers_tools || !calls::says_nothing(call);
         self.offers_tools && !self.is_closed && self.budget.spend(bytes)
     }
 

@@ -56,6 +56,7 @@ fn add_call(item: &mut Value, reply: &mut Reply) -> Option<Added> {
     let added = reply.add_whole_call(call)?;
     let known = &reply.turn.calls()[added.place()];
     item["call_id"] = known.id.as_str().into();
+    calls::add_missing_name(item);
     let is_object = calls::text(&found.arguments) == found.arguments;
     item["arguments"] = if is_object {
         found.arguments.into()
