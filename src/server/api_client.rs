@@ -3,12 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use time::OffsetDateTime;
+
 use super::advice::{self, Rejection};
 use super::api_error::ApiError;
 use super::body::{self, ForeignBody, ReadError};
 use super::client::{self, Client, ConnectionFailure, Response, TransportError};
 use super::credentials::Credentials;
-use super::retry::{Attempts, Pause, RetryLimits};
+use super::retry::{self, Attempts, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
 use crate::provider::failure::{self, ErrorClass, ServerError};
@@ -283,7 +285,11 @@ impl<'a> ApiClient<'a> {
     /// Describes a body that is an error, or does not fit the dialect.
     pub fn explain_reply(&self, error: ReplyError, request: &Request) -> ApiError {
         match error {
-            ReplyError::Server(error) => self.rejected(error, None, request),
+            ReplyError::Server(mut error) => {
+                let now = OffsetDateTime::now_utc();
+                error.retry_after = retry::wait_in_body(error.retry_after, now);
+                self.rejected(&error, None, request)
+            }
             ReplyError::TooLong => self.too_long(),
             ReplyError::OtherApi(other) => {
                 let asked = self.api().name;
@@ -330,13 +336,13 @@ impl<'a> ApiClient<'a> {
     }
 
     /// Returns an error that the server reported, as a status or inside a reply, with advice.
-    fn rejected(&self, error: ServerError, status: Option<u16>, request: &Request) -> ApiError {
-        let meaning = failure::judge(&error, status, request);
+    fn rejected(&self, error: &ServerError, status: Option<u16>, request: &Request) -> ApiError {
+        let meaning = failure::judge(error, status, request);
         let rejection = Rejection {
             meaning,
             status,
             request,
-            is_about_client: failure::is_about_client(&error, status),
+            is_about_client: failure::is_about_client(error, status),
             retry_after: error.retry_after,
             is_local: self.client.address.is_loopback(),
         };
@@ -354,10 +360,8 @@ impl<'a> ApiClient<'a> {
             TransportError::Connection(failure) => return self.explain_connection(failure),
             TransportError::Status(failure) => failure,
         };
-        let mut rejected = self.rejected(failure.error, Some(failure.status), request);
-        if let Some(advice) = failure.advice {
-            rejected.error = rejected.error.advise_also(advice);
-        }
+        let mut rejected = self.rejected(&failure.error, Some(failure.status), request);
+        rejected.error.advice = failure.advice(rejected.error.advice);
         let redirect = failure.location.map(|target| {
             let check = advice::check_base_url(self.name());
             format!("{check}, because q does not follow the redirect to {target}")
@@ -416,8 +420,11 @@ mod tests {
         let found = client.failed("the page “Models” does not exist").meaning;
         assert_eq!(found, ErrorClass::Other);
         let request = Request::default();
-        let rejected =
-            client.rejected(ServerError::new("the model does not exist"), None, &request);
+        let rejected = client.rejected(
+            &ServerError::new("the model does not exist"),
+            None,
+            &request,
+        );
         assert_eq!(rejected.meaning, ErrorClass::UnknownModel);
     }
 

@@ -166,8 +166,14 @@ pub(super) fn retry_after_ms(text: &str, now: OffsetDateTime) -> Option<Duration
     wait_of(number(text.trim())? / 1_000.0, now)
 }
 
+/// Returns the wait that an error means by the seconds for which it asks in its body.
+pub(super) fn wait_in_body(asked: Option<Duration>, now: OffsetDateTime) -> Option<Duration> {
+    let wait = wait_of(asked?.as_secs_f64(), now);
+    wait.filter(|wait| !wait.is_zero())
+}
+
 /// Returns the wait that a server means by a number of seconds: that long, or until that time since 1970, which may have passed.
-pub(super) fn wait_of(mut seconds: f64, now: OffsetDateTime) -> Option<Duration> {
+fn wait_of(mut seconds: f64, now: OffsetDateTime) -> Option<Duration> {
     if seconds >= FIRST_TIME {
         while seconds >= LAST_TIME {
             seconds /= 1_000.0;

@@ -453,7 +453,7 @@ impl Http {
                 let words = error.error.words();
                 (
                     client::with_status(Some(error.status), &words),
-                    self.advice(&error).or(error.advice.map(str::to_owned)),
+                    error.advice(self.advice(&error)),
                     retry_after(&error),
                 )
             }

@@ -81,7 +81,7 @@ pub struct StatusFailure {
     /// Where the server redirects to.
     pub location: Option<String>,
     /// What to do about a body that cannot be read.
-    pub advice: Option<&'static str>,
+    advice_on_body: Option<&'static str>,
 }
 
 /// What went wrong with a connection, in q's words.
@@ -117,7 +117,7 @@ impl StatusFailure {
         address: &ServerUrl,
         secrets: &Secrets,
     ) -> StatusFailure {
-        let (body, mut error, advice) = match response.read_error() {
+        let (body, mut error, advice_on_body) = match response.read_error() {
             Ok(body) => {
                 let error = failure::read_redacted(&body, secrets);
                 (body, error, None)
@@ -130,8 +130,7 @@ impl StatusFailure {
         let now = OffsetDateTime::now_utc();
         let exact = retry::retry_after_ms(response.header("retry-after-ms"), now);
         let wait = retry::retry_after(response.header("retry-after"), now);
-        let said = error.retry_after;
-        let said = said.and_then(|asked| retry::wait_of(asked.as_secs_f64(), now));
+        let said = retry::wait_in_body(error.retry_after, now);
         error.retry_after = retry::first_wait([exact, wait, said]);
         error.should_retry = response.header("x-should-retry").parse().ok();
         let mut location = None;
@@ -146,8 +145,19 @@ impl StatusFailure {
             error,
             body,
             location,
-            advice,
+            advice_on_body,
         }
+    }
+
+    /// Returns the advice about the status, and after it what to do about a body that cannot be read.
+    pub fn advice(&self, on_status: Option<String>) -> Option<String> {
+        let Some(on_body) = self.advice_on_body else {
+            return on_status;
+        };
+        Some(match on_status {
+            Some(on_status) => format!("{on_status}; {on_body}"),
+            None => on_body.to_owned(),
+        })
     }
 }
 
