@@ -290,6 +290,9 @@ pub struct Tool {
 /// In place of arguments that were left out because they have too many bytes. It is no JSON, so the call does not run.
 pub const LEFT_OUT: &str = "(too many bytes)";
 
+/// In place of arguments in pieces of which q cannot tell to which call they belong. It is no JSON, so the call does not run.
+pub const UNJOINED: &str = "(pieces that cannot be put together)";
+
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolCall {

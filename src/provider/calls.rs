@@ -14,7 +14,7 @@ pub use self::known::{Added, is_part};
 use self::notation::plain_json;
 pub use self::notation::without_white_space;
 use super::lenient;
-use crate::message::{LEFT_OUT, MAX_TOOL_NAME, ToolCall};
+use crate::message::{LEFT_OUT, MAX_TOOL_NAME, ToolCall, UNJOINED};
 use crate::text::json;
 
 /// The arguments of a call without any.
@@ -47,6 +47,8 @@ pub struct Calls {
     by_id: HashMap<(u64, String), usize>,
     /// The position of the latest call with each id.
     latest_by_id: HashMap<String, usize>,
+    /// How many of the first calls had all of their arguments when a later one had begun.
+    settled: usize,
     /// The calls that came in one piece.
     whole: KnownCalls,
     /// The ids of the question's calls in earlier replies.
@@ -94,7 +96,13 @@ impl Calls {
             FragmentPlace::Alone => self.calls.len() as u64,
         };
         let mut shares_place = false;
-        if let Some(position) = self.open_call(place, &fragment.id) {
+        let open = self.open_call(place, &fragment);
+        if open.is_none()
+            && let Some(position) = self.continue_last(&fragment)
+        {
+            return position;
+        }
+        if let Some(position) = open {
             let call = &mut self.calls[position];
             let progress = &mut self.progress[position];
             if is_same_with_id(call, &fragment) {
@@ -155,13 +163,17 @@ impl Calls {
     }
 
     /// Returns the position of the call that a fragment may belong to. With an index, that is an earlier one with this index if
-    /// it has the fragment's id, because some servers give several calls one index, else the latest with the index. Without one,
-    /// the id decides first.
-    fn open_call(&self, place: FragmentPlace, id: &str) -> Option<usize> {
-        let by_id = match place {
-            FragmentPlace::Index(index) => self.by_id.get(&(index, id.to_owned())),
+    /// it has the fragment's id, because some servers give several calls one index, else the latest with the index. Without an
+    /// index or a name, the id decides first.
+    fn open_call(&self, place: FragmentPlace, fragment: &ToolCall) -> Option<usize> {
+        let id = &fragment.id;
+        let mut by_id = match place {
+            FragmentPlace::Index(index) => self.by_id.get(&(index, id.clone())),
             FragmentPlace::AmongSeveral(_) | FragmentPlace::Alone => self.latest_by_id.get(id),
         };
+        if fragment.name.is_empty() {
+            by_id = by_id.or_else(|| self.latest_by_id.get(id));
+        }
         let by_place = match place {
             FragmentPlace::Index(index) | FragmentPlace::AmongSeveral(index) => {
                 self.open.get(&index).copied()
@@ -171,10 +183,48 @@ impl Calls {
         by_id.copied().or(by_place)
     }
 
+    /// Adds a fragment with neither id nor name, at a place without a call, to the latest call. Some servers count the fragments
+    /// instead of the calls. Returns the position of that call; `None` if the fragment may belong to another one.
+    fn continue_last(&mut self, fragment: &ToolCall) -> Option<usize> {
+        if !fragment.id.is_empty() || !fragment.name.is_empty() {
+            return None;
+        }
+        let last = self.calls.len().checked_sub(1)?;
+        // Such a fragment ends the calls of some servers.
+        if fragment.arguments.is_empty() {
+            return Some(last);
+        }
+        while self.settled < last && self.has_all_arguments(self.settled) {
+            self.settled += 1;
+        }
+        let is_complete = self.has_all_arguments(last);
+        let arguments = &mut self.calls[last].arguments;
+        let says_something = is_complete && !is_empty(arguments);
+        if self.settled < last || says_something {
+            return None;
+        }
+        if is_complete {
+            arguments.clear();
+            self.progress[last].start_again();
+        }
+        self.progress[last].append(arguments, &fragment.arguments);
+        Some(last)
+    }
+
+    fn has_all_arguments(&mut self, position: usize) -> bool {
+        let arguments = &self.calls[position].arguments;
+        self.progress[position].scan.is_complete(arguments)
+    }
+
     /// Completes the calls after the last fragment: drops those that say nothing or were sent again, and fills in missing ids,
-    /// names and arguments.
+    /// names and arguments. Where arguments have come for a call without a name, those that another call lacks may be among them.
     pub fn finish(&mut self) {
         let calls = std::mem::take(&mut self.calls);
+        let is_stray = |call: &ToolCall| {
+            let says_something = !is_nothing(&call.arguments) && !is_empty(&call.arguments);
+            call.id.is_empty() && call.name.trim().is_empty() && says_something
+        };
+        let has_stray_arguments = calls.iter().any(is_stray);
         let assembled = std::mem::take(&mut self.progress);
         let mut known = KnownCalls::after(&self.earlier_ids);
         let numbers = self.earlier_ids.len()..;
@@ -187,6 +237,9 @@ impl Calls {
                 }
                 call.arguments = progress.without_repeats(call.arguments);
                 call = normalized(call);
+                if has_stray_arguments && may_lack_arguments(&call.arguments) {
+                    call.arguments = UNJOINED.to_owned();
+                }
                 let added = known.add(&call, &mut self.calls, progress.shares_place);
                 if let Some(first) = added.earlier() {
                     let data = &mut self.calls[first].api_data;
@@ -264,6 +317,11 @@ fn normalized(mut call: ToolCall) -> ToolCall {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
     call
+}
+
+/// Whether a call may have more arguments than these: they are none, or no object.
+pub fn may_lack_arguments(arguments: &str) -> bool {
+    is_empty(arguments) || !json::is_object(arguments)
 }
 
 /// Whether this is what servers send where a call has no arguments, instead of an empty object.
@@ -421,6 +479,27 @@ mod tests {
             ids at first, then indexes | * x a - ; * y b - ; 0 - - {"n":1} ; 1 - - {"n":2} | x a {"n":1} ; y b {"n":2}
             neither a name nor arguments | 0 x a {} ; 1 y - - | x a {}
             no name | 0 x a {} ; 1 y - {} | x a {} ; y unnamed_tool {}
+            each fragment has an index | 0 x a - ; 1 - - {"n" ; 2 - - :1} | x a {"n":1}
+            each fragment has an index, from the first one on | 0 x a {"n" ; 1 - - :1 ; 2 - - } | x a {"n":1}
+            each fragment has an index, in one event without indexes | *0 x a {"n" ; *1 - - :1 ; *2 - - } | x a {"n":1}
+            fragments with the index 7 | 0 x a {"n" ; 7 - - : ; 7 - - 1} | x a {"n":1}
+            fragments with another index and the id | 0 x a - ; 1 x - {"n" ; 2 x - :1} | x a {"n":1}
+            fragments with the index of the next call and the id | 0 x a {"n" ; 1 y b {"m" ; 1 x - :1} ; 1 y - :2} | x a {"n":1} ; y b {"m":2}
+            an index for each fragment of two calls | 0 x a {"n" ; 1 - - :1} ; 2 y b {"n" ; 3 - - :2} | x a {"n":1} ; y b {"n":2}
+            an index for each fragment, which the next call has, too | 0 x a {"n" ; 1 - - :1} ; 1 y b {"n" ; 2 - - :2} | x a {"n":1} ; y b {"n":2}
+            the same without ids | 0 - a {"n" ; 1 - - :1} ; 1 - b {"n" ; 2 - - :2} | - a {"n":1} ; - b {"n":2}
+            an index for each fragment of each call | 0 x a {"n" ; 1 - - :1} ; 0 y b {"n" ; 1 - - :2} | x a {"n":1} ; y b {"n":2}
+            the same after an empty object | 0 x a {} ; 1 - - {"n" ; 2 - - :1} ; 3 y b {} ; 4 - - {"n":2} | x a {"n":1} ; y b {"n":2}
+            an index for each fragment, and a last call without arguments | 0 x a - ; 1 - - {"n":1} ; 2 y b - | x a {"n":1} ; y b {}
+            an empty fragment with an index of its own | 0 x a {"n" ; 1 - - - ; 0 - - :1} ; 2 - - - | x a {"n":1}
+            empty fragments before the arguments | 0 x a - ; 1 - - - ; 2 - - {"n":1} | x a {"n":1}
+            arguments of either of two calls | 0 x a - ; 1 y b - ; 2 - - {"n":1} ; 3 - - {"n":2} | x a ? ; y b ? ; - unnamed_tool {"n":1} ; - unnamed_tool {"n":2}
+            the end of either of two calls | 0 x a {"n" ; 1 y b {"n" ; 2 - - :1} | x a ? ; y b ? ; - unnamed_tool ?
+            the end of the first of two calls under its own index | 0 x a {"n" ; 1 y b {"n" ; 0 - - :1} ; 7 - - :2} | x a {"n":1} ; y b {"n":2}
+            arguments of either of two calls, next to a complete one | 0 x a {"n":1} ; 1 y b - ; 2 z c - ; 3 - - {"n":2} | x a {"n":1} ; y b ? ; z c ? ; - unnamed_tool {"n":2}
+            an object after a complete call | 0 x a {"n":1} ; 1 - - {"n":2} | x a {"n":1} ; - unnamed_tool {"n":2}
+            arguments without a name before a call without arguments | 0 - - {"n":1} ; 1 x a - | - unnamed_tool {"n":1} ; x a ?
+            arguments with another id and index, and no name | 0 x a - ; 1 y - {"n":1} | x a {} ; y unnamed_tool {"n":1}
             a call twice in one event | 0 x a {"n":1} ; 1 x a {"n":1} | x a {"n":1}
             all calls again at the end | 0 x a {"n" ; 0 - - :1} ; 0 y b {} ; 0 x a {"n":1} ; 1 y b {} | x a {"n":1} ; y b {}
             one id for all calls | 0 0 a {"n":1} ; 1 0 a {"n":2} ; 2 0 b {"n":1} | 0 a {"n":1} ; - a {"n":2} ; - b {"n":1}
@@ -477,7 +556,8 @@ mod tests {
                 } else {
                     &call.id
                 };
-                found.push(format!("{id} {} {}", call.name, call.arguments));
+                let arguments = call.arguments.replace(UNJOINED, "?");
+                found.push(format!("{id} {} {arguments}", call.name));
             }
             assert_eq!(found.join(" ; "), expected.replace('␊', "\n"), "{case}");
         }
@@ -543,6 +623,28 @@ mod tests {
             }
             calls.add(FragmentPlace::Index(0), call("", "", end));
             assert_eq!(calls.list().len(), count, "{begin}");
+        }
+    }
+
+    #[test]
+    fn fragments_with_an_index_each_are_joined_in_linear_time() {
+        for (begin, piece) in [
+            ("", "1"),
+            ("", " "),
+            ("{", " "),
+            ("{}", "{}"),
+            ("{", "\"{}\","),
+            ("[", "]"),
+        ] {
+            let mut calls = Calls::default();
+            for index in [0, 1] {
+                calls.add(FragmentPlace::Index(index), call("", "a", begin));
+            }
+            for index in 2..100_000 {
+                calls.add(FragmentPlace::Index(index), call("", "", piece));
+            }
+            calls.finish();
+            assert_eq!(calls.list()[0].name, "a", "{begin}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::outcome::Outcome;
 use super::secrets::{NameGoal, ToolSecrets};
 use super::server::{CheckedCall, Server};
 use super::toolbox::Toolbox;
-use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, ToolCall, ToolRun};
+use crate::message::{LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, ToolCall, ToolRun, UNJOINED};
 use crate::output::Notes;
 use crate::text::json;
 use crate::text::one_line::{beginning, on_one_line};
@@ -255,6 +255,12 @@ fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>,
             size = in_units(MAX_ARGUMENTS)
         ));
     }
+    if text == UNJOINED {
+        return Err(
+            "The arguments came in pieces that cannot be put together. Call one tool at a time."
+                .to_owned(),
+        );
+    }
     let weight = json::weight(text);
     if weight > *room {
         return Err("The arguments have too many values.".to_owned());
@@ -368,6 +374,7 @@ mod tests {
             (r#"{"a": 1"#, not_an_object),
             (r#"{"a": 1} {}"#, not_an_object),
             (LEFT_OUT, left_out),
+            (UNJOINED, "The arguments came in pieces"),
         ] {
             let found = arguments_of(&call("a", arguments), &mut MAX_ARGUMENTS_WEIGHT.clone());
             let reason = found.err().unwrap_or_default();

@@ -37,6 +37,13 @@ impl Assembly {
         }
     }
 
+    /// Forgets the arguments so far, because those that come replace them.
+    pub fn start_again(&mut self) {
+        self.last = 0;
+        self.goes_on = false;
+        self.scan = JsonScan::default();
+    }
+
     /// Appends what a further fragment has to the `arguments` so far.
     pub fn append(&mut self, arguments: &mut String, fragment: &str) {
         if !fragment.trim().is_empty() {

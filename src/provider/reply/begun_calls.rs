@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::call_items::CallItem;
+use crate::provider::calls::may_lack_arguments;
 use crate::provider::kept::{ByteBudget, ITEM};
 
 /// The most calls that are told apart. q runs far fewer of a reply.
@@ -13,6 +14,8 @@ const MAX_CALLS: usize = 1_000;
 pub struct BegunCalls {
     calls: Vec<BegunCall>,
     budget: ByteBudget,
+    /// Whether arguments have come of which it cannot be told to which call they belong.
+    has_stray_arguments: bool,
 }
 
 /// A call that has begun.
@@ -86,7 +89,7 @@ impl BegunCalls {
     /// Adds to the arguments of a call. Without room for them they stay cut, and are no JSON.
     pub fn add(&mut self, of: &CallRef, arguments: &str) {
         if self.budget.spend(arguments.len())
-            && let Some(place) = self.place_of(of)
+            && let Some(place) = self.place_of_arguments(of, arguments)
         {
             self.calls[place].call.arguments.push_str(arguments);
         }
@@ -96,7 +99,7 @@ impl BegunCalls {
     pub fn complete(&mut self, of: &CallRef, arguments: &str) {
         if !arguments.is_empty()
             && self.budget.spend(arguments.len())
-            && let Some(place) = self.place_of(of)
+            && let Some(place) = self.place_of_arguments(of, arguments)
         {
             arguments.clone_into(&mut self.calls[place].call.arguments);
         }
@@ -126,6 +129,18 @@ impl BegunCalls {
             Some(item)
         });
         items.collect()
+    }
+
+    /// Whether the arguments of a call may be among those of which it cannot be told to which call they belong.
+    pub fn may_have_lost_arguments(&self, call: &CallItem) -> bool {
+        self.has_stray_arguments && may_lack_arguments(&call.arguments)
+    }
+
+    /// Returns the place of the call that has these arguments, see [`BegunCalls::place_of`], and notes if that cannot be told.
+    fn place_of_arguments(&mut self, of: &CallRef, arguments: &str) -> Option<usize> {
+        let place = self.place_of(of);
+        self.has_stray_arguments |= place.is_none() && !arguments.trim().is_empty();
+        place
     }
 
     /// Returns the place of the call whose arguments come: the latest one whose item has the id and the index, or else the id, or

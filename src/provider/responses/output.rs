@@ -9,6 +9,7 @@ use super::item::{
     read_sources,
 };
 use super::output_calls::read_calls;
+use crate::message::UNJOINED;
 use crate::provider::counts::Counts;
 use crate::provider::failure::{self, ReplyResult};
 use crate::provider::lenient::{Json, Object, Text};
@@ -119,12 +120,15 @@ fn read_begun_calls(
     let begun = reply.reading.begun_calls.take();
     let calls = Vec::from_iter(begun.iter().map(CallItem::of));
     let pairs = call_pairs(&calls, new);
-    for ((item, call), pair) in begun.iter().zip(&calls).zip(pairs) {
+    for ((mut item, call), pair) in begun.into_iter().zip(&calls).zip(pairs) {
         // Some servers give all calls one id.
         let is_again =
             |known: &CallItem| known.has_ids_of(call) == Some(true) && known.has_all_of(call);
         let has_run = ids_with_output.contains(&*call.call_id);
         if pair.is_none() && !has_run && !kept.iter().any(is_again) {
+            if reply.reading.begun_calls.may_have_lost_arguments(call) {
+                item["arguments"] = UNJOINED.into();
+            }
             let json = item.to_string();
             read_item(&OutputItem::read(serde_json::from_str(&json)?)?, reply);
         }
