@@ -71,6 +71,26 @@ pub struct ReadingState {
     pub(super) reasoning_arrival: ReasoningArrival,
     /// The calls whose items have begun and have not come again as complete ones.
     pub(super) begun_calls: BegunCalls,
+    /// The last message that the server has said to begin, until it ends.
+    begun_message: Option<BegunMessage>,
+}
+
+/// What the server says of a message that begins.
+#[derive(Debug)]
+struct BegunMessage {
+    index: Option<u64>,
+    /// Empty if there is none.
+    id: String,
+}
+
+impl BegunMessage {
+    /// Whether the message with this index and id is another one. Some servers give all messages one index.
+    fn is_another(&self, index: Option<u64>, id: &str) -> bool {
+        if self.id.is_empty() || id.is_empty() {
+            return index.is_none() || self.index != index;
+        }
+        self.id != id
+    }
 }
 
 /// How much has come of the item of reasoning that is coming, in the Responses API.
@@ -268,9 +288,25 @@ impl Reply {
         }
     }
 
+    /// Records that a message with this index and id has begun. Some servers say so only after its first increments, or twice.
+    pub(super) fn begin_message(&mut self, index: Option<u64>, id: &str, is_commentary: bool) {
+        let begun = BegunMessage {
+            index,
+            id: id.to_owned(),
+        };
+        let last = self.reading.begun_message.replace(begun);
+        let is_another = last.is_some_and(|last| last.is_another(index, id));
+        let has_increments = self.arrived.is_open(index) || self.arrived.is_open(None);
+        let is_known = has_increments && !is_another;
+        if !is_known || is_commentary != self.answer.is_in_commentary() {
+            self.answer.begin_message(is_commentary);
+        }
+    }
+
     /// Records that a message has ended, and that what follows is another one; not every server says when one begins.
     pub(super) fn end_message(&mut self) {
         self.arrived.end_message();
+        self.reading.begun_message = None;
         self.answer.begin_message(false);
     }
 

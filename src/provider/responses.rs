@@ -71,7 +71,7 @@ mod tests {
     }
 
     /// Returns an event in short: `d0.1 text` is an increment of the text of the message 0 with the index 1, `t0.1 text` is that
-    /// text when it is finished, `i0 text` the message, and `e one/two` the end with messages, or `e` without any. After `^` in a
+    /// text when it is finished, `a0.5` begins the item of a message, here with the id 5, `i0 text` is the message, and `e one/two` the end with messages, or `e` without any. After `^` in a
     /// message comes a refusal, and `~` begins commentary.
     fn event(short: &str) -> String {
         let (place, text) = short.split_once(' ').unwrap_or((short, ""));
@@ -109,6 +109,12 @@ mod tests {
             "f" => {
                 event["refusal"] = text.into();
                 "refusal.done"
+            }
+            "a" => {
+                event["item"] = item(text);
+                event["item"]["content"] = json!([]);
+                event["item"]["id"] = part.map(|id| id.to_string()).into();
+                "output_item.added"
             }
             "i" => {
                 event["item"] = item(text);
@@ -180,6 +186,19 @@ mod tests {
             increments by turns | d0.0 Be ; d1.0 Li ; d0.0 cause ; d1.0 ght ; e Because/Light | BeLicauseght | 0
             another spelling at the end | d0.0 One ; e one | One | 0
             the same, in two parts | d0.0 Let_me_think. ; d0.1 _No: ; e “let_me_think”_no | Let_me_think._No: | 0
+            a message that begins after its first increment | d0.0 Hel ; a0.5 ; d0.0 lo ; i0 Hello ; e Hello | Hello | 0
+            the same without ids | d0.0 Hel ; a0 ; d0.0 lo ; i0 Hello ; e Hello | Hello | 0
+            the same without indexes of increments | d Hel ; a0.5 ; d lo ; i0 Hello ; e Hello | Hello | 0
+            the same without any indexes | d Hel ; a ; d lo ; i Hello ; e Hello | Hello | 0
+            the same after a message | a0.5 ; d0.0 One. ; i0 One. ; d1.0 Tw ; a1.6 ; d1.0 o. ; e One./Two. | One.│Two. | 0
+            a message that begins twice | a0.5 ; d0.0 Hel ; a0.5 ; d0.0 lo ; e Hello | Hello | 0
+            the same without ids | a0 ; d0.0 Hel ; a0 ; d0.0 lo ; e Hello | Hello | 0
+            messages that begin, and do not end | a0.5 ; d0.0 One. ; a1.6 ; d1.0 Two. ; e One./Two. | One.│Two. | 0
+            the same after the first increment of the first | d0.0 On ; a0.5 ; d0.0 e. ; a1.6 ; d1.0 Two. ; e One./Two. | One.│Two. | 0
+            the same without indexes of increments | d One. ; a0.5 ; a1.6 ; d Two. ; e One./Two. | One.│Two. | 0
+            the same with one index | a0.5 ; d0.0 One. ; a0.6 ; d0.0 Two. ; e One./Two. | One.│Two. | 0
+            the same without any indexes and ids | a ; d One. ; a ; d Two. ; e One./Two. | One.│Two. | 0
+            commentary that begins, and a message after it | a0.5 ~ ; d0.0 Hm ; a1.6 ; d1.0 One. ; e ~Hm/One. | One. | 0
             a refusal in a message | d0.0 One. ; i0 One.^I_won't. ; e | One.I_won't. | 0
             the same, and at the end | d0.0 One. ; i0 One.^I_won't. ; e One.^I_won't. | One.I_won't. | 0
             a refusal at the end | d0.0 One. ; e One.^I_won't. | One.I_won't. | 0

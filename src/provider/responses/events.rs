@@ -165,7 +165,7 @@ fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult 
             let calls = &mut reply.reading.begun_calls;
             calls.begin(index, item.call(), item.json());
         }
-        MESSAGE => reply.answer.begin_message(item.is_commentary()),
+        MESSAGE => reply.begin_message(index, item.id(), item.is_commentary()),
         REASONING => reply.think(""),
         WEB_SEARCH_CALL => reply.activity.search(),
         _ => {}

@@ -84,6 +84,13 @@ impl<'a> OutputItem<'a> {
         &self.fields.kind
     }
 
+    /// Returns its own id.
+    pub fn id(&self) -> &str {
+        &self.fields.id
+    }
+
+    }
+
     /// Returns the id by which the result of a call is sent.
     pub fn call_id(&self) -> &str {
         &self.fields.call_id
