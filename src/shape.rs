@@ -22,6 +22,7 @@ pub use spec::SchemaSpec;
 use subschemas::subschemas;
 
 use crate::text::json;
+use crate::text::reasoning_end::{Extent, split_at_end};
 use crate::text::short_form::{self, FormPurpose};
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
@@ -109,15 +110,27 @@ impl Shape {
         ListPlace::find(&self.schema)
     }
 
-    /// Returns the JSON of this shape in an answer, without a code fence around it.
+    /// Returns the JSON of this shape in an answer, without a code fence around it. What is no JSON may begin with reasoning.
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, Misfit> {
-        let answer = answer.trim();
-        let text = inside_fence(answer).unwrap_or(answer).trim();
-        let value = parse_answer(text).map_err(unreadable)?;
+        let mut text = without_fence(answer);
+        let mut parsed = parse_answer(text);
+        if parsed.is_err()
+            && let Some((_, rest)) = split_at_end(answer, Extent::Whole)
+            && let Ok(value) = parse_answer(without_fence(rest))
+        {
+            text = without_fence(rest);
+            parsed = Ok(value);
+        }
+        let value = parsed.map_err(unreadable)?;
         json::check_names(text).map_err(|error| Misfit::Differs(error.to_string()))?;
         compare(&value, &self.schema, MAX_STEPS)?;
         Ok(text)
     }
+}
+
+fn without_fence(answer: &str) -> &str {
+    let answer = answer.trim();
+    inside_fence(answer).unwrap_or(answer).trim()
 }
 
 /// Returns why an answer cannot be parsed.

@@ -8,7 +8,7 @@ use crate::provider::kept::{ByteBudget, ITEM};
 use crate::provider::reply::{Piece, Reply};
 use crate::session::Entry;
 use crate::session::timestamp::Timestamp;
-use crate::text::reasoning_end::{Extent, split_at_end};
+use crate::text::reasoning_end::{Extent, split_at_end, split_at_line_end};
 
 /// In place of the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
@@ -37,6 +37,8 @@ pub struct Answer {
     pub has_reasoned: bool,
     /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
     may_reason_on: bool,
+    /// Whether reasoning has ended at a tag of the latest reply, so that no other tag ends it, unless it may go on.
+    has_ended_reasoning: bool,
     /// Whether it is a cached answer. Reasoning was taken out of its text before it was stored.
     is_cached: bool,
     /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
@@ -59,6 +61,7 @@ impl Answer {
         self.reply_begins = self.text.len();
         self.has_reasoned = false;
         self.may_reason_on = false;
+        self.has_ended_reasoning = false;
     }
 
     /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
@@ -74,6 +77,7 @@ impl Answer {
     /// Adds a piece. Takes its sources. Returns whether the answer is still kept.
     pub fn push(&mut self, piece: &mut Piece) -> bool {
         self.has_reasoned |= !piece.reasoning.trim().is_empty();
+        self.has_ended_reasoning |= piece.has_ended_reasoning;
         self.may_reason_on |= piece.may_reason_on;
         let sources = std::mem::take(&mut piece.sources);
         self.keep(&piece.text, sources)
@@ -154,17 +158,24 @@ impl Answer {
 
     /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
     pub fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
-        // A server that tells them apart leaves no tag in the text.
-        let is_told_apart = self.has_reasoned && !self.may_reason_on;
-        if is_told_apart || self.is_cached {
+        if self.is_cached {
             return None;
         }
         let reply = self.text.get(self.reply_begins..)?;
-        let (reasoning, rest) = split_at_end(reply, extent)?;
+        let split = if self.may_reason_on || !self.has_reasoned {
+            split_at_end(reply, extent)
+        } else if self.has_ended_reasoning {
+            None
+        } else {
+            // A server that tells them apart leaves few tags in the text.
+            split_at_line_end(reply, extent)
+        };
+        let (reasoning, rest) = split?;
         let reasoning = reasoning.to_owned();
         let end = self.text.len() - rest.trim_start().len();
         self.text.drain(self.reply_begins..end);
         self.has_reasoned = true;
+        self.has_ended_reasoning = true;
         self.may_reason_on = false;
         Some(reasoning)
     }

@@ -82,6 +82,8 @@ pub struct Filter {
     is_final: bool,
     /// Whether the server has told reasoning apart from the text, so that the text has none that no tag opens.
     is_told_apart: bool,
+    /// Whether reasoning has ended at a tag of the text.
+    pub has_ended: bool,
     /// Whether the tag of the reasoning has been opened again within it, so that the first closing tag may not end it.
     pub is_nested: bool,
 }
@@ -216,6 +218,7 @@ impl Filter {
         {
             self.reasoning += thinking;
             self.stage = Stage::AfterThinking("");
+            self.has_ended = true;
             return Some(rest);
         }
         // Only an answer without reasoning before it keeps its whitespace.
@@ -262,6 +265,7 @@ impl Filter {
             self.add_thought(thinking);
             self.unclosed = None;
             self.stage = Stage::AfterThinking(close);
+            self.has_ended = true;
         } else {
             let openings = openings_with(close).map(str::len);
             let longest_tag = openings.fold(close.len(), usize::max);

@@ -421,6 +421,7 @@ impl Reply {
             incomplete_reason: self.end.incomplete_reason().map(str::to_owned),
             sources,
             reasoning: self.answer.take_reasoning(),
+            has_ended_reasoning: self.answer.has_ended_reasoning(),
             may_reason_on: self.answer.has_nested_reasoning(),
             sign,
         }

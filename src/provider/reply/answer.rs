@@ -167,6 +167,11 @@ impl AnswerPart {
         self.reasoning_filter.is_within()
     }
 
+    /// Whether reasoning has ended at a tag of the text.
+    pub fn has_ended_reasoning(&self) -> bool {
+        self.reasoning_filter.has_ended
+    }
+
     /// Whether the tag of reasoning has been opened again within it.
     pub fn has_nested_reasoning(&self) -> bool {
         self.reasoning_filter.is_nested

@@ -17,6 +17,8 @@ pub struct Piece {
     pub sources: Vec<Source>,
     /// What the model thinks, and what it says on the way.
     pub reasoning: String,
+    /// Whether reasoning has ended at a tag that was before the text.
+    pub has_ended_reasoning: bool,
     /// Whether the text may begin with reasoning, because its tag has been opened again within it.
     pub may_reason_on: bool,
     /// What the model or its provider does, unless that is answering.
