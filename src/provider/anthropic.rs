@@ -12,6 +12,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "anthropic",
     version: Version::InPaths(&["/v1"]),
     models_path: "/v1/models?limit=1000",
+    next_models: "after_id",
     fixed_headers: &[("anthropic-version", "2023-06-01")],
     key_header: ("x-api-key", ""),
     takes_bearer: true,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -32,6 +33,8 @@ pub struct Dialect {
     pub version: Version,
     /// The path of the list of models.
     pub(super) models_path: &'static str,
+    /// The parameter that asks for the next page of it.
+    pub(super) next_models: &'static str,
     /// Headers of every request.
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
     /// The name of the header with the key, and what is before the key in its value.
@@ -138,10 +141,16 @@ impl Dialect {
         }
     }
 
-    /// Returns the request for the list of models.
-    pub fn list_models(&self, key: Option<&Secret>) -> Request {
+    /// Returns the request for the list of models, or for its page after the one that says `next`.
+    pub fn list_models(&self, key: Option<&Secret>, next: Option<&str>) -> Request {
+        let mut path = self.models_path.to_owned();
+        if let Some(next) = next {
+            path.push(if path.contains('?') { '&' } else { '?' });
+            let value = utf8_percent_encode(next, NON_ALPHANUMERIC);
+            path += &format!("{}={value}", self.next_models);
+        }
         Request {
-            path: self.models_path.to_owned(),
+            path,
             headers: self.headers(key),
             ..Request::default()
         }

@@ -12,6 +12,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "gemini",
     version: Version::InPaths(&["/v1beta", "/v1"]),
     models_path: "/v1beta/models?pageSize=1000",
+    next_models: "pageToken",
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
     takes_bearer: false,

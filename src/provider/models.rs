@@ -11,12 +11,23 @@ use super::request::ListedModel;
 use crate::text::byte_order_mark::text_after_mark;
 use crate::text::surrogates;
 
-/// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
-pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
+/// A list of models, or a page of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ModelPage {
+    /// In the server's order.
+    pub models: Vec<ListedModel>,
+    /// What the server wants to hear in the request for the next page, if there is one.
+    pub next: Option<String>,
+}
+
+/// Reads a list of models. Together sends a bare list, and Ollama null if it has no models.
+pub fn read_models(body: &str) -> ReplyResult<ModelPage> {
+    let mut next = None;
     let body = surrogates::joined(text_after_mark(body), &mut String::new());
     let mut list: &RawValue = serde_json::from_str(&body)?;
     if list.get().starts_with('{') {
         let lists: ModelLists = serde_json::from_str(list.get())?;
+        next = lists.next_page();
         let mut fields = [lists.data, lists.models].into_iter().flatten();
         let given = fields.clone().find(|field| field.get().starts_with('['));
         list = given.or(fields.next()).unwrap_or(list);
@@ -56,7 +67,7 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
     }
     match entries.0.first() {
         Some(first) if !is_any_named => Err(ReplyError::Malformed(without_names(first))),
-        _ => Ok(models),
+        _ => Ok(ModelPage { models, next }),
     }
 }
 
@@ -89,6 +100,24 @@ struct ModelLists<'a> {
     data: Option<&'a RawValue>,
     #[serde(borrow, deserialize_with = "also_null")]
     models: Option<&'a RawValue>,
+    /// Whether another page follows, in the lists of Anthropic and those like OpenAI's.
+    has_more: Scalar<bool>,
+    /// The last model of the page, after which the next one begins.
+    last_id: Text<'a>,
+    /// Gemini's word for the next page.
+    #[serde(rename = "nextPageToken")]
+    next_page_token: Text<'a>,
+}
+
+impl ModelLists<'_> {
+    /// Returns what the server wants to hear in the request for the next page, if there is one.
+    fn next_page(&self) -> Option<String> {
+        let mut next = &self.next_page_token;
+        if next.is_empty() && self.has_more.0 == Some(true) {
+            next = &self.last_id;
+        }
+        (!next.is_empty()).then(|| next.to_string())
+    }
 }
 
 /// Reads a field in which null is a list without models.
@@ -252,6 +281,32 @@ mod tests {
     use super::*;
     use crate::text::table::rows;
 
+    fn models_in(body: &str) -> ReplyResult<Vec<ListedModel>> {
+        read_models(body).map(|page| page.models)
+    }
+
+    #[test]
+    fn a_page_of_a_list_says_how_to_ask_for_the_next_one() {
+        let table = r##"
+            Anthropic | c | {"data":[{"id":"a"}],"first_id":"a","has_more":true,"last_id":"c"}
+            OpenAI | c | {"object":"list","data":[{"id":"a"}],"has_more":true,"last_id":"c"}
+            Gemini | t/1 | {"models":[{"name":"models/a"}],"nextPageToken":"t/1"}
+            an empty page | c | {"data":[],"has_more":true,"last_id":"c"}
+            text | c | {"data":[{"id":"a"}],"has_more":"true","last_id":"c"}
+            the last page | - | {"data":[{"id":"a"}],"has_more":false,"last_id":"c"}
+            Gemini's last page | - | {"models":[{"name":"models/a"}],"nextPageToken":""}
+            null | - | {"data":[{"id":"a"}],"has_more":null,"last_id":"c","nextPageToken":null}
+            no last model | - | {"data":[{"id":"a"}],"has_more":true,"last_id":null}
+            odd values | - | {"data":[{"id":"a"}],"has_more":{},"last_id":[1],"nextPageToken":{}}
+            one page | - | {"data":[{"id":"a"}]}
+            a bare list | - | [{"id":"a"}]
+        "##;
+        for [server, next, body] in rows(table) {
+            let page = read_models(body).expect(body);
+            assert_eq!(page.next.as_deref().unwrap_or_default(), next, "{server}");
+        }
+    }
+
     #[test]
     fn a_list_of_models_is_read_in_every_form_and_keeps_its_order() {
         let model = |id: &str, created: Option<&str>| ListedModel {
@@ -263,12 +318,12 @@ mod tests {
         let listed = vec![model("b", Some("000000000007")), model("a", None)];
         let list = r#"[{"id":"b","created":7},{"id":"a","created":"odd"}]"#;
         assert_eq!(
-            read_models(&format!(r#"{{"object":"list","data":{list}}}"#)),
+            models_in(&format!(r#"{{"object":"list","data":{list}}}"#)),
             Ok(listed.clone())
         );
         let marked = format!("\u{feff}{list}");
         for list in [list, &marked] {
-            assert_eq!(read_models(list), Ok(listed.clone()));
+            assert_eq!(models_in(list), Ok(listed.clone()));
         }
         for list in [
             r#"["b","models/a"]"#,
@@ -283,11 +338,11 @@ mod tests {
                 &format!(r#"{{"data":{list},"models":null}}"#),
                 &format!(r#"{{"data":{{}},"models":{list}}}"#),
             ] {
-                assert_eq!(read_models(body).as_deref(), Ok(&ids[..]), "{body}");
+                assert_eq!(models_in(body).as_deref(), Ok(&ids[..]), "{body}");
             }
         }
         for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
-            assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
+            assert_eq!(models_in(body), Ok(Vec::new()), "{body}");
         }
         for body in [
             "{}",
@@ -318,7 +373,7 @@ mod tests {
             a | odd values | {"id":7,"model":"","model_id":null,"name":"a"}
         "##;
         for [id, server, entry] in rows(table) {
-            let models = read_models(&format!("[{entry}]")).expect(entry);
+            let models = models_in(&format!("[{entry}]")).expect(entry);
             assert_eq!(models[0].id, id, "{server}");
         }
     }
@@ -334,7 +389,7 @@ mod tests {
             b | {"id":"a","id":"b","type":"llm","type":"vlm"}
         "##;
         for [id, entry] in rows(table) {
-            let models = read_models(&format!(r#"[{{"id":"x"}},{entry},{{"id":"y"}}]"#));
+            let models = models_in(&format!(r#"[{{"id":"x"}},{entry},{{"id":"y"}}]"#));
             let models = models.expect(entry);
             let ids = Vec::from_iter(models.iter().map(|model| &*model.id));
             assert_eq!(ids, ["x", id, "y"], "{entry}");
@@ -373,7 +428,7 @@ mod tests {
             no | {"id":"a","architecture":{"output_modalities":["Speech"]}}
         "##;
         for [chats, entry] in rows(table) {
-            let models = read_models(&format!("[{entry}]")).expect(entry);
+            let models = models_in(&format!("[{entry}]")).expect(entry);
             assert_eq!(models[0].cannot_chat, chats == "no", "{entry}");
         }
     }

@@ -13,6 +13,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "openai",
     version: Version::InBaseUrl,
     models_path: "/models",
+    next_models: "after",
     fixed_headers: &[],
     key_header: ("authorization", "Bearer "),
     takes_bearer: false,

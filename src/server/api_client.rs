@@ -10,6 +10,7 @@ use super::api_error::ApiError;
 use super::body::{self, ForeignBody, ReadError};
 use super::client::{self, Client, ConnectionFailure, Response, TransportError};
 use super::credentials::Credentials;
+use super::paged_list::{MAX_LIST, PagedList};
 use super::retry::{self, Attempts, Pause, RetryLimits};
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
@@ -18,13 +19,10 @@ use crate::provider::finish::{Finish, FinishKind};
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{self, Reply};
 use crate::provider::request::{LimitOrigin, ListedModel, Request};
-use crate::provider::{Dialect, ReplyError, read_models};
+use crate::provider::{Dialect, ModelPage, ReplyError, read_models};
 use crate::secret::{self, Redaction, Secrets};
 use crate::text::parts::parts;
 use crate::text::size::in_units;
-
-/// The most bytes of a response that is not an answer, such as a list of models.
-const MAX_LIST: usize = 8_000_000;
 
 /// A client of the API of one server, with what a request needs besides its content.
 pub struct ApiClient<'a> {
@@ -63,36 +61,56 @@ impl<'a> ApiClient<'a> {
         self.credentials.provider.api
     }
 
-    /// Returns the models that the server lists, in its order. It is an error if there are none.
+    /// Returns the models that the server lists, in its order. It is an error if there are none. Where a page cannot be had, a note
+    /// says so.
     pub fn list_models(&self) -> Result<Vec<ListedModel>, ApiError> {
-        let request = self.api().list_models(self.credentials.key);
-        let request = self.credentials.add_to(request);
-        let fetched = self.fetch(&request);
+        let mut list = PagedList::default();
+        loop {
+            let next = list.next.as_deref();
+            let request = self.api().list_models(self.credentials.key, next);
+            let request = self.credentials.add_to(request);
+            match self.list_page(&request) {
+                Ok((page, bytes)) => list.add(page, bytes),
+                Err(failed) if list.models.is_empty() => return Err(failed),
+                Err(failed) => list.end_early(failed.error.message),
+            }
+            if list.next.is_none() {
+                break;
+            }
+        }
+        if let Some(reason) = &list.lack {
+            self.notes
+                .note(&format!("the list of models is incomplete: {reason}"));
+        }
+        if list.models.is_empty() {
+            let failed = self.failed("the provider lists no models");
+            let advice = "load a model there, name one with -m, or check base_url";
+            return Err(failed.advise(Some(advice.to_owned())));
+        }
+        for model in &mut list.models {
+            model.id = secret::redact(&model.id, &self.secrets);
+        }
+        Ok(list.models)
+    }
+
+    /// Asks for the list of models, or for one page of it. Returns it with its bytes.
+    fn list_page(&self, request: &Request) -> Result<(ModelPage, usize), ApiError> {
+        let fetched = self.fetch(request);
         let body = fetched.map_err(|failed| {
             let advice = self.advice_without_list(&failed);
             failed.advise(advice)
         })?;
-        let listed = match read_models(&body) {
-            Ok(mut models) if !models.is_empty() => {
-                for model in &mut models {
-                    model.id = secret::redact(&model.id, &self.secrets);
-                }
-                return Ok(models);
-            }
-            listed => listed,
-        };
-        let checked = failure::check(&body).map_err(ReplyError::from);
-        let (failed, advice) = match checked.and(listed) {
-            Ok(_) => (
-                self.failed("the provider lists no models"),
-                "load a model there, name one with -m, or check base_url",
-            ),
-            Err(error) => (
-                self.explain_reply(error, &request),
-                "name a model with -m, or check base_url",
-            ),
-        };
-        Err(failed.advise(Some(advice.to_owned())))
+        let mut listed = read_models(&body);
+        if !matches!(&listed, Ok(page) if !page.models.is_empty()) {
+            let checked = failure::check(&body).map_err(ReplyError::from);
+            listed = checked.and(listed);
+        }
+        let page = listed.map_err(|error| {
+            let advice = "name a model with -m, or check base_url";
+            let failed = self.explain_reply(error, request);
+            failed.advise(Some(advice.to_owned()))
+        })?;
+        Ok((page, body.len()))
     }
 
     /// Returns advice where the server does not know the address of its list: the list is what other errors refer to.

@@ -158,7 +158,7 @@ mod tests {
         let provider = settings.provider_named("p").expect("a provider");
         let key = provider.key.read("p", environment).expect("a key or none");
         let credentials = Credentials::new(provider, key.as_ref(), environment).expect(section);
-        let request = provider.api.list_models(key.as_ref());
+        let request = provider.api.list_models(key.as_ref(), None);
         let mut headers = Vec::new();
         for (name, value) in credentials.add_to(request).headers {
             if name != "anthropic-version" {

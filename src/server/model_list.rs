@@ -75,7 +75,7 @@ mod tests {
             odd values | {"data":[{"id":"a","status":7,"state":null,"type":[],"loaded":"x","labels":{}}]} | a | -
         "##;
         for [server, list, first, next] in rows(table) {
-            let models = read_models(list).expect(list);
+            let models = read_models(list).expect(list).models;
             let found = first_of(&models, None).unwrap_or_default();
             assert_eq!(found, first, "{server}");
             let found = first_of(&models, Some(&found)).unwrap_or_default();

@@ -16,6 +16,8 @@ pub struct Script {
     /// What it answers once there are none.
     pub answer: String,
     pub list: Reply,
+    /// The pages of the list after the first one.
+    pub pages: VecDeque<Reply>,
     /// As a proxy it lets q through to itself, unless a case says something else.
     pub tunnel: Reply,
     /// What the tool server over HTTP answers to these methods instead of what it would.
@@ -29,6 +31,10 @@ pub fn model_server(dialect: &'static Dialect, script: &Shared) -> Server {
     Server::start(move |request, earlier| {
         let mut script = script.lock().expect("a script");
         match request.method.as_str() {
+            "GET" if asks_for_page(&request.path) => {
+                let page = script.pages.pop_front();
+                return page.unwrap_or_else(|| script.list.clone());
+            }
             "GET" => return script.list.clone(),
             "CONNECT" => return script.tunnel.clone(),
             _ => {}
@@ -41,6 +47,12 @@ pub fn model_server(dialect: &'static Dialect, script: &Shared) -> Server {
             (dialect.reply)(request, &answer)
         })
     })
+}
+
+/// Whether a request for the list of models asks for another page than the first.
+fn asks_for_page(path: &str) -> bool {
+    let parameters = ["after=", "after_id=", "pageToken="];
+    parameters.iter().any(|parameter| path.contains(parameter))
 }
 
 /// The API that has questions at this path.

@@ -141,6 +141,7 @@ impl Stage {
             next: VecDeque::new(),
             answer: ANSWER.to_owned(),
             list: listed("first, second"),
+            pages: VecDeque::new(),
             tunnel: Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive(),
             refusals: Vec::new(),
         }));
@@ -376,6 +377,10 @@ impl Stage {
             }
             Set::Models => self.script().list = listed(value),
             Set::List => self.script().list = reply(directive, Split::Whole),
+            Set::Page => self
+                .script()
+                .pages
+                .push_back(reply(directive, Split::Whole)),
             Set::Proxy => self.script().tunnel = reply(directive, Split::Whole),
             Set::Words => self.words = value.replace("\\n", "\n"),
             Set::Config => {
