@@ -143,15 +143,15 @@ fn unreadable(error: serde_json::Error) -> Misfit {
 }
 
 fn not_json(error: serde_json::Error) -> String {
-    let error = error.to_string();
+    let reason = json::parse_failure(&error);
     // The parser allows 127 levels.
-    if error.starts_with("recursion limit") {
+    if reason.starts_with("recursion limit") {
         return "it has more than 127 lists and objects within each other".to_owned();
     }
-    if error == json::TOO_MANY_VALUES {
-        return error;
+    if reason == json::TOO_MANY_VALUES {
+        return reason;
     }
-    format!("it is not JSON ({error})")
+    format!("it is not JSON ({reason})")
 }
 
 fn obeys_strict_rules(schema: &Value) -> bool {

@@ -95,8 +95,10 @@ impl CachedAnswer {
     pub(super) fn read(path: &Path, sharing: Sharing) -> Result<CachedAnswer, ReadFailure> {
         let bytes = sharing.read(path)?;
         // Somebody may have edited it.
-        json::parse_bytes(after_mark(&bytes))
-            .map_err(|error| ReadFailure::Unusable(format!("it cannot be parsed ({error})")))
+        json::parse_bytes(after_mark(&bytes)).map_err(|error| {
+            let reason = json::parse_failure(&error);
+            ReadFailure::Unusable(format!("it cannot be parsed ({reason})"))
+        })
     }
 
     /// Whether it is an answer to a question with these words, which may have come with something else.

@@ -283,7 +283,7 @@ mod tests {
     fn whatever_is_wrong_with_a_file_the_failure_names_it() {
         let (_root, directory) = empty_directory();
         for (name, bytes, reason) in [
-            ("torn", &b"{"[..], "it cannot be parsed (EOF"),
+            ("torn", &b"{"[..], "it cannot be parsed (it ends early"),
             ("latin", b"\xe4", "it cannot be parsed (incomplete utf-8"),
             ("newer", b"{\"version\":2}", "it has version 2"),
             ("large", &vec![b' '; MAX_SIZE + 1], "it has more than 10 MB"),

@@ -161,7 +161,8 @@ fn unparsable(error: &dyn Display) -> String {
 }
 
 fn parse_file(text: &Arc<String>) -> Result<Conversation, String> {
-    let file: CheckedFile = serde_json::from_str(text).map_err(|error| unparsable(&error))?;
+    let file: CheckedFile =
+        serde_json::from_str(text).map_err(|error| unparsable(&json::parse_failure(&error)))?;
     let entries = file
         .messages
         .iter()

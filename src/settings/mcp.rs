@@ -120,7 +120,7 @@ pub fn read_shared(
 /// Returns the servers of all lists.
 fn servers_of(text: &str) -> Result<Vec<SharedServer>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| {
-        let reason = error.to_string();
+        let reason = json::parse_failure(&error);
         // A value of the wrong type may be a key.
         if error.is_data() && !reason.starts_with("duplicate") {
             return "must be a JSON object".to_owned();
@@ -866,9 +866,9 @@ mod tests {
     fn a_file_that_is_no_list_of_mcp_servers_is_an_error() {
         for [words, text] in rows(
             r#"
-            EOF | {
-            EOF | /*
-            EOF | {"mcpServers": {} /*
+            it ends early | {
+            it ends early | /*
+            it ends early | {"mcpServers": {} /*
             a slash is outside | {"mcpServers": {} / }
             at line 1 column 19 | {"mcpServers": {},, }
             must be a JSON object | "hunter2"

@@ -7,6 +7,7 @@ use serde::de::{
     Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
 };
 use serde_json::Result;
+use serde_json::error::Category;
 
 use super::one_line::beginning;
 
@@ -31,6 +32,16 @@ pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
 pub fn parse_bytes<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     check_weight(&String::from_utf8_lossy(json), MAX_WEIGHT)?;
     serde_json::from_slice(json)
+}
+
+/// Says why JSON cannot be parsed.
+pub fn parse_failure(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    match error.classify() {
+        Category::Eof if (line, column) == (1, 0) => "it is empty".to_owned(),
+        Category::Eof => format!("it ends early, at line {line} column {column}"),
+        _ => error.to_string(),
+    }
 }
 
 /// Checks that the values of a text, which need not be JSON, do not take more memory than this.

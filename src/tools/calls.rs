@@ -266,8 +266,12 @@ fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>,
         return Err("The arguments have too many values.".to_owned());
     }
     *room -= weight;
-    serde_json::from_str(text)
-        .map_err(|error| format!("The arguments are not a JSON object: {error}."))
+    serde_json::from_str(text).map_err(|error| {
+        format!(
+            "The arguments are not a JSON object: {}.",
+            json::parse_failure(&error)
+        )
+    })
 }
 
 /// Runs calls side by side; those that may not run fail with the reason. `on_end` gets the index and the outcome of each call

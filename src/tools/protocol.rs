@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::about::ListedTool;
 use super::headers;
 use crate::text::byte_order_mark::text_after_mark;
-use crate::text::json::compact;
+use crate::text::json::{compact, parse_failure};
 use crate::text::number::integer_text;
 use crate::text::size::in_units;
 use crate::text::{not_a_number, surrogates};
@@ -696,8 +696,9 @@ fn string(json: &RawValue) -> Option<String> {
 /// Returns what a server did whose message cannot be parsed, to follow its name.
 pub fn unreadable(error: &serde_json::Error) -> String {
     format!(
-        "sent a message that cannot be parsed, or has more than {size} ({error})",
-        size = in_units(MAX_MESSAGE)
+        "sent a message that cannot be parsed, or has more than {size} ({reason})",
+        size = in_units(MAX_MESSAGE),
+        reason = parse_failure(error)
     )
 }
 

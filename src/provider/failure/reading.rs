@@ -106,7 +106,7 @@ pub type ReplyResult<T = ()> = Result<T, ReplyError>;
 
 impl From<serde_json::Error> for ReplyError {
     fn from(error: serde_json::Error) -> ReplyError {
-        ReplyError::Malformed(error.to_string())
+        ReplyError::Malformed(json::parse_failure(&error))
     }
 }
 
