@@ -151,9 +151,13 @@ impl Usage {
         self.merged(other, u64::saturating_add, f64::add)
     }
 
-    /// Returns the usage of one request; a later count replaces an earlier one.
+    /// Returns the usage of one request; a later count replaces an earlier one. Some gateways send zeros after the real counts.
     pub fn replaced_by(self, later: Usage) -> Usage {
-        self.merged(later, |_, later| later, |_, later| later)
+        self.merged(
+            later,
+            |count, later| if later == 0 { count } else { later },
+            |cost, later| if later == 0.0 { cost } else { later },
+        )
     }
 
     /// Returns what is known of it, for people: `11 in (5 cached), 107 out (100 reasoning), cost 0.00014`.

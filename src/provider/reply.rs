@@ -464,10 +464,14 @@ impl Reply {
 
     /// Returns the counts reported so far; `None` if there are none.
     pub fn usage(&self) -> Option<Usage> {
-        if self.usage == Usage::default() {
-            return None;
+        let mut usage = self.usage;
+        // Some servers count the tokens of reasoning besides those of the answer, though the API has them in one count.
+        if let (Some(output), Some(reasoning)) = (usage.output_tokens, usage.reasoning_tokens)
+            && reasoning > output
+        {
+            usage.output_tokens = Some(output + reasoning);
         }
-        Some(self.usage)
+        (usage != Usage::default()).then_some(usage)
     }
 }
 
