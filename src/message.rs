@@ -306,7 +306,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them: perhaps not an object, or not even JSON.
     pub arguments: String,
-    /// What the API has sent with it, such as a signature, and wants back with it; null if that is nothing.
+    /// The fields that the API has sent with it, such as a signature, and wants back with it; null if there are none.
     pub api_data: Value,
 }
 

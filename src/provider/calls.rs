@@ -155,10 +155,10 @@ impl Calls {
         added
     }
 
-    /// Sets what has arrived with the call at this place. A later value replaces an earlier one.
-    pub fn set_api_data(&mut self, place: usize, data: Value) {
+    /// Sets a field that has arrived with the call at this place. A later value replaces an earlier one.
+    pub fn set_api_data(&mut self, place: usize, name: &str, data: Value) {
         if let Some(call) = self.calls.get_mut(place) {
-            call.api_data = data;
+            call.api_data[name] = data;
         }
     }
 

@@ -17,6 +17,9 @@ pub const PLAIN_REASONING: &str = "reasoning";
 /// The field of a call in which Google sends a signature, and wants it back.
 pub const EXTRA_CONTENT: &str = "extra_content";
 
+/// The field of a call in which LiteLLM sends such a signature, and wants it back.
+pub const PROVIDER_FIELDS: &str = "provider_specific_fields";
+
 /// OpenRouter's field for reasoning: a list, with signatures.
 pub const REASONING_DETAILS: &str = "reasoning_details";
 
@@ -199,9 +202,9 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
     let sends_sealed = prompt.sends(OptionalField::SealedReasoning);
     let fields = step.echo.fields();
     let mut calls = Vec::from_iter(step.calls.iter().map(call_of));
-    if !sends_sealed {
-        for call in calls.iter_mut().filter_map(Value::as_object_mut) {
-            call.shift_remove(EXTRA_CONTENT);
+    if sends_sealed {
+        for (call, run) in calls.iter_mut().zip(&step.calls) {
+            add_fields(call, &run.api_data);
         }
     }
     let mut turn = json!({
@@ -231,12 +234,14 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
 fn call_of(run: &ToolRun) -> Value {
     let arguments = calls::text(&run.arguments);
     let function = json!({"name": run.name, "arguments": arguments});
-    request::without_empty(json!({
-        "id": run.id,
-        "type": "function",
-        "function": function,
-        (EXTRA_CONTENT): run.api_data,
-    }))
+    json!({"id": run.id, "type": "function", "function": function})
+}
+
+/// Adds the fields of an object to a call.
+fn add_fields(call: &mut Value, fields: &Value) {
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        call[name] = value.clone();
+    }
 }
 
 /// Returns the images in the results of a step.

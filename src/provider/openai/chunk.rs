@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::body::{EXTRA_CONTENT, PROVIDER_FIELDS};
 use crate::message::{ToolCall, Usage};
 use crate::provider::calls::FragmentPlace;
 use crate::provider::counts::Counts;
@@ -132,8 +133,20 @@ struct CallFragment<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     function: Object<CalledFunction<'a>>,
-    /// See [`super::body::EXTRA_CONTENT`].
+    /// See [`EXTRA_CONTENT`].
     extra_content: Json<'a>,
+    /// See [`PROVIDER_FIELDS`].
+    provider_specific_fields: Json<'a>,
+}
+
+impl CallFragment<'_> {
+    /// Returns the fields that go back with the call, and their names. LiteLLM has one of them for other things, too.
+    fn returned_fields(&self) -> impl Iterator<Item = (&'static str, Json<'_>)> {
+        let litellm = self.provider_specific_fields;
+        let has_signature = litellm.get().contains("\"thought_signature\"");
+        let litellm = has_signature.then_some((PROVIDER_FIELDS, litellm));
+        std::iter::once((EXTRA_CONTENT, self.extra_content)).chain(litellm)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -282,8 +295,8 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
     let fragments: Vec<Object<CallFragment>> = calls.list()?;
     let is_alone = fragments.len() == 1;
     for (fragment, position) in fragments.into_iter().zip(0..) {
-        let fragment = fragment.0.unwrap_or_default();
-        let function = fragment.function.0.unwrap_or_default();
+        let mut fragment = fragment.0.unwrap_or_default();
+        let function = std::mem::take(&mut fragment.function).0.unwrap_or_default();
         let at = match fragment.index.0 {
             Some(index) => FragmentPlace::Index(index),
             None if is_alone => FragmentPlace::Alone,
@@ -298,7 +311,9 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
         };
         let place = reply.add_call(at, call);
         if let Some(place) = place {
-            reply.turn.add_api_data(place, fragment.extra_content);
+            for (name, data) in fragment.returned_fields() {
+                reply.turn.add_api_data(place, name, data);
+            }
         }
     }
     Ok(())

@@ -78,10 +78,10 @@ impl ModelTurn {
         self.offers_tools && !self.is_closed && self.budget.spend(bytes)
     }
 
-    /// Adds what has arrived with the call at this place, if there is room for it.
-    pub fn add_api_data(&mut self, place: usize, data: Json) {
+    /// Adds a field that has arrived with the call at this place, if there is room for it.
+    pub fn add_api_data(&mut self, place: usize, name: &str, data: Json) {
         if !data.is_null() && self.has_room_for(data.get()) {
-            self.calls.set_api_data(place, data.value());
+            self.calls.set_api_data(place, name, data.value());
         }
     }
 
