@@ -3,6 +3,7 @@
 mod body;
 mod events;
 mod item;
+mod late_reasoning;
 mod output;
 mod output_calls;
 
@@ -374,6 +375,53 @@ mod tests {
                 let found = Vec::from_iter(echo.items().iter().map(|item| &item["arguments"]));
                 assert_eq!(found, [sent], "{items}");
             }
+        }
+    }
+
+    #[test]
+    fn encrypted_reasoning_that_only_the_complete_response_has_goes_back_before_its_call() {
+        // The items that come before, those of the complete response, and what goes back: `r` and `s` are encrypted reasoning,
+        // `x` and `y` are calls, `m` is a message, and `b` is reasoning that is not encrypted.
+        let table = r##"
+            x | r x | r x
+            x y | r x y | r x y
+            x y | r x s y | r x s y
+            r x | r x | r x
+            r x y | r x s y | r x s y
+            r x | s r x | s r x
+            m x | r m x | r m x
+            x | b x | x
+            x | x r | x
+            x | y r | x
+            - | r x | r x
+        "##;
+        let item = |name: &str| match name {
+            "x" | "y" => call(name, "{}"),
+            "m" => {
+                json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}]})
+            }
+            "b" => json!({"type": "reasoning", "id": "b", "summary": []}),
+            _ => json!({"type": "reasoning", "id": name, "summary": [], "encrypted_content": name}),
+        };
+        for [before, output, sent] in rows(table) {
+            let items = |names: &str| {
+                let names = names.split_whitespace();
+                Vec::from_iter(names.map(item))
+            };
+            let mut events = Vec::new();
+            for item in items(before) {
+                events.push(json!({"type": "response.output_item.done", "item": item}).to_string());
+            }
+            let response = json!({"status": "completed", "output": items(output)});
+            events.push(json!({"type": "response.completed", "response": response}).to_string());
+            let events = Vec::from_iter(events.iter().map(String::as_str));
+            let reply = replied_with_tools(&DIALECT, &events);
+            let echo = reply.turn.echo();
+            let names = echo.items().iter().map(|item| {
+                let id = item.get("call_id").or(item.get("id"));
+                id.and_then(Value::as_str).unwrap_or_default().to_owned()
+            });
+            assert_eq!(Vec::from_iter(names).join(" "), sent, "{before} | {output}");
         }
     }
 

@@ -89,6 +89,10 @@ impl<'a> OutputItem<'a> {
         &self.fields.id
     }
 
+    /// Returns the encrypted text of reasoning, if there is one.
+    pub fn sealed_reasoning(&self) -> Option<Json<'a>> {
+        let sealed = self.fields.encrypted_content;
+        (self.kind() == REASONING && sealed.is_text()).then_some(sealed)
     }
 
     /// Returns the id by which the result of a call is sent.

@@ -8,6 +8,7 @@ use super::item::{
     CALL_OUTPUT, FUNCTION_CALL, MESSAGE, OutputItem, finish_refusal, read_item, read_reasoning,
     read_sources,
 };
+use super::late_reasoning::keep_late_reasoning;
 use super::output_calls::read_calls;
 use crate::message::UNJOINED;
 use crate::provider::counts::Counts;
@@ -55,6 +56,7 @@ pub fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> 
     reply.add_usage(Counts::read(response.usage).usage());
     failure::check_field(&response.error.value())?;
     read_items(&items, reply)?;
+    keep_late_reasoning(&items, reply);
     let messages = read_messages(&items, reply)?;
     reply.add_held_texts(None);
     if !reply.answer.has_text() && !response.output_text.is_empty() {

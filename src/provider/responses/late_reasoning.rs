@@ -1,0 +1,45 @@
+//! Keeps encrypted reasoning that only the complete response has, to send it back before the call that it has led to (pure).
+
+use serde_json::Value;
+
+use super::item::OutputItem;
+use crate::provider::lenient::text_field;
+use crate::provider::reply::{CallItem, Reply};
+
+/// The most items that are compared, each with all others.
+const MAX_COMPARED: usize = 1_000;
+
+/// Keeps the items with encrypted reasoning of a complete response that have not come before, each before the item that follows
+/// it. The API rejects reasoning without that.
+pub fn keep_late_reasoning(output: &[OutputItem], reply: &mut Reply) {
+    if output.len().max(reply.turn.items.len()) > MAX_COMPARED {
+        return;
+    }
+    let mut kept = Vec::from_iter(std::mem::take(&mut reply.turn.items).into_values());
+    let mut late = Vec::new();
+    for item in output {
+        let place = kept.iter().position(|other| is_same(other, item));
+        if let Some(place) = place {
+            kept.splice(place..place, late.drain(..));
+        } else if item.sealed_reasoning().is_some()
+            && reply.turn.has_room_for(item.json())
+            && let Ok(value) = serde_json::from_str(item.json())
+        {
+            late.push(value);
+        }
+    }
+    reply.turn.items = (0..).zip(kept).collect();
+}
+
+/// Whether an item that is kept is this one. Not every server gives reasoning an id.
+fn is_same(kept: &Value, item: &OutputItem) -> bool {
+    if text_field(kept, "type") != item.kind() {
+        return false;
+    }
+    match CallItem::of(kept).has_ids_of(&item.call()) {
+        Some(is_same) => is_same,
+        None => item
+            .sealed_reasoning()
+            .is_some_and(|sealed| kept["encrypted_content"] == sealed.value()),
+    }
+}
