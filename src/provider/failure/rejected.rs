@@ -291,6 +291,16 @@ const UNKNOWN_FIELD: &[&str] = &[
 /// What servers say of an earlier response that the field `store` has kept them from keeping.
 const OBEYED: &[&str] = &["store is false", "store is set to false", "store=false"];
 
+/// What may be before or after the name of a field in a code that rejects it.
+const CODE_BEGINNINGS: &[&str] = &["unsupported_", "unknown_", "unrecognized_"];
+const CODE_ENDS: &[&str] = &[
+    "_not_supported",
+    "_unsupported",
+    "_not_allowed",
+    "_not_permitted",
+    "_not_available",
+];
+
 /// What may be before or after the name of a field.
 const FIELD_NOUNS: &[&str] = &[
     "parameter",
@@ -344,10 +354,26 @@ pub(super) fn rejects(
             || (field == OptionalField::Effort && says_always_thinks(words))
             || (field == OptionalField::Form && lacks_form_feature(words))
             || row.names.iter().any(|name| has_name(words, name))
+            || is_in_code(error, row)
             || row
                 .words
                 .iter()
                 .any(|word| names_field(words, &named_field, word)))
+}
+
+/// Whether the code of an error is made of a field's name and of words that reject it, such as `response_format_not_supported`.
+fn is_in_code(error: &ServerError, row: &RejectionRow) -> bool {
+    let code = error.code.to_lowercase();
+    let named = code.split_whitespace().filter_map(|code| {
+        let mut before = CODE_BEGINNINGS.iter();
+        let mut after = CODE_ENDS.iter();
+        let rest = before.find_map(|begin| code.strip_prefix(begin));
+        rest.or_else(|| after.find_map(|end| code.strip_suffix(end)))
+    });
+    let mut names = row.names.iter().chain(row.words);
+    named
+        .into_iter()
+        .any(|named| names.any(|name| *name == named))
 }
 
 /// Whether an error says that the model cannot do without reasoning.
@@ -561,6 +587,14 @@ mod tests {
             Form | vLLM | 400 | Guided decoding is not supported on this backend
             Form | a gateway | 422 | grammar is not supported
             Form | Groq | 400 | This model does not support response format `json_schema`.
+            Form | a code alone | 400 | {"error":{"message":"unsupported: constrained decoding is not available","type":"invalid_request_error","param":null,"code":"response_format_not_supported"}}
+            Form | a code alone | 422 | {"error":{"message":"no","code":"unsupported_json_schema"}}
+            Usage | a code alone | 400 | {"error":{"message":"no","code":"stream_options_not_allowed"}}
+            Store | a code alone | 400 | {"error":{"message":"no","code":"STORE_NOT_SUPPORTED"}}
+            Effort | a code alone | 400 | {"error":{"message":"no","code":"reasoning_effort_unsupported"}}
+            ToolChoice | a code alone | 400 | {"error":{"message":"no","code":"unsupported_tool_choice"}}
+            Cache | a code alone | 400 | {"error":{"message":"no","code":"cache_control_not_permitted"}}
+            System | a code alone | 400 | {"error":{"message":"no","code":"system_not_supported"}}
             Form | DeepSeek | 400 | This response_format type is unavailable now
             Form | OpenAI | 400 | Invalid schema for response_format 'answer': no
             Form | Gemini | 400 | A schema in GenerationConfig in the request exceeds the maximum allowed nesting depth.
