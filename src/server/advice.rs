@@ -295,6 +295,9 @@ mod tests {
             - | later | later | {"error":{"type":"overloaded_error","message":"Overloaded"}}
             - | again | again | {"error":{"message":"Rate limit exceeded","code":429}}
             - | again | again | {"error":{"message":"no","type":"tokens","code":"rate_limit_exceeded"}}
+            - | again | again | {"error":{"message":"Provider openai: rate limited","type":"api_error","code":null}}
+            500 | again | again | upstream: Too Many Requests
+            503 | again | again | RateLimitError
             501 | - | - | no
             - | hint | - | image input is not supported - hint: you may need to provide the mmproj
             - | model | model | invalid model

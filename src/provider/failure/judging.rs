@@ -226,8 +226,10 @@ pub fn judge(error: &ServerError, status: Option<u16>, request: &Request) -> Err
 /// `status` is that of the response.
 pub fn is_about_client(error: &ServerError, status: Option<u16>) -> bool {
     let status = status.or(error.status);
+    let words = error.message.to_lowercase();
     status.is_some_and(|status| CLIENT_STATUSES.contains(&status))
         || error.has_code(words::CLIENT_CODES)
+        || words::TOO_OFTEN.iter().any(|phrase| words.contains(phrase))
 }
 
 /// What is before the place of a tool in a group.

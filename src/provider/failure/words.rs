@@ -596,6 +596,9 @@ pub const CLIENT_CODES: &[&str] = &[
     "resource_exhausted",
 ];
 
+/// What says the same without a code. Gateways pass it on as an error of their own.
+pub const TOO_OFTEN: &[&str] = &["rate limit", "rate-limit", "ratelimit", "too many requests"];
+
 /// The same of errors of the server.
 pub const TRANSIENT_CODES: &[&str] = &[
     "overloaded_error",
