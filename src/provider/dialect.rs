@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -20,6 +21,9 @@ use crate::text::{not_a_number, surrogates};
 
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
+
+/// The most bytes of an event without JSON that is kept.
+const MAX_PLAIN_LINE: usize = 64 << 10;
 
 /// How many parts of a reply are looked at for the API in whose form they are.
 const MAX_LOOKS: usize = 10;
@@ -237,6 +241,7 @@ impl Dialect {
     pub fn read_event(&self, data: &str, reply: &mut Reply) -> ReplyResult {
         let data = data.trim_ascii();
         if data.starts_with('{') {
+            reply.reading.plain_line.clear();
             let data = surrogates::joined(data, &mut reply.reading.half);
             read_leniently(self.event, &data, reply)?;
             if matches!(data, Cow::Owned(_)) {
@@ -250,12 +255,23 @@ impl Dialect {
         }
         // Proxies send this in every dialect, even if the answer has broken off.
         if data == DONE && (self.ends_with_done || reply.end.finish().is_some()) {
+            reply.check_plain_line()?;
             reply.close();
         }
         // Gemini reports an error in a list. Some servers send other things to keep a connection alive.
         failure::check(data)?;
+        if is_sentence(data) {
+            data.clone_into(&mut reply.reading.plain_line);
+        }
         Ok(())
     }
+}
+
+/// Whether an event without JSON says something to people. A sign of life is one word, or OpenRouter's.
+fn is_sentence(data: &str) -> bool {
+    let is_plain = serde_json::from_str::<IgnoredAny>(data).is_err();
+    let has_words = data.split_whitespace().nth(1).is_some() && data.len() <= MAX_PLAIN_LINE;
+    is_plain && has_words && data != "OPENROUTER PROCESSING"
 }
 
 /// Reads an event or an answer, where the last of several fields with one name counts, as for most programs. Few have any, so it is

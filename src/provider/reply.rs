@@ -33,7 +33,7 @@ pub(super) use self::texts_by_place::TextPlace;
 use self::turn::ModelTurn;
 pub(super) use super::calls::Added;
 use super::calls::FragmentPlace;
-use super::failure::ReplyError;
+use super::failure::{self, ReplyError, ReplyResult};
 use super::kept::ITEM;
 use super::request::Request;
 use crate::message::{ToolCall, Usage};
@@ -64,6 +64,8 @@ pub struct ReadingState {
     pub(super) half: String,
     /// How many bytes of the last message had come then.
     pub(super) length_before_half: usize,
+    /// The last event, if it was a sentence instead of JSON: some servers report errors like this.
+    pub(super) plain_line: String,
     /// Whether calls have come as increments, so that a message would repeat them.
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
@@ -301,6 +303,15 @@ impl Reply {
         if !is_known || is_commentary != self.answer.is_in_commentary() {
             self.answer.begin_message(is_commentary);
         }
+    }
+
+    /// Checks that a stream has not ended with a sentence instead of a finish reason.
+    pub fn check_plain_line(&self) -> ReplyResult {
+        let line = &self.reading.plain_line;
+        if !line.is_empty() && self.end.finish().is_none() {
+            failure::check_field(&line.as_str().into())?;
+        }
+        Ok(())
     }
 
     /// Records that a message has ended, and that what follows is another one; not every server says when one begins.

@@ -186,6 +186,7 @@ impl<'a> ReplyReader<'a> {
             }
             StreamEnd::Truncated => {
                 connection.map_err(ReadError::Connection)?;
+                reply.check_plain_line()?;
                 Err(self.events.why_incomplete(&self.body.response))
             }
         }
