@@ -178,9 +178,9 @@ impl ConnectionFailure {
         }
     }
 
-    fn advised(cause: impl Into<String>, advice: &'static str) -> ConnectionFailure {
+    fn advised(cause: impl Into<String>, advice: impl Into<String>) -> ConnectionFailure {
         ConnectionFailure {
-            advice: Some(advice.to_owned()),
+            advice: Some(advice.into()),
             ..ConnectionFailure::new(cause)
         }
     }
@@ -235,19 +235,21 @@ impl ConnectionFailure {
 fn refused_by_proxy(reason: &str, named: &NamedProxy) -> ConnectionFailure {
     let (_, status) = reason.rsplit_once('/').unwrap_or_default();
     let has_login = named.proxy.username().is_some() || named.proxy.password().is_some();
+    let variable = named.variable;
     if status == "407" && has_login {
-        let variable = named.variable;
-        return ConnectionFailure {
-            advice: Some(format!(
-                "check them in {variable}; a special character is written there as in a URL: %40 for @"
-            )),
-            ..ConnectionFailure::new("the proxy refuses the user name or the password (407)")
-        };
+        return ConnectionFailure::advised(
+            "the proxy refuses the user name or the password (407)",
+            format!(
+                "check them in {variable}, where %40 is written for @; or, {LEAVE_OUT_THE_PROXY}"
+            ),
+        );
     }
     if status == "407" {
         return ConnectionFailure::advised(
             "the proxy requires a user name and a password (407)",
-            "put them before the host in the variable: http://user:password@proxy.example:3128",
+            format!(
+                "put them into {variable}, as in http://user:password@proxy.example:3128; or, {LEAVE_OUT_THE_PROXY}"
+            ),
         );
     }
     let cause = match status {
@@ -269,7 +271,9 @@ fn failure_of_socks(error: &io::Error) -> ConnectionFailure {
     if SOCKS_LOGIN.contains(&reason) {
         return ConnectionFailure::advised(
             format!("the proxy requires another user name or password ({reason})"),
-            "put them before the host in the variable: socks5h://user:password@proxy.example:1080",
+            format!(
+                "put them before the host in the variable, as in socks5h://user:password@proxy.example:1080; or, {LEAVE_OUT_THE_PROXY}"
+            ),
         );
     }
     if SOCKS_REFUSALS.contains(&reason) {
