@@ -17,6 +17,13 @@ const MAX_COMMAND: usize = 300;
 /// The most characters of an argument in an error about it.
 const MAX_WORD: usize = 40;
 
+/// An argument of one option, perhaps with its value, or of several with one letter each.
+struct OptionArgument {
+    options: Vec<&'static Flag>,
+    /// Whether the next argument is the value of the last one.
+    takes_next: bool,
+}
+
 /// Reads the arguments after the program's name: options, then words.
 pub fn parse(args: &[OsString]) -> Result<Arguments, Error> {
     let mut arguments = Arguments::default();
@@ -288,7 +295,7 @@ fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), E
 
     let to_do = match late_action(words, arguments.mode) {
         Some(action) => action_alone(before, words, action),
-        None => None,
+        None => with_action_of_option(before, words, arguments.mode),
     };
     let to_do = to_do.unwrap_or_else(|| {
         let as_options = options_before_words(before, words, arguments.mode);
@@ -314,10 +321,39 @@ fn without_separators(words: &[OsString]) -> Vec<OsString> {
 /// Returns the action that one of these words asks for, where no other one is chosen. It never deletes, because the word may be
 /// part of a question.
 fn late_action(words: &[OsString], mode: Mode) -> Option<&'static Flag> {
-    let is_action = |flag: &Flag| flag.mode().is_some() && !flag.deletes();
-    let mut actions = FLAGS.iter().filter(|flag| is_action(flag));
-    actions
-        .find(|flag| mode == Mode::Ask && up_to_separator(words).any(|word| flag.is_called(word)))
+    if mode != Mode::Ask {
+        return None;
+    }
+    let mut options = options_in(words).into_iter();
+    options.find(|option| option.mode().is_some() && !option.deletes())
+}
+
+/// Returns the options that these words are.
+fn options_in(words: &[OsString]) -> Vec<&'static Flag> {
+    let arguments = up_to_separator(words).filter_map(option_argument);
+    arguments.flat_map(|argument| argument.options).collect()
+}
+
+/// Returns the advice for an option that only an action has: the action that takes it and the words. `None` if there is none that
+/// deletes nothing.
+fn with_action_of_option(before: &[OsString], words: &[OsString], mode: Mode) -> Option<String> {
+    let options = options_in(words);
+    let option = options
+        .iter()
+        .find(|option| mode == Mode::Ask && !option.is_for(mode))?;
+    let action = FLAGS.iter().find(|action| {
+        let takes_it = |mode: Mode| mode.takes_words() && option.is_for(mode);
+        !action.deletes()
+            && action
+                .mode()
+                .is_some_and(|mode| mode != Mode::Ask && takes_it(mode))
+    })?;
+    let with_action = [before, &[action.name().into()]].concat();
+    let (corrected, question) = options_among(&with_action, words, action.mode()?);
+    let corrected = [corrected, question].concat();
+    let is_right = parse(&corrected).is_ok();
+    let said = format!("{} needs {}", option.name(), action.name());
+    is_right.then(|| said + &command_line(&corrected))
 }
 
 /// Returns the advice for an action after the first word: the same before the words, or without them if it takes none. `None` if
@@ -389,21 +425,29 @@ fn command_line(arguments: &[OsString]) -> String {
 
 /// Returns how many arguments an option and its value are together. `None`: this is no option that the mode can use.
 fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
-    let mut parser = lexopt::Parser::from_args([argument]);
-    let mut length = None;
-    while let Some(option) = parser.next().ok()? {
-        let flag = find(&option)?;
-        let is_chosen = flag.mode() == Some(mode) && mode != Mode::Ask;
-        if !flag.is_for(mode) && !is_chosen {
+    let argument = option_argument(argument)?;
+    for option in &argument.options {
+        let is_chosen = option.mode() == Some(mode) && mode != Mode::Ask;
+        if !option.is_for(mode) && !is_chosen {
             return None;
         }
-        length = Some(1);
-        if flag.value().is_some() && parser.optional_value().is_none() {
-            // The next argument is its value.
-            length = Some(2);
-        }
     }
-    length
+    Some(if argument.takes_next { 2 } else { 1 })
+}
+
+/// Returns the options that an argument is. `None` if one of them does not exist, or it is a word.
+fn option_argument(argument: &OsStr) -> Option<OptionArgument> {
+    let mut parser = lexopt::Parser::from_args([argument]);
+    let mut found = OptionArgument {
+        options: Vec::new(),
+        takes_next: false,
+    };
+    while let Some(part) = parser.next().ok()? {
+        let option = find(&part)?;
+        found.options.push(option);
+        found.takes_next = option.value().is_some() && parser.optional_value().is_none();
+    }
+    (!found.options.is_empty()).then_some(found)
 }
 
 fn unknown(argument: &Arg) -> Error {
@@ -440,6 +484,7 @@ fn nearest_option(spelling: &str) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::table::Setter;
     use super::*;
 
     fn owned(typed: &[&str]) -> Vec<OsString> {
@@ -494,6 +539,38 @@ mod tests {
         ] {
             let typed = Vec::from_iter(typed.split(' '));
             assert_eq!(asks_for_json(&owned(&typed)), wanted, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn any_option_after_a_word_is_corrected_unless_it_deletes() {
+        for flag in FLAGS {
+            for spelling in flag.spellings() {
+                let mut forms = vec![spelling.to_owned()];
+                if let Some(value) = flag.value() {
+                    let text = match value.setter {
+                        Setter::Kind(_) => "bash",
+                        _ => "x",
+                    };
+                    forms = vec![format!("{spelling} {text}"), format!("{spelling}={text}")];
+                }
+                for form in forms {
+                    let said = refused(&Vec::from_iter(format!("what is {form}").split(' ')));
+                    let corrected = match flag.mode() {
+                        Some(mode) if !mode.takes_words() => form.clone(),
+                        None if !flag.is_for(Mode::Ask) => format!("--list {form} what is"),
+                        _ => format!("{form} what is"),
+                    };
+                    let is_said = said.contains(&format!(": q {corrected}\n"));
+                    assert_eq!(is_said, !flag.deletes(), "{form}: {said}");
+                    let corrected = parsed(&Vec::from_iter(corrected.split(' ')));
+                    assert_eq!(
+                        corrected.mode == Mode::Ask,
+                        flag.is_for(Mode::Ask),
+                        "{form}"
+                    );
+                }
+            }
         }
     }
 
