@@ -12,7 +12,7 @@ pub struct LeftOut {
     pub unlisted: Tally,
     /// The files that cannot be read, each with the reason.
     pub unreadable: Tally,
-    /// What is said of the files that are of no kind that q sends.
+    /// The paths of the files that are of no kind that q sends.
     pub binary: Tally,
     /// How many files git ignores. A directory that it ignores counts as one, if a file below it is meant.
     pub ignored: usize,
@@ -22,6 +22,12 @@ pub struct LeftOut {
     pub links: usize,
     /// How many symbolic links lead into a directory of version control that the pattern does not name.
     pub repository_links: usize,
+}
+
+/// A number of things that are skipped for the same reason.
+struct SkippedPart {
+    count: usize,
+    in_words: String,
 }
 
 /// A number of things with the same reason, and the first of them by its text. The others need no room, because there may be
@@ -40,6 +46,15 @@ impl Tally {
         self.count += 1;
     }
 
+    /// Returns the part of the note that says how many these are. The name of a single one helps; those of many would hide the number.
+    fn skipped(&self, one: &str, several: &str) -> SkippedPart {
+        let mut part = SkippedPart::new(self.count, one, several);
+        if self.count == 1 {
+            part.in_words += &format!(" ({})", self.first);
+        }
+        part
+    }
+
     /// Says one thing in the words that it gets, and several in those that get their number and the first of them.
     fn in_words(
         &self,
@@ -54,26 +69,32 @@ impl Tally {
     }
 }
 
+impl SkippedPart {
+    fn new(count: usize, one: &str, several: &str) -> SkippedPart {
+        let things = if count == 1 { one } else { several };
+        SkippedPart {
+            count,
+            in_words: format!("{count} {things}"),
+        }
+    }
+}
+
 impl LeftOut {
-    /// Notes what is left out though it should be sent.
-    pub fn report(&self, notes: &Notes) {
-        for note in self.notes() {
+    /// Notes what is left out because q failed to look at it.
+    pub fn report_failures(&self, notes: &Notes) {
+        for note in self.failures() {
             notes.note(&note);
         }
     }
 
-    /// Notes how much is left out on purpose: because git ignores it, or because it is a link, or one into a directory such as .git.
-    pub fn report_counts(&self, notes: &Notes) {
-        if let Some(note) = self.counts() {
+    /// Counts in one note what is skipped on purpose. Where no file is found, [`LeftOut::error_if_all`] says most of it.
+    pub fn report_skipped(&self, notes: &Notes, is_any_found: bool) {
+        if let Some(note) = self.skipped(is_any_found) {
             notes.note(&note);
         }
     }
 
-    fn notes(&self) -> Vec<String> {
-        let irregular = self.irregular.in_words(
-            |path| format!("{path} is not a regular file; skipped"),
-            |count, _| format!("{count} special files or dangling links were skipped"),
-        );
+    fn failures(&self) -> Vec<String> {
         let unlisted = self.unlisted.in_words(
             |reason| format!("cannot list {reason}; skipped"),
             |count, first| format!("cannot list {count} directories ({first}); they are left out"),
@@ -82,42 +103,47 @@ impl LeftOut {
             |reason| format!("cannot read {reason}; skipped"),
             |count, first| format!("cannot read {count} files ({first}); they are left out"),
         );
-        let binary = self.binary.in_words(
-            |reason| format!("{reason}; skipped"),
-            |count, _| {
-                format!("{count} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped")
-            },
-        );
-        let all = [irregular, unlisted, unreadable, binary];
-        all.into_iter().flatten().collect()
+        [unlisted, unreadable].into_iter().flatten().collect()
     }
 
-    fn counts(&self) -> Option<String> {
-        let ignored = match self.ignored {
-            0 => None,
-            1 => Some("1 ignored file was skipped".to_owned()),
-            count => Some(format!("{count} ignored files were skipped")),
+    fn skipped(&self, is_any_found: bool) -> Option<String> {
+        let mut parts = vec![
+            self.binary.skipped(
+                "file that is neither text nor image nor PDF",
+                "files that are neither text nor image nor PDF",
+            ),
+            self.irregular.skipped(
+                "special file or dangling link",
+                "special files or dangling links",
+            ),
+        ];
+        if is_any_found {
+            parts.extend([
+                SkippedPart::new(self.ignored, "ignored file", "ignored files"),
+                SkippedPart::new(
+                    self.unsearched,
+                    "unsearched ignored directory",
+                    "unsearched ignored directories",
+                ),
+                SkippedPart::new(self.links, "symbolic link", "symbolic links"),
+                SkippedPart::new(
+                    self.repository_links,
+                    "link into a directory such as .git",
+                    "links into directories such as .git",
+                ),
+            ]);
+        }
+        parts.retain(|part| part.count > 0);
+        let count: usize = parts.iter().map(|part| part.count).sum();
+        let verb = if count == 1 { "was" } else { "were" };
+        let last = parts.pop()?.in_words;
+        let before = Vec::from_iter(parts.into_iter().map(|part| part.in_words));
+        let all = if before.is_empty() {
+            last
+        } else {
+            format!("{} and {last}", before.join(", "))
         };
-        let unsearched = match self.unsearched {
-            0 => None,
-            1 => Some("1 ignored directory was not searched".to_owned()),
-            count => Some(format!("{count} ignored directories were not searched")),
-        };
-        let links = match self.links {
-            0 => None,
-            1 => Some("1 symbolic link was not followed".to_owned()),
-            count => Some(format!("{count} symbolic links were not followed")),
-        };
-        let repository_links = match self.repository_links {
-            0 => None,
-            1 => Some("1 link into a directory such as .git was skipped".to_owned()),
-            count => Some(format!(
-                "{count} links into directories such as .git were skipped"
-            )),
-        };
-        let all = [ignored, unsearched, links, repository_links];
-        let said = Vec::from_iter(all.into_iter().flatten());
-        (!said.is_empty()).then(|| said.join("; "))
+        Some(format!("{all} {verb} skipped"))
     }
 
     /// Returns the error for a pattern or a directory, as the user is shown it, of which nothing is sent. `is_any_found` says that
@@ -134,20 +160,23 @@ impl LeftOut {
             return Error::new(ErrorKind::Input, reason).advise(advice);
         }
         let is_any_ignored = self.ignored + self.unsearched > 0;
+        let names = if is_directory { "has" } else { "matches" };
         let why = match (is_any_ignored, self.links > 0) {
             _ if is_any_found => None,
             (false, false) => None,
-            (false, true) => Some("it names symbolic links, which are not followed"),
-            (true, true) => Some("git ignores a part of it, and links are not followed"),
-            (true, false) if self.unsearched == 0 => Some("git ignores all that it names"),
-            (true, false) => Some("git ignores directories that may have some"),
+            (false, true) => Some(format!("it {names} symbolic links, which are not followed")),
+            (true, true) => Some("git ignores a part of it, and links are not followed".to_owned()),
+            (true, false) if self.unsearched == 0 => {
+                Some(format!("git ignores all that it {names}"))
+            }
+            (true, false) => Some("git ignores directories that may have some".to_owned()),
         };
         if let Some(why) = why {
             reason += &format!(": {why}");
             let advice = if self.links > 0 {
                 "name the files, each after -a, or use a pattern without **, which follows links"
             } else {
-                "name a file itself to send it even if it is ignored"
+                "name the file or the ignored directory itself, which is read even if it is ignored"
             };
             return Error::new(ErrorKind::Input, reason).advise(advice);
         }
@@ -176,21 +205,39 @@ mod tests {
         };
         // The things, and what is said of them for each reason.
         let table = r"
-            - | - | - | - | -
-            a | a is not a regular file; skipped | cannot list a; skipped | cannot read a; skipped | a; skipped
-            b a c | 3 special files or dangling links were skipped | cannot list 3 directories (a); they are left out | cannot read 3 files (a); they are left out | 3 files are neither text nor a JPEG, PNG, GIF, WebP or PDF; skipped
+            - | - | -
+            a | cannot list a; skipped | cannot read a; skipped
+            b a c | cannot list 3 directories (a); they are left out | cannot read 3 files (a); they are left out
         ";
-        for [things, irregular, unlisted, unreadable, binary] in rows(table) {
+        for [things, unlisted, unreadable] in rows(table) {
             let left_out = LeftOut {
-                irregular: tally(things),
                 unlisted: tally(things),
                 unreadable: tally(things),
-                binary: tally(things),
                 ..LeftOut::default()
             };
-            let mut expected = vec![irregular, unlisted, unreadable, binary];
+            let mut expected = vec![unlisted, unreadable];
             expected.retain(|note| !note.is_empty());
-            assert_eq!(left_out.notes(), expected, "{things}");
+            assert_eq!(left_out.failures(), expected, "{things}");
+        }
+        // The files of no kind that is sent, what is no regular file, how many files are ignored, and the note.
+        let table = r"
+            - | - | 0 | -
+            b | - | 0 | 1 file that is neither text nor image nor PDF (b) was skipped
+            b a c | - | 0 | 3 files that are neither text nor image nor PDF were skipped
+            - | a | 0 | 1 special file or dangling link (a) was skipped
+            - | b a c | 0 | 3 special files or dangling links were skipped
+            b | - | 1 | 1 file that is neither text nor image nor PDF (b) and 1 ignored file were skipped
+            b a | c | 2 | 2 files that are neither text nor image nor PDF, 1 special file or dangling link (c) and 2 ignored files were skipped
+        ";
+        for [binary, irregular, ignored, expected] in rows(table) {
+            let left_out = LeftOut {
+                binary: tally(binary),
+                irregular: tally(irregular),
+                ignored: ignored.parse().expect(ignored),
+                ..LeftOut::default()
+            };
+            let note = left_out.skipped(true).unwrap_or_default();
+            assert_eq!(note, expected, "{binary} {irregular} {ignored}");
         }
     }
 
@@ -200,16 +247,16 @@ mod tests {
         // note; and the reason and the beginning of the advice.
         let table = r"
             0 0 0 0 | - | - | write * and ?
-            1 0 0 0 | 1 ignored file was skipped | git ignores all that it names | name a file itself
-            2 0 0 0 | 2 ignored files were skipped | git ignores all that it names | name a file itself
-            0 1 0 0 | 1 ignored directory was not searched | git ignores directories that may have some | name a file itself
-            2 2 0 0 | 2 ignored files were skipped; 2 ignored directories were not searched | git ignores directories that may have some | name a file itself
-            0 0 1 0 | 1 symbolic link was not followed | it names symbolic links, which are not followed | name the files
-            0 0 2 0 | 2 symbolic links were not followed | it names symbolic links, which are not followed | name the files
-            1 0 2 0 | 1 ignored file was skipped; 2 symbolic links were not followed | git ignores a part of it, and links are not followed | name the files
+            1 0 0 0 | 1 ignored file was skipped | git ignores all that it matches | name the file or
+            2 0 0 0 | 2 ignored files were skipped | git ignores all that it matches | name the file or
+            0 1 0 0 | 1 unsearched ignored directory was skipped | git ignores directories that may have some | name the file or
+            2 2 0 0 | 2 ignored files and 2 unsearched ignored directories were skipped | git ignores directories that may have some | name the file or
+            0 0 1 0 | 1 symbolic link was skipped | it matches symbolic links, which are not followed | name the files
+            0 0 2 0 | 2 symbolic links were skipped | it matches symbolic links, which are not followed | name the files
+            1 0 2 0 | 1 ignored file and 2 symbolic links were skipped | git ignores a part of it, and links are not followed | name the files
             0 0 0 1 | 1 link into a directory such as .git was skipped | it names links into a directory such as .git | name the files
-            1 0 0 2 | 1 ignored file was skipped; 2 links into directories such as .git were skipped | it names links into a directory such as .git | name the files
-            0 1 1 0 | 1 ignored directory was not searched; 1 symbolic link was not followed | git ignores a part of it, and links are not followed | name the files
+            1 0 0 2 | 1 ignored file and 2 links into directories such as .git were skipped | it names links into a directory such as .git | name the files
+            0 1 1 0 | 1 unsearched ignored directory and 1 symbolic link were skipped | git ignores a part of it, and links are not followed | name the files
         ";
         for [counts, note, why, advice] in rows(table) {
             let numbers = counts.split(' ').map(|count| count.parse().expect(counts));
@@ -221,7 +268,7 @@ mod tests {
                 repository_links: numbers[3],
                 ..LeftOut::default()
             };
-            assert_eq!(left_out.counts().unwrap_or_default(), note, "{counts}");
+            assert_eq!(left_out.skipped(true).unwrap_or_default(), note, "{counts}");
             let mut reason = "no file that -a takes matches x".to_owned();
             if !why.is_empty() {
                 reason += &format!(": {why}");

@@ -129,25 +129,25 @@ impl InputReader {
             mut left_out,
         } = named;
         for path in &files {
+            let shown = || on_one_line(&path.to_string_lossy());
             if let Err(error) = File::open(path) {
-                let path = on_one_line(&path.to_string_lossy());
-                left_out.unreadable.add(format!("{path}: {error}"));
+                left_out.unreadable.add(format!("{}: {error}", shown()));
                 continue;
             }
             match self.take_file(path.as_os_str()) {
                 Ok(()) => is_any_taken = true,
-                Err(error) if error.kind == ErrorKind::Binary => left_out.binary.add(error.message),
+                Err(error) if error.kind == ErrorKind::Binary => left_out.binary.add(shown()),
                 Err(error) => return Err(error),
             }
         }
-        left_out.report(&self.notes);
+        left_out.report_failures(&self.notes);
         self.note_taken();
+        left_out.report_skipped(&self.notes, !files.is_empty());
         if !is_any_taken {
             let shown = on_one_line(&name.to_string_lossy());
             let is_directory = Path::new(name).is_dir();
             return Err(left_out.error_if_all(&shown, is_directory, !files.is_empty()));
         }
-        left_out.report_counts(&self.notes);
         Ok(())
     }
 
