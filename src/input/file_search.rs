@@ -228,6 +228,12 @@ impl FileSearch {
         }
         let mut rules = IgnoreRules::above(root, environment)?;
         let mut left_out_entries_left = MAX_LEFT_OUT_ENTRIES;
+        // A directory that is named is read even if it is ignored. The beginning of a pattern is no such name.
+        if self.pattern.is_some() && rules.ignore_root()? {
+            let content = self.content_below(root, 0, &mut left_out_entries_left);
+            count_ignored(content, &mut named.left_out);
+            return Ok(SearchEnd::Found(named));
+        }
         let mut entries_left = max_entries;
         let mut walk = FileWalk::below(root, 0);
         while let Some(found) = walk.next() {
@@ -304,11 +310,10 @@ impl FileSearch {
     ) {
         match reason {
             LeaveOutReason::NotMeant => {}
-            LeaveOutReason::Ignored => match self.content_of_left_out(entry, entries_left) {
-                LeftOutContent::Meant => left_out.ignored += 1,
-                LeftOutContent::NotMeant => {}
-                LeftOutContent::Unknown => left_out.unsearched += 1,
-            },
+            LeaveOutReason::Ignored => {
+                let content = self.content_of_left_out(entry, entries_left);
+                count_ignored(content, left_out);
+            }
             LeaveOutReason::Link => left_out.links += 1,
             LeaveOutReason::RepositoryLink => match self.content_of_left_out(entry, entries_left) {
                 LeftOutContent::NotMeant => {}
@@ -327,8 +332,18 @@ impl FileSearch {
         if !left_out.is_directory() {
             return LeftOutContent::Meant;
         }
+        self.content_below(left_out.path(), left_out.depth, entries_left)
+    }
+
+    /// Looks for a file that is meant below a directory, which is this many levels below the root of the search.
+    fn content_below(
+        &self,
+        directory: &Path,
+        depth: usize,
+        entries_left: &mut usize,
+    ) -> LeftOutContent {
         let mut if_none = LeftOutContent::NotMeant;
-        let mut walk = FileWalk::below(left_out.path(), left_out.depth);
+        let mut walk = FileWalk::below(directory, depth);
         while let Some(found) = walk.next() {
             if *entries_left == 0 {
                 return LeftOutContent::Unknown;
@@ -428,6 +443,15 @@ impl FileSearch {
             let path = self.in_words(path);
             left_out.unlisted.add(format!("{path}: {reason}"));
         }
+    }
+}
+
+/// Counts what is ignored.
+fn count_ignored(content: LeftOutContent, left_out: &mut LeftOut) {
+    match content {
+        LeftOutContent::Meant => left_out.ignored += 1,
+        LeftOutContent::NotMeant => {}
+        LeftOutContent::Unknown => left_out.unsearched += 1,
     }
 }
 

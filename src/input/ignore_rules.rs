@@ -90,9 +90,47 @@ impl<'a> IgnoreRules<'a> {
     pub fn ignore(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
         self.go_to(path.parent().unwrap_or(path))?;
         let path = self.real(path);
-        let mut rulings = self.rules().map(|rules| rules.ruling(&path, is_directory));
-        let decided = rulings.find_map(|ruling| ruling);
-        Ok(decided == Some(Ruling::Ignored))
+        Ok(is_ignored_by(&self.levels, true, &path, is_directory))
+    }
+
+    /// Whether the root of the walk is ignored, or a directory or link on the way to it, as far as it leads away from the directory
+    /// where q runs. Whoever is in an ignored directory means the files that are there.
+    pub fn ignore_root(&mut self) -> Result<bool, Error> {
+        let root = self.root.clone();
+        self.go_to(&root)?;
+        let current = Path::new(".").canonicalize().ok();
+        let is_left = |directory: &Path| {
+            let stays = current
+                .as_ref()
+                .is_some_and(|here| here.starts_with(directory));
+            !stays
+        };
+        let is_root = |level: &RuleLevel| level.repository.is_some();
+        let repository = self.levels.iter().rposition(is_root);
+        for (index, level) in self.levels.iter().enumerate().skip(1) {
+            let above = &self.levels[..index];
+            // The rules of a repository say nothing of a repository in it, whose files are its own.
+            let is_in_repository = repository.is_some_and(|root| root < index);
+            if is_left(&level.directory)
+                && is_ignored_by(above, is_in_repository, &level.directory, true)
+            {
+                return Ok(true);
+            }
+        }
+        // Git may ignore a link and not what it leads to.
+        for path in root.ancestors() {
+            let is_link = path.is_symlink() && path.canonicalize().is_ok_and(|to| is_left(&to));
+            let Some(directory) = path.parent().filter(|_| is_link) else {
+                continue;
+            };
+            let directory = Path::new(".").join(directory);
+            let link = directory.join(path.file_name().unwrap_or_default());
+            let mut rules = IgnoreRules::above_with(&directory, Rc::clone(&self.git))?;
+            if rules.ignore(&link, true)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether what a path of the walk leads to is ignored where it is, behind links. That counts below the root of the walk, and
@@ -163,19 +201,6 @@ impl<'a> IgnoreRules<'a> {
         self.real_root.join(below)
     }
 
-    /// Returns all rules, the one that decides first at the beginning.
-    fn rules(&self) -> impl Iterator<Item = &RuleSet> {
-        let general = self.levels.iter().rev().map(|level| &level.general);
-        let is_root = |level: &RuleLevel| level.repository.is_some();
-        // Rules of git say nothing outside a repository.
-        let root = self.levels.iter().rposition(is_root);
-        let inside = &self.levels[root.unwrap_or(self.levels.len())..];
-        let repository = self.repository().into_iter();
-        general
-            .chain(inside.iter().rev().map(|level| &level.of_git))
-            .chain(repository.flat_map(|found| [&found.excluded, &found.of_user]))
-    }
-
     /// Returns the root of the innermost repository.
     fn repository_root(&self) -> Option<&Path> {
         let mut innermost_first = self.levels.iter().rev();
@@ -185,8 +210,7 @@ impl<'a> IgnoreRules<'a> {
 
     /// Returns the rules of the innermost repository.
     fn repository(&self) -> Option<&RepositoryRules> {
-        let mut innermost_first = self.levels.iter().rev();
-        innermost_first.find_map(|level| level.repository.as_ref())
+        innermost_repository(&self.levels)
     }
 
     /// Reads the rules of a directory below the last one. `real` is its path without the links above the walk.
@@ -220,6 +244,40 @@ impl<'a> IgnoreRules<'a> {
         });
         Ok(())
     }
+}
+
+/// Whether the rules of these directories ignore a path in the last of them. Those of git count only if it is in a repository.
+fn is_ignored_by(
+    levels: &[RuleLevel],
+    is_in_repository: bool,
+    path: &Path,
+    is_directory: bool,
+) -> bool {
+    let mut rulings =
+        rules_of(levels, is_in_repository).map(|rules| rules.ruling(path, is_directory));
+    let decided = rulings.find_map(|ruling| ruling);
+    decided == Some(Ruling::Ignored)
+}
+
+/// Returns all rules of these directories, the one that decides first at the beginning.
+fn rules_of(levels: &[RuleLevel], is_in_repository: bool) -> impl Iterator<Item = &RuleSet> {
+    let general = levels.iter().rev().map(|level| &level.general);
+    let is_root = |level: &RuleLevel| level.repository.is_some();
+    // Rules of git say nothing outside a repository.
+    let root = levels
+        .iter()
+        .rposition(is_root)
+        .filter(|_| is_in_repository);
+    let inside = &levels[root.unwrap_or(levels.len())..];
+    let repository = innermost_repository(inside).into_iter();
+    general
+        .chain(inside.iter().rev().map(|level| &level.of_git))
+        .chain(repository.flat_map(|found| [&found.excluded, &found.of_user]))
+}
+
+fn innermost_repository(levels: &[RuleLevel]) -> Option<&RepositoryRules> {
+    let mut innermost_first = levels.iter().rev();
+    innermost_first.find_map(|level| level.repository.as_ref())
 }
 
 /// A reader of the rules that one directory adds.
