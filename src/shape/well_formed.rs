@@ -1,11 +1,12 @@
 //! Finds what is wrong in a JSON Schema itself, because a keyword that cannot be read would check nothing (pure).
 
+use std::collections::HashSet;
 use std::{ptr, slice};
 
 use serde_json::Value;
 
-use super::keywords::{TYPES, elements, referred_by};
-use super::subschemas::{INNER, NAMED};
+use super::keywords::{TYPES, elements, named, referred_by};
+use super::subschemas::{INNER, NAMED, subschemas};
 use crate::text::nearest;
 use crate::text::one_line::beginning;
 
@@ -33,6 +34,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 /// What the references of a schema lead into.
 #[derive(Clone, Copy)]
 struct Documents<'s> {
+    /// The values that are no schemas: maps of schemas by name, and values that an answer may have.
+    others: &'s HashSet<*const Value>,
     /// All of the schema, in which they are looked up.
     root: &'s Value,
     /// The part around them that has an address of its own, from which they go out by the rules of JSON Schema.
@@ -46,7 +49,30 @@ struct Documents<'s> {
 ///
 /// The place of the first fault, such as `properties.age.type`, and what is wrong there.
 pub fn check_keywords(root: &Value) -> Result<(), String> {
-    check_schema(Documents { root, own: root }, root, "")
+    let mut others = HashSet::new();
+    collect_others(root, &mut others);
+    let documents = Documents {
+        others: &others,
+        root,
+        own: root,
+    };
+    check_schema(documents, root, "")
+}
+
+/// Collects the values within a schema that are objects or lists, and no schemas.
+fn collect_others(schema: &Value, others: &mut HashSet<*const Value>) {
+    for (word, value) in named(schema) {
+        let word = word.as_str();
+        match word {
+            "enum" | "examples" => others.extend(elements(value).iter().map(ptr::from_ref)),
+            "const" | "default" | "example" => drop(others.insert(ptr::from_ref(value))),
+            _ if NAMED.contains(&word) => drop(others.insert(ptr::from_ref(value))),
+            _ => (),
+        }
+    }
+    for (_, part) in subschemas(schema) {
+        collect_others(part, others);
+    }
 }
 
 fn check_schema<'s>(
@@ -164,13 +190,19 @@ fn fault_of_reference(documents: Documents, value: &Value) -> Option<String> {
     let Some(reference) = value.as_str() else {
         return Some("must be a text".to_owned());
     };
-    let Documents { root, own } = documents;
+    let Documents { others, root, own } = documents;
     let shown = beginning(reference, MAX_SHOWN);
     let Some(target) = referred_by(root, reference) else {
         return Some(format!(
             "“{shown}” is no part of the schema; only references such as #/$defs/NAME are followed"
         ));
     };
+    let is_schema = target.is_object() || target.is_boolean();
+    if !is_schema || others.contains(&ptr::from_ref(target)) {
+        return Some(format!(
+            "“{shown}” is a part of the schema, but no schema itself; a reference such as #/$defs/NAME leads to one"
+        ));
+    }
     let own_target = referred_by(own, reference);
     let is_other = own_target.is_some_and(|other| !ptr::eq(other, target));
     is_other.then(|| {
@@ -242,13 +274,30 @@ mod tests {
             {"not":{"type":"bool"}}                           | not.type: there is no type “bool”; did you mean boolean?
             {"$ref":"#/$defs/missing"}                        | $ref: “#/$defs/missing” is no part of the schema; only references such as #/$defs/NAME are followed
             {"$ref":"https://example.com/s.json"}             | $ref: “https://example.com/s.json” is no part of the schema; only references such as #/$defs/NAME are followed
+            {"$ref":"#/properties/a/type","properties":{"a":{"type":"string"}}} | $ref: “#/properties/a/type” NO_SCHEMA
+            {"properties":{"b":{"$ref":"#/$defs"}},"$defs":{"A":{}}} | properties.b.$ref: “#/$defs” NO_SCHEMA
+            {"$ref":"#/properties","properties":{"a":{}}}     | $ref: “#/properties” NO_SCHEMA
+            {"$ref":"#/properties/properties","properties":{"properties":{}}} | -
+            {"$ref":"#/$defs/A/properties","$defs":{"A":{"properties":{}}}} | $ref: “#/$defs/A/properties” NO_SCHEMA
+            {"$ref":"#/anyOf","anyOf":[{}]}                   | $ref: “#/anyOf” NO_SCHEMA
+            {"$ref":"#/anyOf/0","anyOf":[{}]}                 | -
+            {"$ref":"#/required/0","required":["a"]}          | $ref: “#/required/0” NO_SCHEMA
+            {"$ref":"#/default","default":{"type":"string"}}  | $ref: “#/default” NO_SCHEMA
+            {"$ref":"#/enum/0","enum":[{"a":1}]}              | $ref: “#/enum/0” NO_SCHEMA
+            {"items":{"$ref":"#/items/examples/0","examples":[{"a":1}]}} | items.$ref: “#/items/examples/0” NO_SCHEMA
+            {"$ref":"#/$defs/$comment","$defs":{"$comment":"x"}} | $ref: “#/$defs/$comment” NO_SCHEMA
+            {"$ref":"#/maxLength","maxLength":5}              | $ref: “#/maxLength” NO_SCHEMA
+            {"$ref":"#/$defs/A","$defs":{"A":false}}          | -
+            {"$ref":"#/components/schemas/A","components":{"schemas":{"A":{}}}} | -
             {"$ref":5}                                        | $ref: must be a text"##,
         ) {
             let value: Value = serde_json::from_str(schema).expect(schema);
             let found = check_keywords(&value).err().unwrap_or_default();
             let unfollowed =
                 "is no part of the schema; only references such as #/$defs/NAME are followed";
-            assert_eq!(found, fault.replace("UNFOLLOWED", unfollowed), "{schema}");
+            let fault = fault.replace("UNFOLLOWED", unfollowed);
+            let no_schema = "is a part of the schema, but no schema itself; a reference such as #/$defs/NAME leads to one";
+            assert_eq!(found, fault.replace("NO_SCHEMA", no_schema), "{schema}");
         }
     }
 }
