@@ -52,9 +52,28 @@ const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 pub struct Shape {
     /// A JSON object.
     pub schema: Value,
+    /// Whether null counts as a missing field, as it does where the short form has a field that may be missing.
+    takes_null: bool,
 }
 
 impl Shape {
+    /// Returns the shape of this schema, which is an object.
+    pub fn new(schema: Value) -> Shape {
+        Shape {
+            schema,
+            takes_null: false,
+        }
+    }
+
+    /// Returns the shape of a schema that an earlier question had. Only the schema is saved, so one that the short form can have
+    /// made counts as made by it.
+    pub fn repeated(schema: Value) -> Shape {
+        Shape {
+            takes_null: short_form::may_have_made(&schema),
+            schema,
+        }
+    }
+
     /// Reads a JSON Schema, which must be an object, also within what APIs wrap around it.
     pub fn from_json(text: &str) -> Result<Shape, String> {
         let schema: Value = json::parse(text).map_err(not_json)?;
@@ -63,7 +82,7 @@ impl Shape {
         }
         let schema = forms::unwrapped(schema)?;
         well_formed::check_keywords(&schema)?;
-        Ok(Shape { schema })
+        Ok(Shape::new(schema))
     }
 
     /// Reads the short form: `name, age int, mood good|bad, note?: what they say`. Brackets around it ask for a list of such
@@ -86,7 +105,19 @@ impl Shape {
                 "additionalProperties": false,
             });
         }
-        Ok(Shape { schema })
+        Ok(Shape {
+            schema,
+            takes_null: true,
+        })
+    }
+
+    /// Returns the schema that an answer is compared with.
+    pub fn checked_schema(&self) -> Value {
+        let mut checked = self.schema.clone();
+        if self.takes_null {
+            forms::allow_null_for_missing(&mut checked);
+        }
+        checked
     }
 
     /// Whether the schema obeys the rules under which APIs guarantee it: it is an object, and each object in it requires all
@@ -123,7 +154,7 @@ impl Shape {
         }
         let value = parsed.map_err(unreadable)?;
         json::check_names(text).map_err(|error| Misfit::Differs(error.to_string()))?;
-        compare(&value, &self.schema, MAX_STEPS)?;
+        compare(&value, &self.checked_schema(), MAX_STEPS)?;
         Ok(text)
     }
 }
@@ -223,7 +254,7 @@ mod tests {
     fn shape(schema: &str) -> Shape {
         let schema =
             serde_json::from_str(schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
-        Shape { schema }
+        Shape::new(schema)
     }
 
     #[test]
@@ -275,6 +306,11 @@ mod tests {
             name, name int  | “name” is given twice
             age integer     | the types are str, int, float, bool, list
             name str not null | the type “str not null”
+            name, age int?  | the field “age” has a question mark after its type; it comes after the name: age? int
+            age? int?       | it comes after the name: age? int
+            l list?: what   | it comes after the name: l? list
+            age integer?    | it comes after the name: age? int
+            age numbr?      | the types are str, int, float, bool, list
             a/b             | “a/b” is not the name
             name, -         | “-” is not the name
             : what          | “” is not the name
@@ -286,6 +322,51 @@ mod tests {
             assert!(error.contains(reason), "{text}: {error}");
         }
         assert!(Shape::from_short("  ").is_err());
+    }
+
+    #[test]
+    fn null_counts_as_a_missing_field_only_where_the_short_form_lets_it_be_missing() {
+        // A shape, an answer, and what is wrong with it.
+        let table = r#"
+            name, note?        | {"name":"a"}                       | -
+            name, note?        | {"name":"a","note":null}           | -
+            name, note?        | {"name":"a","note":1}              | note is not of type string or null
+            name, note?        | {"name":null}                      | name is not of type string
+            n? int, m? a|b, l? list, f? float, b? bool | {"n":null,"m":null,"l":null,"f":null,"b":null} | -
+            m? a|b           | {"m":"c"}                          | m is not one of "a", "b", null
+            l? list            | {"l":[null]}                       | l.0 is not of type string
+            [name, note?]      | {"items":[{"name":"a","note":null}]} | -
+            [name, note?]      | {"items":null}                     | items is not of type array
+            [name, note?]      | {"items":[{"name":null}]}          | items.0.name is not of type string
+            {"properties":{"note":{"type":"string"}}} | {"note":null} | note is not of type string
+            {"type":"object","properties":{"note":{"type":"string"}},"required":[],"additionalProperties":false} | {"note":null} | note is not of type string
+        "#;
+        for [spec, answer, fault] in rows(table) {
+            let shape = if spec.starts_with('{') {
+                Shape::from_json(spec).expect("a schema")
+            } else {
+                let shape = short(spec);
+                // What is sent does not say so.
+                assert!(!shape.schema.to_string().contains("null"), "{spec}");
+                let again = Shape::repeated(shape.schema.clone());
+                assert_eq!(again, shape, "{spec}");
+                shape
+            };
+            assert_eq!(reason_against(&shape, answer), fault, "{spec}: {answer}");
+        }
+        // None of these has the form of a schema that the short form makes.
+        for schema in [
+            r#"{"properties":{"note":{"type":"string"}}}"#,
+            r#"{"type":"object","properties":{"a":{"type":"string","minLength":1}},"required":[],"additionalProperties":false}"#,
+            r#"{"type":"object","properties":{"a":{"type":["string"]}},"required":[],"additionalProperties":false}"#,
+            r#"{"type":"object","properties":{"a":{}},"required":[],"additionalProperties":false}"#,
+            r#"{"type":"object","properties":{"a":{"type":"object"}},"required":[],"additionalProperties":false}"#,
+            r#"{"type":"object","properties":{},"required":[]}"#,
+            "true",
+        ] {
+            let schema: Value = serde_json::from_str(schema).expect("JSON");
+            assert_eq!(Shape::repeated(schema.clone()), Shape::new(schema));
+        }
     }
 
     #[test]
@@ -804,7 +885,7 @@ mod tests {
             place in any::<prop::sample::Index>(),
             other in prop::sample::select(vec![json!("other"), json!(7), json!(false), json!([]), json!({})]),
         ) {
-            let shape = Shape { schema };
+            let shape = Shape::new(schema);
             prop_assert!(shape.find_in(&value.to_string()).is_ok(), "{} {}", shape.schema, value);
             let places = places(&value);
             let part = value.pointer_mut(place.get(&places).as_str()).expect("a part");
@@ -822,7 +903,7 @@ mod tests {
 
         #[test]
         fn the_text_that_is_taken_from_an_answer_is_json(answer in "(```(json)?\n)?[\\{\\}\\[\\]\":a1, ]{0,20}(\n?```)?") {
-            if let Ok(json) = (Shape { schema: json!({}) }).find_in(&answer) {
+            if let Ok(json) = Shape::new(json!({})).find_in(&answer) {
                 prop_assert!(serde_json::from_str::<Value>(json).is_ok() && answer.contains(json));
             }
         }

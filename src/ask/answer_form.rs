@@ -74,7 +74,7 @@ impl Output {
         if !matches!(self.form, Form::Prose) {
             return Ok(());
         }
-        let shape = schema.cloned().map(|schema| Shape { schema });
+        let shape = schema.cloned().map(Shape::repeated);
         self.form = match shape {
             Some(shape) if self.lines => Form::items(shape, None)?,
             Some(shape) => Form::Shaped(shape),

@@ -57,7 +57,7 @@ impl Printer {
         let shows_steps = !has_tools || stdout.is_terminal;
         let mut items = None;
         if let Form::Items(shape, place) = &output.form {
-            items = Some(ItemReader::new(shape.schema.clone(), place.clone()).into());
+            items = Some(ItemReader::new(shape.checked_schema(), place.clone()).into());
         }
         let printing = if items.is_some() && output.streams {
             Printing::Items

@@ -18,8 +18,7 @@ pub struct Verdict {
 
 /// Returns the shape of the answer. The reason comes first, because models judge better once they have given one.
 pub fn shape() -> Shape {
-    Shape {
-        schema: json!({
+    Shape::new(json!({
             "type": "object",
             "properties": {
                 "reason": {"type": "string"},
@@ -27,8 +26,7 @@ pub fn shape() -> Shape {
             },
             "required": ["reason", "verdict"],
             "additionalProperties": false,
-        }),
-    }
+    }))
 }
 
 /// Returns the question about a statement.

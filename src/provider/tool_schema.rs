@@ -1030,7 +1030,7 @@ mod tests {
     /// Whether a value fits a schema.
     fn fits(value: &Value, schema: &Value) -> bool {
         let schema = schema.clone();
-        Shape { schema }.find_in(&value.to_string()).is_ok()
+        Shape::new(schema).find_in(&value.to_string()).is_ok()
     }
 
     /// The keywords of schemas within one another.

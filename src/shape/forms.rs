@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::keywords::{TYPES, has_any, types_in};
+use super::keywords::{TYPES, has_any, required, types_in};
 use super::subschemas::{INNER, NAMED, subschemas_mut};
 
 /// The fields in which APIs want a schema, or an object with such a field: of OpenAI's two APIs, Anthropic and Gemini, for
@@ -173,6 +173,20 @@ fn lower_type(kind: &mut Value) {
     let lower = name.to_lowercase();
     if TYPES.contains(&&*lower) {
         *name = lower;
+    }
+}
+
+/// Lets each field that may be missing be null, too, in a schema and in those within it.
+pub fn allow_null_for_missing(schema: &mut Value) {
+    for (_, part) in subschemas_mut(schema) {
+        allow_null_for_missing(part);
+    }
+    let needed = Vec::from_iter(required(schema).map(str::to_owned));
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, field) in fields.into_iter().flatten() {
+        if !needed.contains(name) {
+            allow_null(field);
+        }
     }
 }
 

@@ -97,6 +97,14 @@ impl ShortField {
                 description.trim()
             ));
         }
+        // A value that the field may have can end in a question mark, so only a type is looked for.
+        if let Some(kind) = kind.trim().strip_suffix('?')
+            && let Some(meant) = kind_named(kind, purpose)
+        {
+            return Err(format!(
+                "the field “{name}” has a question mark after its type; it comes after the name: {name}? {meant}"
+            ));
+        }
         let mut field = ShortField {
             kind: FieldKind::parse(name, kind.trim(), purpose)?,
             is_optional: word.ends_with('?'),
@@ -261,6 +269,38 @@ pub fn schema_of(fields: &[ShortField]) -> Value {
         "required": required,
         "additionalProperties": false,
     })
+}
+
+/// Whether a schema has the form of those that [`schema_of`] makes, or of a list of such objects.
+pub fn may_have_made(schema: &Value) -> bool {
+    let has_only = |object: &Map<String, Value>, words: &[&str]| {
+        object.keys().all(|word| words.contains(&word.as_str()))
+    };
+    let is_field = |field: &Value| {
+        let words = ["type", "items", "enum", "description"];
+        let mut kinds = KINDS.iter();
+        let is_known = kinds.any(|(_, kind)| field["type"] == kind.json_type());
+        is_known
+            && field
+                .as_object()
+                .is_some_and(|field| has_only(field, &words))
+    };
+    let words = ["type", "properties", "required", "additionalProperties"];
+    let Some(object) = schema.as_object().filter(|object| has_only(object, &words)) else {
+        return false;
+    };
+    let Some(fields) = schema["properties"].as_object() else {
+        return false;
+    };
+    if object.len() < words.len() || schema["additionalProperties"] != false {
+        return false;
+    }
+    match fields.get("items") {
+        Some(list) if fields.len() == 1 && list["items"]["properties"].is_object() => {
+            may_have_made(&list["items"])
+        }
+        _ => fields.values().all(is_field),
+    }
 }
 
 /// Returns the parts of a field: its name and type, its default, and its description. A default may contain a colon, so the
