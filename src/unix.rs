@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
-    AtFlags, CWD, Mode, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat,
+    AtFlags, CWD, Mode, OFlags, RenameFlags, Timestamps, UTIME_NOW, fcntl_getfl, renameat_with,
+    utimensat,
 };
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -402,6 +403,12 @@ pub fn terminal_size(terminal: impl AsFd) -> TerminalSize {
         },
         _ => TerminalSize::default(),
     }
+}
+
+/// Whether a file is open for reading. To the standard library, standard input that is not is empty.
+pub fn can_read(file: impl AsFd) -> bool {
+    let mode = fcntl_getfl(file).map(|flags| flags & OFlags::RWMODE);
+    mode != Ok(OFlags::WRONLY)
 }
 
 /// Whether this process is in the foreground of its terminal, not in the background of a shell.

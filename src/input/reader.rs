@@ -24,6 +24,7 @@ use crate::text::non_blank;
 use crate::text::one_line::on_one_line;
 use crate::text::shell_words::quoted;
 use crate::text::size::in_units;
+use crate::unix;
 use crate::whole_file::names_in;
 
 /// The most bytes of text in files and standard input together.
@@ -183,7 +184,11 @@ impl InputReader {
             text = non_blank(self.read_stdin_as_text()?);
             // A command that failed may be the reason.
             if text.is_none() && has_words && stdin::is_from_command() {
-                self.notes.note("standard input was empty");
+                self.notes.note(if unix::can_read(io::stdin()) {
+                    "standard input was empty"
+                } else {
+                    "standard input cannot be read: it is open for writing only"
+                });
             }
         }
         Ok(QuestionInput {
