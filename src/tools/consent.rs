@@ -73,6 +73,14 @@ impl Consent {
                 self.note_refusal(call, "there is no terminal to ask on", notes);
                 Err("The call was refused: there is no terminal to ask on.")
             }
+            Decision::Background => {
+                self.note_refusal(
+                    call,
+                    "q cannot ask from the background of its terminal",
+                    notes,
+                );
+                Err("The call was refused: q cannot ask from the background of its terminal.")
+            }
         }
     }
 
@@ -83,8 +91,9 @@ impl Consent {
 
     /// Asks on the terminal, once no other q asks there.
     fn ask_on_terminal(&self, call: &ProposedCall, notes: &Notes) -> Decision {
-        let Some(terminal) = terminal() else {
-            return Decision::Nobody;
+        let terminal = match terminal() {
+            Ok(terminal) => terminal,
+            Err(decision) => return decision,
         };
         notes.spinner().stop();
         notes.end_reasoning();
@@ -128,6 +137,8 @@ enum Decision {
     NoRoom,
     /// There is no terminal to ask on, or q has lost it while it waited for its turn.
     Nobody,
+    /// There is one, but q is in its background.
+    Background,
 }
 
 /// What a line means that was typed after a screenful.
@@ -187,8 +198,8 @@ impl Question<'_> {
         loop {
             // q may have waited for a long time. Ctrl-C also ends the q that had the terminal before, and so hands it on.
             self.interrupts.wait_if_ending();
-            if !unix::is_in_foreground(&self.terminal) {
-                return Decision::Nobody;
+            if let Err(decision) = check_foreground(&self.terminal) {
+                return decision;
             }
             let Some(screens) = layout::screens(name, call.arguments, confined, size, charset)
             else {
@@ -260,14 +271,26 @@ enum TerminalInput {
 }
 
 /// Returns the terminal, if somebody can answer there: standard error is a terminal, and q is in the foreground.
-fn terminal() -> Option<File> {
+fn terminal() -> Result<File, Decision> {
     if !io::stderr().is_terminal() {
-        return None;
+        return Err(Decision::Nobody);
     }
     let mut options = File::options();
     options.read(true).write(true);
-    let terminal = options.open(TERMINAL).ok()?;
-    unix::is_in_foreground(&terminal).then_some(terminal)
+    let terminal = options.open(TERMINAL).map_err(|_| Decision::Nobody)?;
+    check_foreground(&terminal)?;
+    Ok(terminal)
+}
+
+/// Checks that q is in the foreground of a terminal, because nobody can answer elsewhere.
+fn check_foreground(terminal: &File) -> Result<(), Decision> {
+    if unix::is_in_foreground(terminal) {
+        Ok(())
+    } else if unix::is_in_background(terminal) {
+        Err(Decision::Background)
+    } else {
+        Err(Decision::Nobody)
+    }
 }
 
 #[cfg(test)]

@@ -230,6 +230,20 @@ fn ctrl_z_stops_a_q_that_waits_to_ask_and_one_that_waits_to_ask_again() {
 }
 
 #[test]
+fn a_q_in_the_background_of_its_terminal_refuses_a_call_and_says_why() {
+    let server = caller();
+    let sandbox = with_touch(&server);
+    let terminal = Terminal::new(WIDE);
+    let script = "set -m; q -n --no-save -t shop one & wait";
+    session(&sandbox, &terminal, script).spawn().wait().exit(0);
+    let shown = String::from_utf8_lossy(&terminal.so_far()).into_owned();
+    let reason = "q: shop__touch did not run: q cannot ask from the background of its terminal; ";
+    assert!(shown.contains(reason), "{shown}");
+    assert!(shown.contains("one is done"), "{shown}");
+    assert!(!has_run(&sandbox, "one"));
+}
+
+#[test]
 fn no_spinner_is_drawn_over_the_question_of_another_q() {
     let gate = Gate::new();
     let server = caller_unless_slow(&gate);
