@@ -253,7 +253,7 @@ mod tests {
             {"command": {"path": "/no/x"}, "cwd": "/"} | command.path: there is no program /no/x | correct its path in "command.path"
             {"command": "no-such-program", "cwd": "/"} | command: there is no program no-such-program | install it, or write its absolute path
             {"command": "sh", "cwd": "/no/such"} | cwd: /no/such is not a directory, so nothing can start there | -
-            {"command": "sh"} | cwd: ~ is not a directory, so nothing can start there | -
+            {"command": "sh"} | cwd: ~ is not a directory, so nothing can start there; set cwd to another directory | -
             {"command": "sh", "confine": {}} | confine: only a section [tools.NAME] of q's own file can confine a server | -
             {"command": "sh", "cwd": "/"} | - | -
             {"url": "https://e.com/mcp"} | - | -

@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{self, Path, PathBuf};
 use std::sync::OnceLock;
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::bounds::Bounds;
 use super::{kernel, names};
 use crate::commands::runners::runner;
+use crate::error::in_words;
 use crate::programs::{ProgramFault, find_program};
 use crate::settings::{
     Command, Environment, Key, LocalProgram, ServerKind, ToolServer, expand_home,
@@ -96,13 +100,39 @@ fn start_directory(local: &LocalProgram, own: &Environment) -> Result<Option<Pat
     };
     let directory = expand_home(cwd, own).map_err(StartFault::Cwd)?;
     // The model reads its name if a path leads out of it.
-    let directory = path::absolute(directory).ok();
-    let directory = directory.filter(|directory| directory.is_dir());
-    if directory.is_none() {
-        let reason = format!("{cwd} is not a directory, so nothing can start there");
-        return Err(StartFault::Directory(reason));
+    let found = path::absolute(&directory).and_then(|place| {
+        check_entry(&place)?;
+        Ok(place)
+    });
+    let error = match found {
+        Ok(place) => return Ok(Some(place)),
+        Err(error) => error,
+    };
+    let mut reason = match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            format!("{cwd} is not a directory, so nothing can start there")
+        }
+        _ => {
+            let why = error.to_string();
+            format!(
+                "{directory} cannot be entered ({}), so nothing can start there",
+                in_words(&why)
+            )
+        }
+    };
+    if local.cwd.is_none() {
+        reason += "; set cwd to another directory";
     }
-    Ok(directory)
+    Err(StartFault::Directory(reason))
+}
+
+/// Checks that a program can start in a directory. Else the system says only that the program cannot be run.
+fn check_entry(directory: &Path) -> io::Result<()> {
+    if !fs::metadata(directory)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS)?;
+    Ok(())
 }
 
 /// Returns what the kernel lets a program with this file do; `None` if it is not confined. The error says why it cannot be held to
