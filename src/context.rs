@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{DisplayOptions, Notes, Styling};
+use crate::scratch::ScratchPlaces;
 use crate::session::directory::{NO_HOME, StateDirectory};
 use crate::session::name::ConversationRef;
 use crate::session::store::{self, Handle, Purpose};
@@ -90,6 +91,11 @@ impl Context {
             directory: self.cache.as_ref()?.join("answers"),
             sharing: Sharing::Private,
         })
+    }
+
+    /// Returns where the temporary directories of confined programs are made.
+    pub fn scratch_places(&self) -> ScratchPlaces {
+        ScratchPlaces::new(self.cache.as_deref(), self.environment.get_os("TMPDIR"))
     }
 
     /// Returns where the conversations are.

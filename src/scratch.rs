@@ -1,8 +1,10 @@
 //! Temporary directories of confined programs: each is locked as long as its program may run, and removed whatever that has
 //! made of it.
 
-use std::ffi::CStr;
+use std::collections::hash_map::RandomState;
+use std::ffi::{CStr, OsStr};
 use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -11,10 +13,11 @@ use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{Access, AtFlags, CWD, Dir, Mode, OFlags, accessat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::whole_file::{OrCannot, PRIVATE, make_directory};
+use crate::unix::effective_user;
+use crate::whole_file::{OrCannot, PRIVATE, make_directory, nearest_place};
 
 /// How long removing one may take. What is left then is removed by the daily sweep.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,6 +27,100 @@ const ATTEMPTS: usize = 100;
 
 /// How many of these directories, and of those moved out of them, this process has named.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The places where temporary directories are made.
+#[derive(Debug, Clone)]
+pub struct ScratchPlaces {
+    /// The directory of q's own; `None` without a home.
+    own: Option<PathBuf>,
+    /// The system's directory for temporary files, for where none of q's own can be made.
+    common: PathBuf,
+}
+
+impl ScratchPlaces {
+    /// Returns the places of a q with this cache directory, and with the value of `TMPDIR`.
+    pub fn new(cache: Option<&Path>, common: Option<&OsStr>) -> ScratchPlaces {
+        let common = common.map(Path::new).filter(|path| path.is_absolute());
+        ScratchPlaces {
+            own: cache.map(|cache| cache.join("tmp")),
+            common: common.unwrap_or(Path::new("/tmp")).to_owned(),
+        }
+    }
+
+    /// Makes a directory in the first place that takes one.
+    pub fn create(&self) -> io::Result<Scratch> {
+        let mut reasons = Vec::new();
+        if let Some(own) = &self.own {
+            match Scratch::create(own) {
+                Ok(scratch) => return Ok(scratch),
+                Err(error) => reasons.push(error.to_string()),
+            }
+        }
+        self.create_apart().map_err(|error| {
+            reasons.push(error.to_string());
+            io::Error::other(reasons.join("; "))
+        })
+    }
+
+    /// Makes a directory among the files of others, under a name that nobody can know before. What has the name already is left
+    /// alone, be it a link.
+    fn create_apart(&self) -> io::Result<Scratch> {
+        let directory = safe_directory(&self.common)?;
+        // The keys of a hasher are random.
+        let name = || format!("q-{:016x}", RandomState::new().build_hasher().finish());
+        Scratch::create_with(&directory, name, |path| File::open(path))
+    }
+
+    /// Returns why neither place takes a directory, as far as that can be told without making one.
+    pub fn obstacle(&self) -> Option<String> {
+        let mut reasons = Vec::new();
+        if let Some(own) = &self.own {
+            reasons.push(check_writable(own).err()?.to_string());
+        }
+        let common = safe_directory(&self.common).and_then(|common| check_writable(&common));
+        reasons.push(common.err()?.to_string());
+        Some(reasons.join("; "))
+    }
+}
+
+/// Checks that a directory can be made in this directory, or in the nearest one above it that is there.
+fn check_writable(directory: &Path) -> io::Result<()> {
+    let place = nearest_place(directory).unwrap_or(directory);
+    let mut access = accessat(
+        CWD,
+        place,
+        Access::WRITE_OK | Access::EXEC_OK,
+        AtFlags::EACCESS,
+    );
+    if access.is_ok() && !place.is_dir() {
+        access = Err(Errno::NOTDIR);
+    }
+    access
+        .map_err(io::Error::from)
+        .or_cannot("make a directory in", place)
+}
+
+/// Returns the real path of a directory in which no other user can put something else in the place of what is made there.
+fn safe_directory(directory: &Path) -> io::Result<PathBuf> {
+    let real = fs::canonicalize(directory).or_cannot("make a directory in", directory)?;
+    for place in real.ancestors() {
+        let found = fs::symlink_metadata(place).or_cannot("look at", place)?;
+        let is_owned = [0, effective_user()].contains(&found.uid());
+        // In a directory like /tmp, each user renames only what is theirs.
+        let is_shared = found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY == 0;
+        if !is_owned || is_shared {
+            let reason = format!("other users can rename what is in {}", place.display());
+            return Err(io::Error::other(reason)).or_cannot("make a directory in", directory);
+        }
+    }
+    Ok(real)
+}
+
+/// In the mode of a directory: that its group or all users may change what is in it.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// In the mode of a directory: that nobody may rename what belongs to others.
+const STICKY: u32 = 0o1000;
 
 /// A temporary directory. Dropping it removes it.
 #[derive(Debug)]
@@ -36,17 +133,17 @@ pub struct Scratch {
 impl Scratch {
     /// Makes a directory in this directory, which is made, too.
     pub fn create(directory: &Path) -> io::Result<Scratch> {
-        Scratch::create_with(directory, |path| File::open(path))
+        make_directory(directory, PRIVATE)?;
+        Scratch::create_with(directory, numbered, |path| File::open(path))
     }
 
     fn create_with(
         directory: &Path,
+        name: impl Fn() -> String,
         open: impl Fn(&Path) -> io::Result<File>,
     ) -> io::Result<Scratch> {
-        make_directory(directory, PRIVATE)?;
         for _ in 0..ATTEMPTS {
-            let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = directory.join(format!("{}-{number}", process::id()));
+            let path = directory.join(name());
             match DirBuilder::new().mode(PRIVATE).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made.or_cannot("make the directory", &path)?,
@@ -86,6 +183,12 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         remove(&self.path, &self.directory, REMOVAL_TIMEOUT);
     }
+}
+
+/// Returns a name that no other process gives, and that the daily sweep knows.
+fn numbered() -> String {
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{number}", process::id())
 }
 
 /// Removes the directories in a directory that no running q has locked.
@@ -213,6 +316,9 @@ mod tests {
 
     use super::*;
 
+    /// The rights in the mode of a directory.
+    const RIGHTS: u32 = 0o7777;
+
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
         // No user makes anything there, and where it is missing, nobody makes it either.
@@ -222,6 +328,80 @@ mod tests {
             error.starts_with("cannot make the directory /proc/self"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_directory_is_made_among_the_files_of_others_only_where_that_is_safe() {
+        // What q's own place is, the mode of the common one, where the directory is, and why there is none.
+        for (own, mode, made, reason) in [
+            ("missing", 0o1777, "own", ""),
+            ("missing", 0o777, "own", ""),
+            ("a file", 0o1777, "common", ""),
+            ("a file", 0o700, "common", ""),
+            ("none", 0o1777, "common", ""),
+            (
+                "a file",
+                0o777,
+                "",
+                "other users can rename what is in COMMON",
+            ),
+            (
+                "none",
+                0o720,
+                "",
+                "other users can rename what is in COMMON",
+            ),
+            (
+                "none",
+                0,
+                "",
+                "cannot make a directory in COMMON: No such file or directory",
+            ),
+        ] {
+            let root = tempfile::tempdir().expect("a directory");
+            let root = fs::canonicalize(root.path()).expect("a path");
+            let common = root.join("common");
+            if mode != 0 {
+                fs::create_dir(&common).expect("a directory");
+                let mode = fs::Permissions::from_mode(mode);
+                fs::set_permissions(&common, mode).expect("a mode");
+            }
+            // The way to it may have links.
+            let link = root.join("link");
+            std::os::unix::fs::symlink(&common, &link).expect("a link");
+            let cache = root.join("cache");
+            if own == "a file" {
+                fs::write(&cache, "").expect("a file");
+            }
+            let cache = Some(cache.as_path()).filter(|_| own != "none");
+            let places = ScratchPlaces::new(cache, Some(link.as_os_str()));
+            let obstacle = places.obstacle().unwrap_or_default();
+            let shown = |text: String| text.replace(&*link.to_string_lossy(), "COMMON");
+            let obstacle = shown(obstacle).replace(&*common.to_string_lossy(), "COMMON");
+            assert_eq!(
+                obstacle.is_empty(),
+                reason.is_empty(),
+                "{own} {mode:o}: {obstacle}"
+            );
+            assert!(obstacle.contains(reason), "{own} {mode:o}: {obstacle}");
+            let Ok(scratch) = places.create() else {
+                assert_eq!(made, "", "{own} {mode:o}");
+                continue;
+            };
+            let directory = match made {
+                "own" => root.join("cache/tmp"),
+                _ => common.clone(),
+            };
+            assert_eq!(scratch.path.parent(), Some(&*directory), "{own} {mode:o}");
+            let found = scratch.path.symlink_metadata().expect("a directory");
+            assert!(
+                found.is_dir() && found.mode() & RIGHTS == PRIVATE,
+                "{own} {mode:o}"
+            );
+            let path = scratch.path.clone();
+            drop(scratch);
+            assert!(!path.exists(), "{own} {mode:o}");
+        }
     }
 
     #[test]
@@ -240,7 +420,7 @@ mod tests {
             let root = root.path();
             let opened = RefCell::new(Vec::new());
             let lock = OnceCell::new();
-            let created = Scratch::create_with(root, |path| {
+            let created = Scratch::create_with(root, numbered, |path| {
                 opened.borrow_mut().push(path.to_owned());
                 let file = File::open(path);
                 if opened.borrow().len() > 1 {

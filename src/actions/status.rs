@@ -47,7 +47,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     report.add_answers(context, &settings);
     report.add_settings(&settings, context);
     report.add_providers(&settings, &asked);
-    report.add_names(&settings);
+    report.add_names(&settings, context);
     let is_named = context.which().is_ok_and(|which| !which.is_current());
     // Where the directory cannot be used, the report says it, and nothing else was wanted from there.
     let fault = fault_of(&found).filter(|_| is_usable || is_named);
@@ -298,7 +298,7 @@ impl Report {
 
     /// Adds the tool servers, including those of a shared file, the roles, and the tools that cannot be used. How a server is
     /// reached is left out, because that may be secret.
-    fn add_names(&mut self, settings: &Settings) {
+    fn add_names(&mut self, settings: &Settings, context: &Context) {
         let mut tools = Vec::new();
         let mut faults = Vec::new();
         let mut confined = Vec::new();
@@ -309,6 +309,12 @@ impl Report {
                 tools.extend(servers.into_iter().map(|server| server.name));
             }
             Err(error) => tools.push(error.message),
+        }
+        if !confined.is_empty()
+            && let Some(reason) = context.scratch_places().obstacle()
+        {
+            let fault = Error::settings(faults::without_scratch(&reason));
+            faults.push(fault.advise(faults::SCRATCH_ADVICE));
         }
         for (what, names) in [("tools", tools), ("roles", settings.role_names())] {
             if !names.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use super::bounds::Bounds;
 use super::kernel;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, ScratchPlaces};
 use crate::secret::Secret;
 use crate::threads;
 
@@ -27,8 +27,8 @@ const OWN_DIRECTORIES: &[(&str, &str)] = &[
 #[derive(Debug, Clone)]
 pub struct Confined {
     pub bounds: Bounds,
-    /// Its temporary directory is made in it.
-    pub scratch_directory: PathBuf,
+    /// Where its temporary directory is made.
+    pub scratch_places: ScratchPlaces,
 }
 
 /// Removes the variables that lead elsewhere, unless the section sets them itself.
@@ -46,7 +46,7 @@ impl Confined {
         command: &mut Command,
         variables: &[(String, OsString)],
     ) -> io::Result<Scratch> {
-        let scratch = Scratch::create(&self.scratch_directory)?;
+        let scratch = self.scratch_places.create()?;
         for (name, below) in OWN_DIRECTORIES {
             if !variables.iter().any(|(set, _)| set == name) {
                 // Without a slash at its end.

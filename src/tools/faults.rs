@@ -69,6 +69,15 @@ pub enum ProgramPart {
     Bounds,
 }
 
+/// Says that no confined program can have its temporary directory. `reason` tells what is in the way.
+pub fn without_scratch(reason: &str) -> String {
+    format!("no temporary directory can be made, so nothing confined runs: {reason}")
+}
+
+/// What to do where no temporary directory can be made.
+pub const SCRATCH_ADVICE: &str =
+    "set XDG_CACHE_HOME or TMPDIR to a directory that you can write in";
+
 /// Returns an error about the tool or server that this key below `tools` configures.
 fn fault_at(dotted_key: &str, reason: &str) -> Error {
     Error::settings(format!("tools.{dotted_key}: {reason}"))

@@ -1,7 +1,6 @@
 //! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
 //! programs, directories and keys.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::commands::{Commands, RunnableCommand};
@@ -18,10 +17,10 @@ use super::startup::{self, FoundProgram};
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
+use crate::scratch::ScratchPlaces;
 use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization};
 use crate::server::key_command;
-use crate::session::directory::NO_HOME;
 use crate::settings::{
     Command, LocalProgram, RemoteServer, ServerKind, ServerOrigin, Settings, SharedEntry,
     ToolServer, advice_to_add, advice_to_add_tools, keys_in_headers, names_key, short_name,
@@ -38,8 +37,7 @@ pub struct Preparation<'a> {
     pub groups: &'a ProcessGroups,
     /// Gets those of the sections.
     pub secrets: &'a ToolSecrets,
-    /// Where temporary directories are made; `None` without a home.
-    pub cache: Option<&'a Path>,
+    pub scratch_places: ScratchPlaces,
 }
 
 impl Preparation<'_> {
@@ -183,14 +181,15 @@ impl Preparation<'_> {
         let mut confined = None;
         if let Some(bounds) = bounds {
             remove_home_variables(&mut environment, &local.env);
-            let Some(cache) = self.cache else {
-                let reason = format!("{NO_HOME} for its temporary directory");
+            let scratch_places = self.scratch_places.clone();
+            if let Some(reason) = scratch_places.obstacle() {
+                let reason = faults::without_scratch(&reason);
                 let error = fault_of_program(section, dotted_key, ProgramPart::Bounds, &reason);
-                return Err(error.advise("set HOME or XDG_CACHE_HOME"));
-            };
+                return Err(error.advise(faults::SCRATCH_ADVICE));
+            }
             confined = Some(Confined {
                 bounds,
-                scratch_directory: cache.join("tmp"),
+                scratch_places,
             });
         }
         self.secrets.add_keys(&local.keys(own));
@@ -322,7 +321,7 @@ mod tests {
             notes: &Notes::new(Verbosity::Errors, Spinner::default(), Terminal::default()),
             groups: &ProcessGroups::default(),
             secrets: &secrets,
-            cache: None,
+            scratch_places: ScratchPlaces::new(None, None),
         };
         let prepared = preparation.prepare_all().expect("a server");
         assert_eq!(prepared.len(), 1, "{section}");

@@ -72,7 +72,7 @@ impl Toolbox {
             notes,
             groups,
             secrets: &secrets,
-            cache: context.cache.as_deref(),
+            scratch_places: context.scratch_places(),
         }
         .prepare_all()?;
         let interrupts = &context.interrupts;
