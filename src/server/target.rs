@@ -157,6 +157,9 @@ impl Target {
         let provider = self.provider();
         let key = key_command::fetch_for(provider, &self.environment, notes)?;
         self.key.get_or_init(|| key);
+        for written in provider.unfilled() {
+            notes.note(&format!("providers.{}: {written}", provider.name));
+        }
         if self.credentials()?.are_exposed() {
             let name = &provider.name;
             let address = provider.address()?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toml::de::DeValue;
 
-use super::paths::check_directory;
+use super::paths::{check_directory, refuse_variables};
 use super::sections::{section, unknown_key};
 use super::value::{ConfigError, strings, switch};
 use crate::flags::synonyms::WordPlace;
@@ -43,6 +43,7 @@ impl Confinement {
 fn paths(value: &DeValue) -> Result<Vec<String>, String> {
     let paths = strings(value)?;
     for path in &paths {
+        refuse_variables(path)?;
         check_directory(path)?;
     }
     Ok(paths)

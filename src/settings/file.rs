@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::key::Key;
 use super::origin::{Origin, Sourced};
+use super::paths::refuse_variables;
 use super::sections::{fault_of_header, is_bare, section, unknown_key, unknown_section};
 use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::ToolSection;
@@ -288,7 +289,11 @@ impl RoleSection {
             "effort" => options.effort = Some(setting(key, value)?),
             "messages" => options.messages = Some(setting(key, value)?),
             "system" => options.system = Some(setting(key, value)?),
-            "system_file" => self.system_file = Some(string(value)?),
+            "system_file" => {
+                let path = string(value)?;
+                refuse_variables(&path)?;
+                self.system_file = Some(path);
+            }
             "tools" => options.tools = ToolNames::read(&value::strings(value)?)?,
             "schema" => options.schema = Some(schema(value)?),
             "web" => options.web = value::switch(value)?,
@@ -345,7 +350,7 @@ fn schema(value: &DeValue) -> Result<String, String> {
     let spec = string(value)?;
     let checked = match SchemaSpec::parse(&spec) {
         SchemaSpec::Pipe(_) => Err("must not be a pipe of the shell".to_owned()),
-        SchemaSpec::File(_) => Ok(()),
+        SchemaSpec::File(path) => refuse_variables(path),
         SchemaSpec::Json(text) => Shape::from_json(text).map(drop),
         SchemaSpec::ShortForm(text) => Shape::from_short(text).map(drop),
     };

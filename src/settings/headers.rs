@@ -12,6 +12,8 @@ pub struct OwnHeaders {
     pub all: Vec<(String, Secret)>,
     /// By the name of a header, or of a variable in it.
     pub keys: Vec<Secret>,
+    /// What is passed as it stands and hardly meant so, for notes.
+    pub unfilled: Vec<String>,
 }
 
 impl OwnHeaders {
@@ -39,6 +41,11 @@ impl OwnHeaders {
         self.keys
             .extend(keys_in_headers(std::slice::from_ref(&header)));
         self.all.push(header);
+        for variable in &filled.without_braces {
+            self.unfilled.push(format!(
+                "headers: {name}: ${variable} is passed as it stands; write ${{{variable}}} for its value"
+            ));
+        }
         Ok(filled.without_braces)
     }
 }

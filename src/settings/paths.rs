@@ -1,9 +1,15 @@
 //! Paths in settings: they are absolute, because a relative one would depend on where q is started, or begin with `~/` (pure).
 
 use super::environment::Environment;
+use super::variables;
 
 /// Advice where a path is in a home directory that nothing names, or that no path can be made of.
 const SET_HOME: &str = "set it, or write an absolute path";
+
+/// Refuses a path with a variable in it, which would be a directory of that name.
+pub fn refuse_variables(path: &str) -> Result<(), String> {
+    variables::refuse(path, "write the path itself")
+}
 
 /// Refuses a relative path.
 pub fn check_path(path: &str) -> Result<(), String> {

@@ -8,10 +8,11 @@ use toml::de::DeValue;
 use super::confinement::Confinement;
 use super::environment::Environment;
 use super::key::{has_word_of, names_key};
-use super::paths::check_directory;
+use super::paths::{check_directory, refuse_variables};
 use super::pattern;
 use super::sections::unknown_key;
 use super::value::{self, ConfigError};
+use super::variables::{self, UnfilledVariable};
 use crate::flags::synonyms::WordPlace;
 use crate::secret::{self, Secret};
 
@@ -68,10 +69,16 @@ impl LocalProgram {
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         match key {
             "env" => self.env.extend(value::pairs(value)?),
-            "env_from" => self.env_from.extend(value::strings(value)?),
+            "env_from" => {
+                for name in value::strings(value)? {
+                    check_variable_name(&name)?;
+                    self.env_from.push(name);
+                }
+            }
             "confine" => self.confine = Some(Confinement::parse(value)?),
             "cwd" => {
                 let directory = value::string(value)?;
+                refuse_variables(&directory)?;
                 check_directory(&directory)?;
                 self.cwd = Some(directory);
             }
@@ -143,6 +150,47 @@ impl LocalProgram {
         variables
     }
 
+    /// Returns what it gets as it stands and is hardly meant so: variables in the values of `env`, and in its arguments, which no
+    /// shell reads. A value may have a dollar for a good reason, so a variable that is not set counts only where it is all of the
+    /// value. No note has anything else of a value.
+    pub fn unfilled(&self, own: &Environment) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.is_shared {
+            return notes;
+        }
+        for (key, value) in &self.env {
+            for UnfilledVariable {
+                name,
+                written,
+                is_whole,
+            } in variables::unfilled(value.expose())
+            {
+                if is_whole || own.get_os(&name).is_some() {
+                    notes.push(format!(
+                        "env.{key}: {written} is passed as it stands; env_from = [{name:?}] passes that variable"
+                    ));
+                }
+            }
+        }
+        let mut before = self.name.as_str();
+        for argument in &self.arguments {
+            // A shell reads what follows -c, and a script is hardly one word.
+            let is_script = before.starts_with('-') && before.ends_with(['c', 'e']);
+            before = argument;
+            if is_script || argument.contains(char::is_whitespace) {
+                continue;
+            }
+            for UnfilledVariable { name, written, .. } in variables::unfilled(argument) {
+                if written.ends_with('}') && own.get_os(&name).is_some() {
+                    notes.push(format!(
+                        "the argument {written} is passed as it stands, because no shell reads it; write its value"
+                    ));
+                }
+            }
+        }
+        notes
+    }
+
     /// Returns the names of the variables that q has and it does not get, although nothing removes them.
     pub fn withheld(&self, own: &Environment) -> Vec<String> {
         let given = self.environment(own);
@@ -162,6 +210,17 @@ impl LocalProgram {
             .iter()
             .any(|wanted| pattern::matches(wanted, name))
     }
+}
+
+/// Refuses what no variable is called. A user may have written its value there, so the error shows only a name.
+fn check_variable_name(name: &str) -> Result<(), String> {
+    if let Some(UnfilledVariable { name, .. }) = variables::unfilled(name).into_iter().next() {
+        return Err(format!("has names without $ and braces: write {name:?}"));
+    }
+    if name.contains('$') {
+        return Err("has names of variables, and no name has a $".to_owned());
+    }
+    Ok(())
 }
 
 /// Names with their secret values.

@@ -247,6 +247,14 @@ impl Provider {
         }
     }
 
+    /// Returns what its headers send as it stands and is hardly meant so, for notes.
+    pub fn unfilled(&self) -> &[String] {
+        match &self.headers {
+            Ok(headers) => &headers.unfilled,
+            Err(_) => &[],
+        }
+    }
+
     /// Returns its own headers; none of them if there is a key in one.
     pub fn headers_without_keys(&self) -> Result<&[(String, Secret)], Error> {
         match &self.headers {

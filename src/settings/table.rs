@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::duration;
 use super::environment::Environment;
 use super::paths::{check_path, expand_home};
+use super::variables;
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
 use crate::text::digits::whole_number;
@@ -333,6 +334,10 @@ impl SettingRow {
 
     /// Sets the value from its text.
     pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
+        if matches!(self.kind, Text(_) | KnownName | Path(_)) {
+            let variable = self.variable();
+            variables::refuse(text, &format!("write the value itself, or set {variable}"))?;
+        }
         match &self.kind {
             Text(_) if text.trim().is_empty() => return Err("it is empty".to_owned()),
             KnownName => {}

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
-use super::paths::check_program;
+use super::paths::{check_program, refuse_variables};
 use crate::secret::Secret;
 
 /// A key of a table, and its value.
@@ -199,6 +199,7 @@ pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
 /// Returns the command of a tool, whose program has no relative path.
 pub fn tool_command(value: &DeValue) -> Result<Vec<String>, String> {
     let words = command(value)?;
+    refuse_variables(&words[0])?;
     check_program(&words[0])?;
     Ok(words)
 }
@@ -207,6 +208,11 @@ pub fn tool_command(value: &DeValue) -> Result<Vec<String>, String> {
 pub fn variable(value: &DeValue) -> Result<String, String> {
     let name = string(value)?;
     let is_other = |character: char| !character.is_ascii_alphanumeric() && character != '_';
+    if name.starts_with('$') {
+        return Err(
+            "must be the name of an environment variable alone, without $ or braces".to_owned(),
+        );
+    }
     if name.is_empty() || name.contains(is_other) {
         return Err("must be the name of an environment variable, not the key itself".to_owned());
     }
@@ -291,6 +297,11 @@ mod tests {
             tool | ["./ls"] | error
             tool | [] | error: must name a program
             variable | "A_1b" | "A_1b"
+            variable | "$KEY" | error: must be the name of an environment variable alone, without $ or braces
+            variable | "${KEY}" | error: must be the name of an environment variable alone, without $ or braces
+            tool | ["$HOME/bin/x"] | error: variables such as $HOME are not filled in here; write ~/
+            tool | ["$EDITOR"] | error: variables such as $EDITOR are not filled in here; write the path itself
+            tool | ["sh", "$HOME"] | ["sh", "$HOME"]
             variable | "" | error: must be the name of an environment variable, not the key itself
             variable | "sk-secret" | error: must be the name of an environment variable, not the key itself
             variable | "größe" | error: must be the name of an environment variable, not the key itself

@@ -86,6 +86,64 @@ impl Filled {
     }
 }
 
+/// A variable that a text names where q fills in none.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnfilledVariable {
+    pub name: String,
+    /// As the text has it, without a default, which may be a key.
+    pub written: String,
+    /// Whether the text is this variable in braces, and nothing else.
+    pub is_whole: bool,
+}
+
+/// Returns the variables that a text names as [`fill`] reads them, or as `$NAME` in capitals and a whole word. A dot after that is
+/// one of a file's name: Windows has directories such as `$RECYCLE.BIN`.
+pub fn unfilled(text: &str) -> Vec<UnfilledVariable> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('$') {
+        let (before, rest) = text.split_at(at);
+        let is_within_word = before.ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c));
+        if let Some((inner, after)) = rest[1..]
+            .strip_prefix('{')
+            .and_then(|rest| rest.split_once('}'))
+        {
+            let inner = inner.strip_prefix("env:").unwrap_or(inner);
+            let name = beginning_of_name(inner);
+            let is_name = name.starts_with(|first: char| !first.is_ascii_digit());
+            let default = &inner[name.len()..];
+            if is_name && (default.is_empty() || default.starts_with(":-")) {
+                found.push(UnfilledVariable {
+                    name: name.to_owned(),
+                    written: format!("${{{name}}}"),
+                    is_whole: before.is_empty() && after.is_empty(),
+                });
+            }
+        } else if !is_within_word
+            && let Some(name) = variable_at_start(rest)
+            && !rest[1 + name.len()..].starts_with('.')
+        {
+            found.push(UnfilledVariable {
+                name: name.to_owned(),
+                written: format!("${name}"),
+                is_whole: false,
+            });
+        }
+    }
+    found
+}
+
+/// Refuses a name or a path with a variable in it, which can only be meant for its value. `instead` says what else to write.
+pub fn refuse(text: &str, instead: &str) -> Result<(), String> {
+    let Some(UnfilledVariable { name, written, .. }) = unfilled(text).into_iter().next() else {
+        return Ok(());
+    };
+    let is_home = name == "HOME" && text.starts_with(&format!("{written}/"));
+    let instead = if is_home { "write ~/" } else { instead };
+    Err(format!(
+        "variables such as {written} are not filled in here; {instead}"
+    ))
+}
+
 /// Returns the name of the variable that a text begins with as `$NAME`, in capitals as such names are.
 pub fn variable_at_start(text: &str) -> Option<&str> {
     let name = beginning_of_name(text.strip_prefix('$')?);
@@ -186,6 +244,29 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_variable_is_found_where_none_is_filled_in() {
+        // A text, and the variables in it; a star marks one that is all of it.
+        let table = r"
+            plain | -
+            ${A} | ${A}*
+            ${env:A} | ${A}*
+            ${A:-sk-1} | ${A}*
+            ${a_1} | ${a_1}*
+            /x/${A}/y${B} | ${A} ${B}
+            $A | $A
+            /x/$A/y-$B_2 | $A $B_2
+            ~/$A | $A
+            $a $Ab $1 ${1} ${} ${A-x} ${A:x} ${A $ | -
+            /mnt/$RECYCLE.BIN x$A $$A V$SESSION | -
+        ";
+        for [text, expected] in rows(table) {
+            let found = unfilled(text).into_iter();
+            let found = found.map(|found| found.written + if found.is_whole { "*" } else { "" });
+            assert_eq!(Vec::from_iter(found).join(" "), expected, "{text}");
         }
     }
 

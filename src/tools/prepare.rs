@@ -1,6 +1,7 @@
 //! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
 //! programs, directories and keys.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::commands::{Commands, RunnableCommand};
@@ -112,7 +113,41 @@ impl Preparation<'_> {
                 return Err(faults::fault_of_section(&section, reason));
             }
         };
+        self.note_unfilled(&section);
         Ok(Server::new(section, callee, self.groups))
+    }
+
+    /// Notes the variables that a section has where q fills in none. Its commands may have them in common.
+    fn note_unfilled(&self, section: &ToolServer) {
+        let own = &self.settings.environment;
+        let mut notes = Vec::new();
+        match &section.kind {
+            ServerKind::Local(local) => notes = local.unfilled(own),
+            ServerKind::Commands(commands) => {
+                for command in commands {
+                    let full_name = names::full_name(&section.name, &command.name);
+                    if self.has(&full_name) && section.offers(&command.name) {
+                        notes.extend(command.program.unfilled(own));
+                    }
+                }
+                notes.extend(section.about.iter().flat_map(|about| about.unfilled(own)));
+            }
+            ServerKind::Remote(remote) if !is_shared(section) => {
+                notes.clone_from(&remote.headers.unfilled);
+            }
+            ServerKind::Remote(_) | ServerKind::Wrong(_) => {}
+        }
+        let mut seen = HashSet::new();
+        notes.retain(|note| seen.insert(note.clone()));
+        for note in notes {
+            self.notes.note(&format!("tools.{}: {note}", section.name));
+        }
+    }
+
+    /// Whether a tool is selected.
+    fn has(&self, full_name: &str) -> bool {
+        let mut selection = self.selection.into_iter();
+        selection.all(|selection| selection.has(full_name))
     }
 
     /// Returns the commands of a section that have no fault, and whose programs are there. What is wrong with a selected command
@@ -126,9 +161,7 @@ impl Preparation<'_> {
         for command in commands {
             let name = &command.name;
             let full_name = names::full_name(&section.name, name);
-            let is_selected = self
-                .selection
-                .is_none_or(|selection| selection.has(&full_name));
+            let is_selected = self.has(&full_name);
             match self.checked_program(section, command) {
                 Ok(program) => ready.push(RunnableCommand {
                     command: command.clone(),
