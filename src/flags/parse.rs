@@ -561,7 +561,7 @@ mod tests {
                         None if !flag.is_for(Mode::Ask) => format!("--list {form} what is"),
                         _ => format!("{form} what is"),
                     };
-                    let is_said = said.contains(&format!(": q {corrected}\n"));
+                    let is_said = said.contains(&format!(": q {corrected}; "));
                     assert_eq!(is_said, !flag.deletes(), "{form}: {said}");
                     let corrected = parsed(&Vec::from_iter(corrected.split(' ')));
                     assert_eq!(
