@@ -1,10 +1,11 @@
 //! The state that changes while a question is answered, and the step that follows a reply.
 
+use super::printer::CallsAhead;
 use super::window::Window;
 use crate::message::Tool;
 use crate::message::echo::Echo;
 use crate::provider::reply::{AnswerTail, Reply};
-use crate::provider::request::OptionalField;
+use crate::provider::request::{OptionalField, Request};
 use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
 /// The state that changes from request to request.
@@ -127,6 +128,17 @@ impl Dialogue {
             Next::ContinuePaused
         } else {
             Next::Stop
+        }
+    }
+
+    /// Whether the model may call tools in the reply to this request.
+    pub fn calls_ahead(&self, request: &Request) -> CallsAhead {
+        if !request.offers_tools {
+            CallsAhead::None
+        } else if self.rounds_called == 0 {
+            CallsAhead::Likely
+        } else {
+            CallsAhead::Possible
         }
     }
 

@@ -25,6 +25,17 @@ pub enum Printing {
     Excerpt,
 }
 
+/// Whether the model may call tools after the text of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallsAhead {
+    /// No tools are offered.
+    None,
+    /// It has called tools before, so this may be the answer.
+    Possible,
+    /// It has called none yet.
+    Likely,
+}
+
 /// A reason why an answer did not come to its end, or was not printed to it.
 pub enum AnswerFailure {
     Failed(ApiError),
@@ -46,7 +57,7 @@ pub struct Printer {
 
 impl Printer {
     /// Decides how the answer is printed. With tools, only the text after the last calls is the answer, so a pipe or a file gets
-    /// it once it is complete. The items of a list are printed at once, also those before calls.
+    /// it once it is complete. Of the items of a list, see [`CallsAhead`].
     pub fn new(
         output: &Output,
         has_tools: bool,
@@ -80,7 +91,12 @@ impl Printer {
     }
 
     /// Prints a piece of the answer if that is printed as it arrives. What comes later can be printed only if the answer is kept.
-    pub fn take(&self, piece: &Piece, is_kept: bool) -> Result<(), AnswerFailure> {
+    pub fn take(
+        &self,
+        piece: &Piece,
+        is_kept: bool,
+        calls_ahead: CallsAhead,
+    ) -> Result<(), AnswerFailure> {
         match self.printing {
             Printing::Live if piece.text.is_empty() => Ok(()),
             Printing::Live => {
@@ -91,17 +107,32 @@ impl Printer {
             Printing::Items | Printing::Whole | Printing::Excerpt if !is_kept => {
                 Err(self.too_long())
             }
-            Printing::Items => self.print_items(piece),
+            Printing::Items => self.print_items(piece, calls_ahead),
             Printing::Whole | Printing::Excerpt => Ok(()),
         }
     }
 
-    /// Prints the items that end in a piece of the answer.
-    fn print_items(&self, piece: &Piece) -> Result<(), AnswerFailure> {
+    /// Prints the items that end in a piece of the answer. What comes before calls is no part of it, so the text of a first reply
+    /// waits until it is known that it has no calls, and an item that does not fit is an error only once it is known.
+    fn print_items(&self, piece: &Piece, calls_ahead: CallsAhead) -> Result<(), AnswerFailure> {
         let Some(items) = &self.items else {
             return Ok(());
         };
         let items = &mut *lock(items);
+        match calls_ahead {
+            CallsAhead::None => self.print_items_in(piece, items),
+            CallsAhead::Likely => Ok(()),
+            CallsAhead::Possible => match self.print_items_in(piece, items) {
+                Err(AnswerFailure::Misfit(_)) => {
+                    items.give_up();
+                    Ok(())
+                }
+                printed => printed,
+            },
+        }
+    }
+
+    fn print_items_in(&self, piece: &Piece, items: &mut ItemReader) -> Result<(), AnswerFailure> {
         let (mut before, mut rest) = piece.text.split_at(piece.part_begin.unwrap_or(0));
         self.print_next_items(items, &mut before)?;
         if piece.part_begin.is_some() {

@@ -144,6 +144,7 @@ impl RequestLoop<'_> {
         } = self;
         run.report_request(dialogue);
         let request = run.request(dialogue)?;
+        let calls_ahead = dialogue.calls_ahead(&request);
         run.record.begin_reply(self.model_of_record());
         let began = Instant::now();
         let mut first_word = None;
@@ -157,7 +158,7 @@ impl RequestLoop<'_> {
             if !piece.text.is_empty() {
                 first_word.get_or_insert_with(|| began.elapsed().as_secs_f64());
             }
-            if let Err(failure) = run.take(piece) {
+            if let Err(failure) = run.take(piece, calls_ahead) {
                 break Err(failure);
             }
         };

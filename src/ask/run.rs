@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::answer_form::Output;
 use super::dialogue::{Dialogue, FormLevel};
-use super::printer::{AnswerFailure, Printer};
+use super::printer::{AnswerFailure, CallsAhead, Printer};
 use super::record::Record;
 use crate::error::Error;
 use crate::message::{Message, Sources};
@@ -37,9 +37,9 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
-    pub fn take(&self, mut piece: Piece) -> Result<(), AnswerFailure> {
+    pub fn take(&self, mut piece: Piece, calls_ahead: CallsAhead) -> Result<(), AnswerFailure> {
         let is_kept = self.record.push(&mut piece);
-        self.printer.take(&piece, is_kept)
+        self.printer.take(&piece, is_kept, calls_ahead)
     }
 
     /// Records a cached answer, and prints it, as if it had come in one piece.
@@ -49,7 +49,7 @@ impl Run<'_> {
             text,
             ..Piece::default()
         };
-        self.printer.take(&piece, is_kept)
+        self.printer.take(&piece, is_kept, CallsAhead::None)
     }
 
     /// Returns the next request, without what the provider has refused.

@@ -96,6 +96,11 @@ impl ItemReader {
         self.items = Items::default();
     }
 
+    /// Reads no more items until the answer begins again, or is complete.
+    pub fn give_up(&mut self) {
+        self.splitter.give_up();
+    }
+
     /// Begins a message, or another part of the answer. It may be all of it.
     pub fn begin_part(&mut self) {
         if self.splitter.is_outside_json() {
