@@ -35,7 +35,7 @@ struct Candidate<'a> {
     index: Index,
     #[serde(borrow)]
     content: Object<CandidateContent<'a>>,
-    finish_reason: Text<'a>,
+    finish_reason: Json<'a>,
     finish_message: Text<'a>,
     continuation_token: Text<'a>,
     grounding_metadata: Json<'a>,
@@ -169,13 +169,16 @@ fn read_candidate(candidate: &Candidate, reply: &mut Reply) -> ReplyResult {
         }
     }
     let token = &*candidate.continuation_token;
+    let reason = candidate.finish_reason.content()?.text;
     // Without a token nothing continues the answer, so it is incomplete.
-    if &*candidate.finish_reason == CONTINUATION && !token.is_empty() {
+    if reason == CONTINUATION && !token.is_empty() {
         reply.turn.keep(None, &json!({(TOKEN): token}).to_string());
         reply.end.pause(CONTINUATION);
     } else {
-        reply.end.read(&candidate.finish_reason);
+        reply.end.read(&reason);
     }
+    // The API has no event after the last word, and a gateway may have an empty one.
+    reply.end.may_be_over = candidate.finish_reason.is_text() && reason.is_empty();
     reply.end.explain(&candidate.finish_message);
     Ok(())
 }

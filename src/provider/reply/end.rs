@@ -25,6 +25,8 @@ pub struct ReplyEnd {
     pub lacks_text: bool,
     /// Whether the provider says of a message or a call that it is cut. It may not say so of the reply.
     pub has_cut_part: bool,
+    /// Whether the answer is complete if nothing more comes: the word for its end is there, and empty.
+    pub may_be_over: bool,
     /// Whether more has arrived after a finish reason, or will come.
     more_after_finish: bool,
     /// Whether the last event has arrived.
