@@ -1,7 +1,5 @@
 //! The type of a dialect: how requests are made and replies are read (pure).
 
-use std::borrow::Cow;
-
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -17,7 +15,8 @@ use crate::secret::Secret;
 use crate::server_url::Version;
 use crate::shape::Shape;
 use crate::text::byte_order_mark::text_after_mark;
-use crate::text::{not_a_number, surrogates};
+use crate::text::not_a_number;
+use crate::text::surrogates::{self, TextHalves};
 
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
@@ -181,12 +180,12 @@ impl Dialect {
     /// Adds an answer that came in one piece to the reply.
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         // Some servers begin with a byte order mark.
-        let body = surrogates::joined(text_after_mark(body), &mut reply.reading.half);
+        let body = text_after_mark(body);
         if body.trim_start().starts_with('[') {
-            self.read_list(&body, reply)?;
+            self.read_list(body, reply)?;
         } else {
+            let body = surrogates::replaced(body);
             let read = read_leniently(self.whole, &body, reply);
-            reply.note_half();
             self.note_form(&body, reply);
             if matches!(read, Err(ReplyError::Malformed(_))) {
                 reply.check_form()?;
@@ -201,8 +200,9 @@ impl Dialect {
     fn read_list(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         let elements: List<&RawValue> = serde_json::from_str(body)?;
         if let [whole] = elements.0[..] {
-            read_leniently(self.whole, whole.get(), reply)?;
-            self.note_form(whole.get(), reply);
+            let whole = surrogates::replaced(whole.get());
+            read_leniently(self.whole, &whole, reply)?;
+            self.note_form(&whole, reply);
             return Ok(());
         }
         for event in elements.0 {
@@ -242,11 +242,10 @@ impl Dialect {
         let data = data.trim_ascii();
         if data.starts_with('{') {
             reply.reading.plain_line.clear();
-            let data = surrogates::joined(data, &mut reply.reading.half);
+            let halves = self.halves_of_text(data, reply);
+            let data = reply.join_halves(data, &halves);
             read_leniently(self.event, &data, reply)?;
-            if matches!(data, Cow::Owned(_)) {
-                reply.note_half();
-            }
+            reply.await_second_half(halves);
             self.note_api(&data, reply);
             if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);
@@ -264,6 +263,18 @@ impl Dialect {
             data.clone_into(&mut reply.reading.plain_line);
         }
         Ok(())
+    }
+
+    /// Returns the halves of characters at the ends of what an event adds to the text. Which of its strings are a text is known
+    /// only by reading it.
+    fn halves_of_text(&self, data: &str, reply: &Reply) -> TextHalves {
+        let Some(marked) = surrogates::marked(data) else {
+            return TextHalves::default();
+        };
+        let mut trial = Reply::new(reply.turn.offers_tools);
+        // If it cannot be read, it is reported when it is read to be kept.
+        drop(read_leniently(self.event, &marked, &mut trial));
+        TextHalves::of(&trial.take_piece(false).text)
     }
 }
 
@@ -559,7 +570,7 @@ pub(super) mod tests {
     fn unknown_fields_of_an_event_do_not_change_the_reply() {
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
         let unread = format!(
-            r#""unread":[NaN,-Infinity,1e99999,{{"a":nan,"a":"NaN"}},{deep},"\ud800 "],"unread":7,"#
+            r#""unread":[NaN,-Infinity,1e99999,{{"a":nan,"a":"NaN"}},{deep},"\ud800 ","\ud800"],"unread":7,"#
         );
         for api in table::DIALECTS {
             for event in usual_events(api) {
@@ -568,6 +579,8 @@ pub(super) mod tests {
                 let read = |event: &str| {
                     let mut reply = Reply::new(true);
                     let result = api.read_event(event, &mut reply);
+                    // No text is joined with it.
+                    reply.reading.other_half.clear();
                     (result, format!("{reply:?}"))
                 };
                 assert_eq!(read(&with_unread), read(&plain), "{plain}");
@@ -602,6 +615,110 @@ pub(super) mod tests {
             assert_eq!(result, Ok(()), "{event}");
             reply.close();
             assert_eq!(reply.take_piece(true).text, "b", "{event}");
+        }
+    }
+
+    /// Events and complete answers with a text in JSON, next to fields that are not read.
+    const FORMS: &str = r##"
+        openai | {"zz":UNREAD,"choices":[{"index":0,"delta":{"zz":UNREAD,"content":TEXT,"yy":UNREAD},"logprobs":{"content":[{"token":UNREAD}]}}],"yy":UNREAD} | {"zz":UNREAD,"choices":[{"message":{"content":TEXT,"zz":UNREAD}}]}
+        responses | {"zz":UNREAD,"type":"response.output_text.delta","output_index":0,"delta":TEXT,"logprobs":[{"token":UNREAD}]} | {"zz":UNREAD,"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":TEXT,"zz":UNREAD}]}]}
+        anthropic | {"zz":UNREAD,"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":TEXT,"zz":UNREAD}} | {"zz":UNREAD,"content":[{"type":"text","text":TEXT,"zz":UNREAD}]}
+        gemini | {"zz":UNREAD,"candidates":[{"content":{"parts":[{"text":TEXT,"zz":UNREAD}]},"yy":UNREAD}]} | {"zz":UNREAD,"candidates":[{"content":{"parts":[{"text":TEXT,"zz":UNREAD}]}}]}
+    "##;
+
+    /// What may be in the fields that are not read.
+    const UNREAD: [&str; 6] = [
+        r#""""#,
+        r#""\ud83c""#,
+        r#""\ude01""#,
+        r#""\ude01\ud83c""#,
+        r#""A\ud83c""#,
+        r#""\ud83d\ude01""#,
+    ];
+
+    #[test]
+    fn halves_of_characters_are_joined_within_the_text_alone() {
+        let table = r##"
+            A | A
+            A\ud83d ; \ude00B | A😀B
+            A\ud83d ; B | A�B
+            A\ud83d ; - ; \ude00B | A😀B
+            A ; \ud83d ; \ude00 ; B | A😀B
+            A ; \ud83d ; B | A�B
+            A\ud83d ; \ud83d\ude00 | A�😀
+            A\ud83d ; \ude00B\ud83d ; \ude00 | A😀B😀
+            A ; \ude00B | A�B
+            A\ud83d | A�
+            \ud83d | �
+        "##;
+        for [texts, expected] in rows(table) {
+            for [dialect, event, _] in rows(FORMS) {
+                for unread in UNREAD {
+                    let mut reply = Reply::default();
+                    let mut found = String::new();
+                    for text in texts.split(" ; ") {
+                        let text = format!("\"{}\"", text.trim_matches('-'));
+                        let event = event.replace("TEXT", &text).replace("UNREAD", unread);
+                        let result = named(dialect).read_event(&event, &mut reply);
+                        assert_eq!(result, Ok(()), "{event}");
+                        found += &reply.take_piece(false).text;
+                    }
+                    reply.close();
+                    found += &reply.take_piece(true).text;
+                    assert_eq!(found, expected, "{dialect}: {texts}, {unread}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_of_characters_in_a_complete_answer_are_replaced_in_its_text() {
+        for (text, expected) in [("A", "A"), (r"A\ud83d", "A�"), (r"\ude00A", "�A")] {
+            for [dialect, _, whole] in rows(FORMS) {
+                for unread in UNREAD {
+                    let whole = whole.replace("TEXT", &format!("\"{text}\""));
+                    let whole = whole.replace("UNREAD", unread);
+                    for body in [whole.clone(), format!("[{whole}]")] {
+                        let mut reply = Reply::default();
+                        let result = named(dialect).read_whole(&body, &mut reply);
+                        assert_eq!(result, Ok(()), "{body}");
+                        assert_eq!(reply.take_piece(true).text, expected, "{body}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_of_characters_in_a_finished_text_repeat_those_of_its_increments() {
+        // The increments, the text that is finished then, and the answer.
+        let table = r##"
+            A\ud83d ; \ude00B | A\ud83d\ude00B | A😀B
+            A\ud83d ; B | A\ud83dB | A�B
+            A\ud83d | A\ud83d | A�
+            A\ud83d | A\ud83d\ude00 | A😀
+        "##;
+        let events = r##"
+            {"type":"response.output_text.done","output_index":0,"text":"TEXT"}
+            {"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"TEXT"}]}}
+            {"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"TEXT"}]}]}}
+        "##;
+        let delta = r#"{"type":"response.output_text.delta","output_index":0,"delta":"TEXT"}"#;
+        for [increments, finished, expected] in rows(table) {
+            let mut reply = Reply::default();
+            let mut made = Vec::new();
+            for text in increments.split(" ; ") {
+                made.push(delta.replace("TEXT", text));
+            }
+            for [event] in rows(events) {
+                made.push(event.replace("TEXT", finished));
+            }
+            for event in &made {
+                let result = named("responses").read_event(event, &mut reply);
+                assert_eq!(result, Ok(()), "{event}");
+            }
+            assert_eq!(reply.take_piece(true).text, expected, "{increments}");
+            assert_eq!(reply.end.incomplete_reason(), None, "{increments}");
         }
     }
 

@@ -14,6 +14,8 @@ mod spelling;
 mod texts_by_place;
 mod turn;
 
+use std::borrow::Cow;
+
 pub use self::activity::note_of_images;
 use self::activity::{Activity, THINKING};
 use self::answer::AnswerPart;
@@ -38,6 +40,10 @@ use super::kept::ITEM;
 use super::request::Request;
 use crate::message::{ToolCall, Usage};
 use crate::secret::Secrets;
+use crate::text::surrogates::{self, TextHalves};
+
+/// What is in the text in place of half a character (U+FFFD).
+const BROKEN: &str = "\u{fffd}";
 
 /// A reply as far as it has been read.
 #[derive(Debug, Default)]
@@ -60,12 +66,12 @@ pub struct ReadingState {
     pub(super) unknown_fields: Option<String>,
     /// How many events of the reply have been looked at for its API.
     pub(super) looks_at_api: usize,
-    /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
-    pub(super) half: String,
-    /// How many bytes of the last message had come then.
-    pub(super) length_before_half: usize,
     /// The last event, if it was a sentence instead of JSON: some servers report errors like this.
     pub(super) plain_line: String,
+    /// The first half of the character with which the text ends, until more of the text comes, see [`surrogates::joined`].
+    text_half: String,
+    /// The same of something else, such as reasoning or the arguments of a call.
+    pub(super) other_half: String,
     /// Whether calls have come as increments, so that a message would repeat them.
     pub(super) has_streamed_calls: bool,
     /// Likewise of reasoning.
@@ -155,6 +161,9 @@ impl Reply {
         if increment.is_empty() {
             return;
         }
+        if self.end_half() && self.arrived.is_open(place.message) {
+            self.arrived.push(place, BROKEN);
+        }
         self.open_message(place);
         self.arrived.push(place, increment);
         self.add_text(increment);
@@ -184,6 +193,8 @@ impl Reply {
 
     /// Adds what is new in a message of a stream that has had no increments, and that may have all of the text so far.
     pub(super) fn add_snapshot(&mut self, place: TextPlace, message: &str) {
+        // It has the whole character.
+        self.reading.text_half.clear();
         let new = self.arrived.add_snapshot(place, message);
         self.end.lacks_text |= self.arrived.is_revised();
         self.add_text(&new);
@@ -324,7 +335,11 @@ impl Reply {
     fn add_missing(&mut self, missing: &MissingText) {
         match missing {
             MissingText::Nothing => {}
-            MissingText::End(end) => self.add_text(end),
+            MissingText::End(end) => {
+                // What is missing begins with the whole character.
+                self.reading.text_half.clear();
+                self.add_text(end);
+            }
             MissingText::Elsewhere => self.end.lacks_text = true,
         }
     }
@@ -334,6 +349,7 @@ impl Reply {
         if piece.is_empty() {
             return;
         }
+        self.end_half();
         let fits = self.turn.budget.spend(piece.len());
         if self.answer.is_in_commentary() {
             self.activity.think();
@@ -387,20 +403,34 @@ impl Reply {
         }
     }
 
-    /// Records how much of the last message has come with the first half of a character at its end.
-    pub(super) fn note_half(&mut self) {
-        if !self.reading.half.is_empty() {
-            self.reading.length_before_half = self.answer.length();
+    /// Joins the characters of an event that are apart. `halves` are those of its text, which continues no other string than the
+    /// text before it.
+    pub(super) fn join_halves<'d>(&mut self, data: &'d str, halves: &TextHalves) -> Cow<'d, str> {
+        if halves.begins && !self.answer.is_in_commentary() {
+            self.reading.other_half = std::mem::take(&mut self.reading.text_half);
+        }
+        surrogates::joined(data, &mut self.reading.other_half)
+    }
+
+    /// Records that the text ends with the first half of a character, if it does so with the event that has been read.
+    pub(super) fn await_second_half(&mut self, halves: TextHalves) {
+        if let Some(half) = halves.end
+            && !self.answer.is_in_commentary()
+        {
+            self.reading.text_half = half;
         }
     }
 
-    /// Replaces the first half of a character at the end of the answer. Elsewhere, it may be one of reasoning.
-    fn end_half(&mut self) {
-        let half = std::mem::take(&mut self.reading.half);
-        let is_last = self.reading.length_before_half == self.answer.length();
-        if !half.is_empty() && is_last && self.answer.has_begun() && self.activity.sign.is_none() {
-            self.add_text("\u{fffd}");
+    /// Replaces the first half of a character at the end of the text, because no second one has come. Returns whether there was one.
+    fn end_half(&mut self) -> bool {
+        if self.reading.text_half.is_empty() || self.answer.is_in_commentary() {
+            return false;
         }
+        self.reading.text_half.clear();
+        self.activity.end();
+        self.turn.budget.spend(BROKEN.len());
+        self.answer.add_to_last_message(BROKEN);
+        true
     }
 
     /// Makes the commentary the answer if nothing else has arrived: no text, and no calls that will be run.

@@ -304,17 +304,20 @@ mod tests {
 
     #[test]
     fn optional_fields_may_be_null_and_text_may_have_lone_surrogates() {
-        let text = file(r#"[{"role":"assistant","content":"a\ud800b"}]"#);
+        let text = file(r#"[{"role":"assistant","content":"a\ud800b\ud83d"}]"#);
         let null = r#"{"system":null,"tools":null,"pinned":null,"#;
         let read = read(text.replacen('{', null, 1).into_bytes()).expect("a conversation");
-        assert_eq!(read.exchanges[0].entries[0].text(), "a\u{FFFD}b");
+        assert_eq!(read.exchanges[0].entries[0].text(), "a\u{FFFD}b\u{FFFD}");
         let is_default = read.system.is_none() && read.tools.is_empty() && !read.pinned;
         assert!(is_default, "{read:?}");
         let prompt = r#"{"system":"a\ud800b","#;
         let written = rewritten(&text.replacen('{', prompt, 1));
         assert!(written.contains("\"system\":\"a\u{FFFD}b\""), "{written}");
         // The messages keep every byte.
-        assert!(written.contains(r#""content":"a\ud800b""#), "{written}");
+        assert!(
+            written.contains(r#""content":"a\ud800b\ud83d""#),
+            "{written}"
+        );
     }
 
     #[test]

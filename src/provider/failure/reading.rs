@@ -16,6 +16,7 @@ use crate::text::byte_order_mark::text_after_mark;
 use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
+use crate::text::surrogates;
 use crate::text::whole_name::has_name;
 
 /// How much is shown of a body that is not a known form of error.
@@ -238,7 +239,8 @@ fn event_data(body: &str) -> &str {
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
     let read = |text: &str| serde_json::from_str(text).map(what_may_be_error);
-    not_a_number::read_with(json, |_| true, read).ok()?
+    let json = surrogates::replaced(json);
+    not_a_number::read_with(&json, |_| true, read).ok()?
 }
 
 fn what_may_be_error(mut json: &RawValue) -> Option<Value> {
@@ -695,6 +697,8 @@ pub mod tests {
             one | {"errors":[{"message":"one"},{"message":"two"}]}
             insufficient_quota | {"error":{"message":"","type":"insufficient_quota"}}
             not found | {"detail":"not found"}
+            no key | {"error":{"message":"no key","zz":"\ud83d"}}
+            no key | {"zz":"\ud83d","z\ude00":1,"error":{"message":"no key"}}
             no key | {"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}
             timed out | {"errorMessage":"timed out","errorType":"x"}
             the words | {"error":{"message":"","code":7,"details":"the words"}}

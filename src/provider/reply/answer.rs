@@ -74,6 +74,13 @@ impl AnswerPart {
         self.join(before);
     }
 
+    /// Adds text to the message that has come, also where another one has begun since.
+    pub fn add_to_last_message(&mut self, piece: &str) {
+        let ends_paragraph = std::mem::take(&mut self.tail.ends_paragraph);
+        self.add(piece);
+        self.tail.ends_paragraph = ends_paragraph;
+    }
+
     /// Adds commentary, if there is room for it.
     pub fn add_commentary(&mut self, piece: &str, fits: bool) {
         self.commentary.push(piece, fits);
@@ -180,11 +187,6 @@ impl AnswerPart {
     /// Whether no text but whitespace has arrived.
     pub fn is_blank(&self) -> bool {
         !self.says_something
-    }
-
-    /// Returns how many bytes have arrived since the last message began.
-    pub fn length(&self) -> usize {
-        self.length_of_last_part
     }
 
     /// Returns the last message of the answer. If it has only one, all that this reply has added to it.
