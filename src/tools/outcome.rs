@@ -569,7 +569,7 @@ mod tests {
             yes | {"x": null} | {"x":null} | yes
             yes | {"content": "a�"} | a� | yes
             no | {"content": "a�"} | a� | no
-            no | {"content": ["a\ud83d", "b"]} | a␊b | yes
+            no | {"content": ["a\ud83d", "b"]} | a�␊b | yes
         "#;
         for [is_repaired, json, text, is_changed] in rows(table) {
             let read = Outcome::read(Ok(RpcResult {
