@@ -341,13 +341,11 @@ fn with_action_of_option(before: &[OsString], words: &[OsString], mode: Mode) ->
     let option = options
         .iter()
         .find(|option| mode == Mode::Ask && !option.is_for(mode))?;
-    let action = FLAGS.iter().find(|action| {
-        let takes_it = |mode: Mode| mode.takes_words() && option.is_for(mode);
-        !action.deletes()
-            && action
-                .mode()
-                .is_some_and(|mode| mode != Mode::Ask && takes_it(mode))
-    })?;
+    let takes_both =
+        |other: Mode| other != Mode::Ask && other.takes_words() && option.is_for(other);
+    let action = FLAGS
+        .iter()
+        .find(|action| !action.deletes() && action.mode().is_some_and(takes_both))?;
     let with_action = [before, &[action.name().into()]].concat();
     let (corrected, question) = options_among(&with_action, words, action.mode()?);
     let corrected = [corrected, question].concat();

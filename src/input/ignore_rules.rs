@@ -110,7 +110,7 @@ impl<'a> IgnoreRules<'a> {
         for (index, level) in self.levels.iter().enumerate().skip(1) {
             let above = &self.levels[..index];
             // The rules of a repository say nothing of a repository in it, whose files are its own.
-            let is_in_repository = repository.is_some_and(|root| root < index);
+            let is_in_repository = repository.is_some_and(|top| top < index);
             if is_left(&level.directory)
                 && is_ignored_by(above, is_in_repository, &level.directory, true)
             {
