@@ -6,6 +6,7 @@ use toml::de::DeValue;
 
 use super::guess::time_limit;
 use super::program::LocalProgram;
+use super::section_fault::SectionFault;
 use super::sections::{section, unknown_key};
 use super::value::{self, ConfigError, TableEntry, string, switch};
 use crate::commands::argv::{Argv, ArgvError};
@@ -24,6 +25,8 @@ pub struct Command {
     pub program: LocalProgram,
     /// How long it may run; `None` is no limit.
     pub timeout: Option<Duration>,
+    /// What is wrong with it, which q reports only if it is used. Then it has nothing but its name.
+    pub fault: Option<SectionFault>,
 }
 
 impl Command {
@@ -42,11 +45,21 @@ impl Command {
         let table = section(named.value, WordPlace::Command)?;
         table.read(|entry| command.set(entry.key, entry.value))?;
         if command.program.name.is_empty() {
-            return Err("has no run".into());
+            return Err(ConfigError::deferred("has no run"));
         }
         let complete = command.argv.complete();
-        complete.map_err(|ArgvError { key, reason }| table.error(key, reason))?;
+        complete
+            .map_err(|ArgvError { key, reason }| table.error(key, ConfigError::deferred(reason)))?;
         Ok(command)
+    }
+
+    /// Returns a command that cannot be used.
+    pub(super) fn wrong(name: &str, fault: SectionFault) -> Command {
+        Command {
+            name: name.to_owned(),
+            fault: Some(fault),
+            ..Command::default()
+        }
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
@@ -58,7 +71,8 @@ impl Command {
             "about" => self.about = string(value)?,
             "stdin" => self.argv.stdin = Some(string(value)?),
             "input" => {
-                self.argv.parameters = short_form::parse(&string(value)?, FormPurpose::Arguments)?;
+                let parameters = short_form::parse(&string(value)?, FormPurpose::Arguments);
+                self.argv.parameters = parameters.map_err(ConfigError::deferred)?;
             }
             "reads" => self.reads = switch(value)?,
             "dashes" => self.argv.dashes = switch(value)?,

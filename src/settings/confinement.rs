@@ -40,11 +40,11 @@ impl Confinement {
     }
 }
 
-fn paths(value: &DeValue) -> Result<Vec<String>, String> {
+fn paths(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let paths = strings(value)?;
     for path in &paths {
-        refuse_variables(path)?;
-        check_directory(path)?;
+        refuse_variables(path).map_err(ConfigError::deferred)?;
+        check_directory(path).map_err(ConfigError::deferred)?;
     }
     Ok(paths)
 }

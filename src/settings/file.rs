@@ -189,8 +189,9 @@ impl File {
                 Ok(())
             }),
             "tools" => section(value, WordPlace::Server)?.read(|named| {
-                let origin = lines.origin(named.at);
-                self.tool_servers.push(ToolSection::read(named, origin)?);
+                let origin_at = |byte| lines.origin(byte);
+                self.tool_servers
+                    .push(ToolSection::read(named, &origin_at)?);
                 Ok(())
             }),
             "roles" => section(value, WordPlace::Role)?.read(|named| {

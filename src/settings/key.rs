@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 
 use super::environment::Environment;
-use super::value;
+use super::value::{self, ConfigError};
 use crate::error::Error;
 use crate::secret::Secret;
 
@@ -62,15 +62,17 @@ pub fn not_set(names: &[String]) -> String {
 
 impl Key {
     /// Reads `key_env` or `key_cmd`.
-    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        if *self != Key::None {
-            return Err("there can be key_env or key_cmd, not both".to_owned());
-        }
-        *self = if key == "key_env" {
+    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
+        let read = if key == "key_env" {
             Key::Variables(vec![value::variable(value)?])
         } else {
             Key::Command(value::command(value)?)
         };
+        if *self != Key::None {
+            let reason = "there can be key_env or key_cmd, not both";
+            return Err(ConfigError::deferred(reason));
+        }
+        *self = read;
         Ok(())
     }
 

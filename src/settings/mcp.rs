@@ -11,6 +11,7 @@ use super::environment::Environment;
 use super::key::names_key;
 use super::paths::{check_directory, check_program};
 use super::program::LocalProgram;
+use super::section_fault::SectionFault;
 use super::server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 use super::tools::{RemoteServer, ServerKind, ToolServer};
 use super::variables::{self, Filled};
@@ -109,8 +110,9 @@ pub fn read_shared(
                 Err(format!("{paths} both get the name {name}; rename one"))
             }
         };
-        let mut server =
-            read.unwrap_or_else(|reason| ToolServer::new(&name, ServerKind::Wrong(reason)));
+        let mut server = read.unwrap_or_else(|reason| {
+            ToolServer::new(&name, ServerKind::Wrong(SectionFault::OfServer(reason)))
+        });
         server.origin = ServerOrigin::Shared(reader.entry);
         servers.push(server);
     }
@@ -577,7 +579,7 @@ mod tests {
                 }
                 shown
             }
-            ServerKind::Wrong(reason) => reason.clone(),
+            ServerKind::Wrong(fault) => fault.to_string(),
             ServerKind::Commands(_) => panic!("the file has no commands"),
         }
     }

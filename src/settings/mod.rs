@@ -15,6 +15,7 @@ pub mod pattern;
 mod program;
 mod providers;
 mod roles;
+mod section_fault;
 mod sections;
 mod server_origin;
 pub mod table;
@@ -39,6 +40,7 @@ pub use origin::{Origin, Sourced};
 pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
+pub use section_fault::SectionFault;
 pub use sections::{NO_PLACE, advice_to_add, advice_to_add_tools};
 pub use server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 pub use table::{Cached, History, SettingRow, Values};
@@ -308,8 +310,7 @@ impl Settings {
                     shared_settings.push(settings);
                 }
                 ToolSection::OfShared(settings) => {
-                    let advised = settings.fault().advise("q --help lists the settings");
-                    faults.catch(Err::<(), Error>(advised));
+                    configured_tool_servers.push(settings.without_server());
                 }
             }
         }

@@ -71,15 +71,15 @@ impl LocalProgram {
             "env" => self.env.extend(value::pairs(value)?),
             "env_from" => {
                 for name in value::strings(value)? {
-                    check_variable_name(&name)?;
+                    check_variable_name(&name).map_err(ConfigError::deferred)?;
                     self.env_from.push(name);
                 }
             }
             "confine" => self.confine = Some(Confinement::parse(value)?),
             "cwd" => {
                 let directory = value::string(value)?;
-                refuse_variables(&directory)?;
-                check_directory(&directory)?;
+                refuse_variables(&directory).map_err(ConfigError::deferred)?;
+                check_directory(&directory).map_err(ConfigError::deferred)?;
                 self.cwd = Some(directory);
             }
             _ => return Err(unknown_key(WordPlace::Server, key)),

@@ -14,10 +14,10 @@ use super::key::Key;
 use super::origin::Origin;
 use super::pattern;
 use super::program::{LocalProgram, exposed};
+use super::section_fault::{SectionFault, SectionPlace};
 use super::sections::{self, section, unknown_key};
 use super::server_origin::{ServerOrigin, SharedEntry};
-use super::value::{self, ConfigError, Table, TableEntry, string, strings};
-use crate::error::Error;
+use super::value::{self, ConfigError, Table, TableEntry, both, string, strings};
 use crate::flags::NO_TOOLS;
 use crate::flags::synonyms::WordPlace;
 use crate::secret::Secret;
@@ -72,7 +72,6 @@ pub struct SharedSettings {
     /// What the section makes of the server; its kind is that there is none.
     server: ToolServer,
     confine: Option<Confinement>,
-    origin: Origin,
 }
 
 /// A kind of tool server, with what only this kind has.
@@ -85,7 +84,7 @@ pub enum ServerKind {
     /// No server, but commands; each is a tool.
     Commands(Vec<Command>),
     /// What is wrong with it, which q reports only if it is used.
-    Wrong(String),
+    Wrong(SectionFault),
 }
 
 /// A tool server over HTTP.
@@ -184,17 +183,23 @@ impl ToolServer {
         keys: &Table,
         headers: &mut Vec<(String, Secret)>,
     ) -> Result<RemoteServer, ConfigError> {
-        let url = url.read(|value| Endpoint::parse(&string(value)?))?;
-        let mut remote = RemoteServer::new(url);
-        keys.read(|entry| {
+        let url = url.read(|value| {
+            let text = string(value)?;
+            Endpoint::parse(&text).map_err(ConfigError::deferred)
+        });
+        let mut own_key = Key::None;
+        let others = keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
                 "headers" => *headers = value::headers(value)?,
-                "key_env" | "key_cmd" => remote.key.set(key, value)?,
+                "key_env" | "key_cmd" => own_key.set(key, value)?,
                 _ => self.set(key, value)?,
             }
             Ok(())
-        })?;
+        });
+        let (url, ()) = both(url, others)?;
+        let mut remote = RemoteServer::new(url);
+        remote.key = own_key;
         Ok(remote)
     }
 
@@ -203,16 +208,18 @@ impl ToolServer {
         command: &TableEntry,
         keys: &Table,
     ) -> Result<LocalProgram, ConfigError> {
-        let mut program = LocalProgram::new(command.read(value::tool_command)?);
-        keys.read(|entry| {
+        let command = command.read(value::tool_command);
+        let mut program = LocalProgram::default();
+        let others = keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
                 "env" | "env_from" | "cwd" | "confine" => program.set(key, value)?,
                 _ => self.set(key, value)?,
             }
             Ok(())
-        })?;
-        Ok(program)
+        });
+        let (command, ()) = both(command, others)?;
+        Ok(program.with_command(command))
     }
 
     /// Reads the keys of a section that is no server. They hold for each of its commands.
@@ -232,19 +239,40 @@ impl ToolServer {
         Ok(common)
     }
 
-    /// Reads the commands of a section.
+    /// Reads the commands of a section. One that cannot be used is among them.
     fn read_commands(
         &self,
         tables: &Table,
         common: &LocalProgram,
+        place: &SectionPlace,
     ) -> Result<Vec<Command>, ConfigError> {
         let mut commands = Vec::new();
         tables.read(|entry| {
             check_name(entry.key)?;
-            commands.push(Command::read(entry, common, self.timeout)?);
+            let command = match Command::read(entry, common, self.timeout) {
+                Err(error) if error.is_deferred => {
+                    Command::wrong(entry.key, place.fault(error.under(entry)))
+                }
+                read => read?,
+            };
+            commands.push(command);
             Ok(())
         })?;
         Ok(commands)
+    }
+
+    /// Refuses tables in a section that is a server: those with `run` are commands, and others perhaps misspelt keys.
+    fn refuse_commands(&self, tables: &Table) -> Result<(), ConfigError> {
+        tables.read(|entry| {
+            let keys = section(entry.value, WordPlace::Command)?;
+            if !keys.entries().iter().any(|inner| inner.key == "run") {
+                return Err(MISFIT.into());
+            }
+            check_name(entry.key)?;
+            let command = Command::read(entry, &LocalProgram::default(), self.timeout);
+            let misfit = Err(ConfigError::deferred(MISFIT));
+            both::<(), Command>(misfit, command).map(|_| ())
+        })
     }
 
     /// Sets a key that every kind of section may have.
@@ -254,7 +282,9 @@ impl ToolServer {
             "allow" => self.allow = strings(value)?,
             "timeout" => self.timeout = time_limit(key, value)?,
             "start" => self.start = time_limit(key, value)?,
-            _ if sections::keys(WordPlace::Server).contains(&key) => return Err(MISFIT.into()),
+            _ if sections::keys(WordPlace::Server).contains(&key) => {
+                return Err(misfit(key, value));
+            }
             _ => return Err(unknown_key(WordPlace::Server, key)),
         }
         Ok(())
@@ -317,25 +347,57 @@ impl ToolServer {
 }
 
 impl ToolSection {
-    /// Reads a section, which is at this place. A url or a command makes it a server, and without them its tables are commands.
-    pub(super) fn read(named: &TableEntry, origin: Origin) -> Result<ToolSection, ConfigError> {
+    /// Reads a section. `origin_at` returns the origin of what is at a byte of the file.
+    ///
+    /// # Errors
+    ///
+    /// Something is misspelt. With any other fault there is a server that cannot be used.
+    pub(super) fn read(
+        named: &TableEntry,
+        origin_at: &dyn Fn(usize) -> Origin,
+    ) -> Result<ToolSection, ConfigError> {
         check_name(named.key)?;
+        let place = SectionPlace { named, origin_at };
+        match ToolSection::read_usable(&place) {
+            Err(error) if error.is_deferred => {
+                let kind = ServerKind::Wrong(place.fault(error));
+                let server = ToolServer::new(named.key, kind);
+                let headers = Vec::new();
+                Ok(ToolSection::Whole(WholeSection { server, headers }))
+            }
+            read => read,
+        }
+    }
+
+    /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
+    fn read_usable(place: &SectionPlace) -> Result<ToolSection, ConfigError> {
+        let named = place.named;
         let (tables, mut keys) = section(named.value, WordPlace::Server)?.split(is_command);
-        let mut server = ToolServer::new(named.key, ServerKind::Wrong(NO_SERVER.to_owned()));
+        let mut server =
+            ToolServer::new(named.key, ServerKind::Wrong(place.fault(NO_SERVER.into())));
         let mut headers = Vec::new();
         if let Some(url) = keys.take("url") {
-            server.kind = ServerKind::Remote(server.read_remote(&url, &keys, &mut headers)?);
-            tables.read(|_| Err(MISFIT.into()))?;
+            let remote = server.read_remote(&url, &keys, &mut headers);
+            let (remote, ()) = both(remote, server.refuse_commands(&tables))?;
+            server.kind = ServerKind::Remote(remote);
         } else if let Some(command) = keys.take("command") {
-            server.kind = ServerKind::Local(server.read_local(&command, &keys)?);
-            tables.read(|_| Err(MISFIT.into()))?;
+            let local = server.read_local(&command, &keys);
+            let (local, ()) = both(local, server.refuse_commands(&tables))?;
+            server.kind = ServerKind::Local(local);
         } else {
-            let common = server.read_common(&keys)?;
+            let common = server.read_common(&keys);
             if tables.entries().is_empty() {
-                let settings = SharedSettings::new(server, common, origin)?;
+                let settings = SharedSettings::new(server, common?)?;
                 return Ok(ToolSection::OfShared(settings));
             }
-            server.kind = ServerKind::Commands(server.read_commands(&tables, &common)?);
+            // What is misspelt in a command matters first.
+            let (common, fault) = match common {
+                Ok(common) => (common, Ok(())),
+                Err(error) => (LocalProgram::default(), Err(error)),
+            };
+            let commands = server.read_commands(&tables, &common, place);
+            let ((), commands) = both(fault, commands)?;
+            server.kind = ServerKind::Commands(commands);
         }
         Ok(ToolSection::Whole(WholeSection { server, headers }))
     }
@@ -349,7 +411,8 @@ impl WholeSection {
             for (name, written) in &self.headers {
                 let added = remote.headers.add(name, written.expose(), environment);
                 if let Err(reason) = added {
-                    server.kind = ServerKind::Wrong(format!("headers: {name}: {reason}"));
+                    let reason = format!("headers: {name}: {reason}");
+                    server.kind = ServerKind::Wrong(SectionFault::OfServer(reason));
                     break;
                 }
             }
@@ -360,26 +423,12 @@ impl WholeSection {
 
 impl SharedSettings {
     /// `program` has the keys of the section that are about a program. The file of the server has all of them but `confine`.
-    fn new(
-        server: ToolServer,
-        mut program: LocalProgram,
-        origin: Origin,
-    ) -> Result<SharedSettings, ConfigError> {
+    fn new(server: ToolServer, mut program: LocalProgram) -> Result<SharedSettings, ConfigError> {
         let confine = program.confine.take();
         if program != LocalProgram::default() || server.about.is_some() {
-            return Err(NO_SERVER.into());
+            return Err(ConfigError::deferred(NO_SERVER));
         }
-        Ok(SharedSettings {
-            server,
-            confine,
-            origin,
-        })
-    }
-
-    /// Returns the error for a section without a server.
-    pub(super) fn fault(&self) -> Error {
-        self.origin
-            .error(&format!("tools.{}", self.server.name), NO_SERVER)
+        Ok(SharedSettings { server, confine })
     }
 
     /// Returns the server of the section where there is none of its name: it cannot be used.
@@ -411,7 +460,7 @@ impl SharedSettings {
         match &mut server.kind {
             ServerKind::Local(program) => program.confine = self.confine,
             ServerKind::Remote(_) => {
-                server.kind = ServerKind::Wrong(NO_PROGRAM.to_owned());
+                server.kind = ServerKind::Wrong(SectionFault::OfServer(NO_PROGRAM.to_owned()));
                 server.origin = ServerOrigin::Section;
             }
             ServerKind::Commands(_) | ServerKind::Wrong(_) => {}
@@ -428,6 +477,23 @@ impl RemoteServer {
             headers: OwnHeaders::default(),
             key: Key::None,
         }
+    }
+}
+
+/// Returns the fault of a key of another kind of section. What is misspelt in its value matters first.
+fn misfit(key: &str, value: &DeValue) -> ConfigError {
+    let read = match key {
+        "url" => string(value).map(|_| ()).map_err(ConfigError::from),
+        "command" | "about_run" => value::tool_command(value).map(|_| ()),
+        // A table may be meant as a command of this name.
+        "headers" if value.is_table() => Ok(()),
+        "headers" => value::headers(value).map(|_| ()),
+        "key_env" | "key_cmd" => Key::None.set(key, value),
+        _ => LocalProgram::default().set(key, value),
+    };
+    match read {
+        Err(error) if !error.is_deferred => error,
+        _ => ConfigError::deferred(MISFIT),
     }
 }
 
@@ -470,10 +536,32 @@ mod tests {
             at: 0,
             value: &DeValue::Table(table.into_inner()),
         };
-        let read = ToolSection::read(&section, Origin::Default);
-        match read.map_err(|error| error.under(&section).to_string())? {
-            ToolSection::Whole(whole) => Ok(whole.server(&Environment::default())),
-            ToolSection::OfShared(settings) => Err(settings.fault().message),
+        let read = ToolSection::read(&section, &|_| Origin::Default);
+        Ok(
+            match read.map_err(|error| error.under(&section).to_string())? {
+                ToolSection::Whole(whole) => whole.server(&Environment::default()),
+                ToolSection::OfShared(settings) => settings.without_server(),
+            },
+        )
+    }
+
+    /// Returns the fault of a section, or of its only command: when it matters, and what it is.
+    fn fault(text: &str) -> String {
+        let server = match read(text) {
+            Ok(server) => server,
+            Err(reason) => return format!("at once {reason}"),
+        };
+        match &server.kind {
+            ServerKind::Wrong(fault) => format!("if used {fault}"),
+            ServerKind::Commands(commands) => match &commands[..] {
+                [
+                    Command {
+                        fault: Some(fault), ..
+                    },
+                ] => format!("if it is called {fault}"),
+                _ => panic!("{text}: {commands:?}"),
+            },
+            other => panic!("{text}: {other:?}"),
         }
     }
 
@@ -500,36 +588,49 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            db.command: must name a program | command = []
-            must be a list | command = "uvx"
-            relative path | command = ["./server"]
-            relative path | command = ["a/b"]
-            relative path | cwd = "here"
-            must be a table | env = [1]
-            env.A: must be a string | env = { A = 1 }
-            too short | timeout = "0s"
-            must be a string | start = 5
-            there is no setting “alow” | alow = []
-            db: needs command, url, or a table | -
-            db: needs command, url, or a table | only = []
-            db: needs command, url, or a table | allow = ["*"]␊env = { A = "1" }
-            db.confine.net: there is no setting “net” | confine = { net = true }
-            db.key_env: cannot be combined with | command = ["x"]␊key_env = "K"
-            db.command: cannot be combined with | url = "https://x"␊command = ["x"]
-            cwd: cannot be combined with | cwd = "/"␊url = "https://x"
-            db.url: is not a URL | url = "x"
-            url: must be a string | url = 1
-            must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
-            must be the name of an environment variable | url = "https://x"␊key_env = ""
-            key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
-            must be a table | url = "https://x"␊headers = 1
-            headers.a b: is not a valid name | url = "https://x"␊headers = { "a b" = "x" }
-            headers.Content-Length: is not a valid name | url = "https://x"␊headers = { Content-Length = "1" }
-            there is no setting “header” | url = "https://x"␊header = 1
+            if used; db.command: must name a program | command = []
+            at once; must be a list | command = "uvx"
+            at once; db.start: must be a string | command = ["./x"]␊start = 5
+            at once; db.start: must be a string | url = "x"␊start = 5
+            at once; db.command: must be a list | url = "https://x"␊command = "x"
+            at once; db.confine.rad: there is no setting “rad” | url = "https://x"␊confine = { rad = [] }
+            if used; db.confine: cannot be combined with | url = "https://x"␊confine = { read = ["/"] }
+            if used; db.confine.read: “x” is a relative path | command = ["x"]␊confine = { read = ["x"] }
+            at once; db.heders: cannot be combined with | url = "https://x"␊heders = { X-A = "b" }
+            at once; db.a.raed: there is no setting “raed” | command = ["x"]␊a = { run = ["./x"], raed = 1 }
+            if used; relative path | command = ["./server"]
+            if used; relative path | command = ["a/b"]
+            if used; relative path | cwd = "here"
+            at once; must be a table | env = [1]
+            at once; env.A: must be a string | env = { A = 1 }
+            at once; too short | timeout = "0s"
+            if used; db.key_cmd: must name a program | url = "https://x"␊key_cmd = []
+            at once; must be a string | start = 5
+            at once; there is no setting “alow” | alow = []
+            if used; db: needs command, url, or a table | -
+            if used; db: needs command, url, or a table | only = []
+            if used; db: needs command, url, or a table | allow = ["*"]␊env = { A = "1" }
+            at once; db.confine.net: there is no setting “net” | confine = { net = true }
+            if used; db.key_env: cannot be combined with | command = ["x"]␊key_env = "K"
+            if used; db.command: cannot be combined with | url = "https://x"␊command = ["x"]
+            if used; cwd: cannot be combined with | cwd = "/"␊url = "https://x"
+            if used; db.url: is not a URL | url = "x"
+            at once; url: must be a string | url = 1
+            at once; must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
+            at once; must be the name of an environment variable | url = "https://x"␊key_env = ""
+            if used; key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
+            at once; must be a table | url = "https://x"␊headers = 1
+            at once; headers.a b: is not a valid name | url = "https://x"␊headers = { "a b" = "x" }
+            at once; headers.Content-Length: is not a valid name | url = "https://x"␊headers = { Content-Length = "1" }
+            at once; there is no setting “header” | url = "https://x"␊header = 1
         "##,
         ) {
-            let wrong = read(&text.replace('␊', "\n")).expect_err(text);
-            assert!(wrong.contains(words), "{wrong}");
+            let wrong = fault(&text.replace('␊', "\n"));
+            let (first, rest) = words.split_once("; ").expect(words);
+            assert!(
+                wrong.starts_with(first) && wrong.contains(rest),
+                "{text}: {wrong}"
+            );
             assert!(!wrong.contains("sk-123"), "{wrong}");
         }
     }
@@ -558,7 +659,7 @@ mod tests {
                 at: 0,
                 value: &value,
             };
-            let read = ToolSection::read(&named, Origin::Default);
+            let read = ToolSection::read(&named, &|_| Origin::Default);
             let ToolSection::OfShared(settings) = read.expect("a section") else {
                 panic!("a whole section: {section}")
             };
@@ -650,31 +751,42 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            db.a: cannot be combined with | command = ["x"]␊[a]␊run = ["x"]
-            db.env.run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
-            db.a: has no run | [a]
-            db.a.run: must name a program | [a]␊run = []
-            run: must name a program | [a]␊run = [""]
-            run: must be a list | [a]␊run = "x"
-            run: “./x” is a relative path | [a]␊run = ["./x"]
-            db.a.run: the program cannot be | [a]␊run = ["{x}"]
-            db.a.input: “b” is never used | [a]␊run = ["x"]␊input = "b"
-            reads: must be true or false | [a]␊run = ["x"]␊reads = 1
-            db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
-            db.about_run: must name a program | about_run = []␊[a]␊run = ["x"]
-            db.about_run: cannot be combined with | command = ["x"]␊about_run = ["x"]
-            read: there is no setting “read” | [a]␊run = ["x"]␊read = true
-            db.a.allow: this key belongs in a section such as [tools.shop] | [a]␊run = ["x"]␊allow = []
-            too short | [a]␊run = ["x"]␊timeout = "0s"
-            cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
-            db.a_b: the name must be | [a_b]␊run = ["x"]
-            db.none: the name must be | [none]␊run = ["x"]
-            headers: cannot be combined with | [headers]␊run = ["x"]
-            db.run: this key belongs in a section such as [tools.date.calendar] | run = ["x"]
+            if used; db.a: cannot be combined with | command = ["x"]␊[a]␊run = ["x"]
+            at once; db.env.run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
+            if it is called; db.a: has no run | [a]
+            if it is called; db.a.run: must name a program | [a]␊run = []
+            if it is called; run: must name a program | [a]␊run = [""]
+            at once; run: must be a list | [a]␊run = "x"
+            if it is called; run: “./x” is a relative path | [a]␊run = ["./x"]
+            if it is called; “-n{x}” is an option | [a]␊run = ["x", "-n{x}"]
+            if it is called; db.a.input: “X” is not the name of an argument | [a]␊run = ["x"]␊input = "X"
+            if it is called; db.a.confine.read: “x” is a relative path | [a]␊run = ["x"]␊confine = { read = ["x"] }
+            at once; db.a.reads: must be true or false | [a]␊run = ["./x"]␊reads = 1
+            at once; db.a.reads: must be true or false | cwd = "x"␊[a]␊run = ["x"]␊reads = 1
+            at once; db.timeout: must be a string | timeout = 5␊[a]␊run = ["./x"]
+            if used; db.cwd: “x” is a relative path | cwd = "x"␊[a]␊run = ["x"]
+            if it is called; db.a.run: the program cannot be | [a]␊run = ["{x}"]
+            if it is called; db.a.input: “b” is never used | [a]␊run = ["x"]␊input = "b"
+            at once; reads: must be true or false | [a]␊run = ["x"]␊reads = 1
+            if used; db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
+            if used; db.about_run: must name a program | about_run = []␊[a]␊run = ["x"]
+            if used; db.about_run: cannot be combined with | command = ["x"]␊about_run = ["x"]
+            at once; read: there is no setting “read” | [a]␊run = ["x"]␊read = true
+            at once; db.a.allow: this key belongs in a section such as [tools.shop] | [a]␊run = ["x"]␊allow = []
+            at once; too short | [a]␊run = ["x"]␊timeout = "0s"
+            if it is called; cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
+            at once; db.a_b: the name must be | [a_b]␊run = ["x"]
+            at once; db.none: the name must be | [none]␊run = ["x"]
+            if used; headers: cannot be combined with | [headers]␊run = ["x"]
+            at once; db.run: this key belongs in a section such as [tools.date.calendar] | run = ["x"]
         "##,
         ) {
-            let wrong = read(&text.replace('␊', "\n")).expect_err(text);
-            assert!(wrong.contains(words), "{text}: {wrong}");
+            let wrong = fault(&text.replace('␊', "\n"));
+            let (first, rest) = words.split_once("; ").expect(words);
+            assert!(
+                wrong.starts_with(first) && wrong.contains(rest),
+                "{text}: {wrong}"
+            );
         }
     }
 

@@ -36,6 +36,9 @@ pub struct ConfigError {
     /// The place of that key in bytes, or of what is not TOML; `None` until it is known.
     pub at: Option<usize>,
     reason: String,
+    /// Whether it matters only if what the section configures is used. A misspelt key, type or name matters at once, because it
+    /// may hide what was meant.
+    pub is_deferred: bool,
 }
 
 impl ConfigError {
@@ -43,6 +46,14 @@ impl ConfigError {
     pub fn syntax(at: Option<usize>, reason: &str) -> ConfigError {
         ConfigError {
             at,
+            ..ConfigError::from(reason)
+        }
+    }
+
+    /// Returns a fault that matters only if what the section configures is used.
+    pub fn deferred(reason: impl Into<String>) -> ConfigError {
+        ConfigError {
+            is_deferred: true,
             ..ConfigError::from(reason)
         }
     }
@@ -62,7 +73,20 @@ impl<Reason: Into<String>> From<Reason> for ConfigError {
             path: Vec::new(),
             at: None,
             reason: reason.into(),
+            is_deferred: false,
         }
+    }
+}
+
+/// Returns both values, or the fault that matters first: one that is not deferred, else the first.
+pub fn both<First, Second>(
+    first: Result<First, ConfigError>,
+    second: Result<Second, ConfigError>,
+) -> Result<(First, Second), ConfigError> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
+        (Err(first), Err(second)) if first.is_deferred && !second.is_deferred => Err(second),
+        (Err(error), _) | (_, Err(error)) => Err(error),
     }
 }
 
@@ -103,7 +127,8 @@ impl<'a> Table<'a> {
         &self.0
     }
 
-    /// Hands all entries to `read`, one after the other, also those after one that is wrong. The error is the first.
+    /// Hands all entries to `read`, one after the other, also those after one that is wrong. The error is the one that matters
+    /// first.
     pub fn read(
         &self,
         mut read: impl FnMut(&TableEntry<'a>) -> Result<(), ConfigError>,
@@ -111,7 +136,7 @@ impl<'a> Table<'a> {
         let mut result = Ok(());
         for entry in &self.0 {
             let entry_result = read(entry).map_err(|error| error.under(entry));
-            result = result.and(entry_result);
+            result = both(result, entry_result).map(|_| ());
         }
         result
     }
@@ -129,8 +154,8 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the fault of one of its keys, which shows only with the others.
-    pub fn error(&self, key: &str, reason: impl Into<String>) -> ConfigError {
-        let error = ConfigError::from(reason);
+    pub fn error(&self, key: &str, reason: impl Into<ConfigError>) -> ConfigError {
+        let error = reason.into();
         match self.0.iter().find(|entry| entry.key == key) {
             Some(entry) => error.under(entry),
             None => error,
@@ -188,19 +213,19 @@ pub fn strings(value: &DeValue) -> Result<Vec<String>, String> {
 }
 
 /// Returns a program and its arguments.
-pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
+pub fn command(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let words = strings(value)?;
     if words.first().is_none_or(String::is_empty) {
-        return Err("must name a program".to_owned());
+        return Err(ConfigError::deferred("must name a program"));
     }
     Ok(words)
 }
 
 /// Returns the command of a tool, whose program has no relative path.
-pub fn tool_command(value: &DeValue) -> Result<Vec<String>, String> {
+pub fn tool_command(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let words = command(value)?;
-    refuse_variables(&words[0])?;
-    check_program(&words[0])?;
+    refuse_variables(&words[0]).map_err(ConfigError::deferred)?;
+    check_program(&words[0]).map_err(ConfigError::deferred)?;
     Ok(words)
 }
 

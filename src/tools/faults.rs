@@ -7,8 +7,8 @@ use super::startup::{self, StartFault, code_runner, fault_of_key_program};
 use crate::error::Error;
 use crate::programs::ProgramFault;
 use crate::settings::{
-    Command, Environment, Key, LocalProgram, READS, ServerKind, ServerOrigin, SharedEntry,
-    ToolServer,
+    Command, Environment, Key, LocalProgram, READS, SectionFault, ServerKind, ServerOrigin,
+    SharedEntry, ToolServer,
 };
 
 /// Returns the faults of all tools that these sections offer.
@@ -17,7 +17,7 @@ pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Err
     for section in sections {
         let name = &section.name;
         match &section.kind {
-            ServerKind::Wrong(reason) => faults.push(fault_of_section(section, reason)),
+            ServerKind::Wrong(fault) => faults.push(as_error(section, fault)),
             ServerKind::Local(local) => {
                 faults.extend(faults_of_program(section, name, local, own));
             }
@@ -38,7 +38,12 @@ fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environm
         faults.extend(faults_of_program(section, &dotted_key, about, own));
     }
     for command in commands {
-        if section.offers(&command.name) {
+        if !section.offers(&command.name) {
+            continue;
+        }
+        if let Some(fault) = &command.fault {
+            faults.push(as_error(section, fault));
+        } else {
             let dotted_key = dotted_key_of_command(section, command);
             let program = &command.program;
             faults.extend(faults_of_program(section, &dotted_key, program, own));
@@ -83,8 +88,18 @@ fn fault_at(dotted_key: &str, reason: &str) -> Error {
     Error::settings(format!("tools.{dotted_key}: {reason}"))
 }
 
+/// Returns the fault of a section, or of one of its commands, as an error.
+pub fn as_error(section: &ToolServer, fault: &SectionFault) -> Error {
+    match fault {
+        SectionFault::InFile { .. } => {
+            Error::settings(fault.to_string()).advise("q --help lists the settings")
+        }
+        SectionFault::OfServer(reason) => fault_of_section(section, reason),
+    }
+}
+
 /// Returns the error for a section that q cannot use.
-pub fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
+fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
     let name = &section.name;
     match &section.origin {
         ServerOrigin::Section => fault_at(name, reason),

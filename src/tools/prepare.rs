@@ -109,8 +109,8 @@ impl Preparation<'_> {
                 let site = self.site(&section, remote)?;
                 Callee::Remote(Arc::new(site))
             }
-            ServerKind::Wrong(reason) => {
-                return Err(faults::fault_of_section(&section, reason));
+            ServerKind::Wrong(fault) => {
+                return Err(faults::as_error(&section, fault));
             }
         };
         self.note_unfilled(&section);
@@ -181,6 +181,9 @@ impl Preparation<'_> {
         section: &ToolServer,
         command: &Command,
     ) -> Result<Program, Error> {
+        if let Some(fault) = &command.fault {
+            return Err(faults::as_error(section, fault));
+        }
         let own = &self.settings.environment;
         if !self.settings.arguments.yes
             && let Some(fault) = faults::fault_of_unasked_code(section, command, own)

@@ -182,7 +182,7 @@ pub fn confined_tools(sections: &[ToolServer], own: &Environment) -> Vec<(String
             ServerKind::Local(local) => add(server.clone(), local),
             ServerKind::Commands(commands) => {
                 for command in commands {
-                    if section.offers(&command.name) {
+                    if command.fault.is_none() && section.offers(&command.name) {
                         add(names::full_name(server, &command.name), &command.program);
                     }
                 }
