@@ -43,13 +43,19 @@ struct EndTag<'a> {
 }
 
 impl EndTag<'_> {
-    /// Whether it is the last on its line, of a paragraph with more in it, and other lines with text follow.
+    /// Whether it ends a paragraph, as a line of its own or without a blank before it, with an empty line and then text after it.
     fn ends_paragraph(&self) -> bool {
         let (rest, lines_after) = self.after.split_once('\n').unwrap_or((self.after, ""));
-        let is_last = rest.trim().is_empty() && !lines_after.trim().is_empty();
+        let (line_after, text_after) = lines_after.split_once('\n').unwrap_or((lines_after, ""));
         let (lines_before, begin) = self.before.rsplit_once('\n').unwrap_or(("", self.before));
         let line_before = lines_before.rsplit('\n').next().unwrap_or_default();
-        is_last && !(begin.trim().is_empty() && line_before.trim().is_empty())
+        let follows_text = if begin.trim().is_empty() {
+            !line_before.trim().is_empty()
+        } else {
+            !begin.ends_with(char::is_whitespace)
+        };
+        let is_last = rest.trim().is_empty() && line_after.trim().is_empty();
+        follows_text && is_last && !text_after.trim().is_empty()
     }
 }
 
@@ -73,7 +79,7 @@ pub fn split_at_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
 }
 
 /// Returns the same of a text before which reasoning has come, so that a tag may also be a word of the answer. It ends reasoning if
-/// nothing follows it on its line. An answer that shows the tag has it among words, or in a paragraph of its own.
+/// ends a paragraph. An answer that shows the tag has it among words, or in a paragraph of its own.
 pub fn split_at_line_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
     let mut tags = end_tags(text, extent).into_iter();
     let end = tags.find(|tag| tag.certainty == Certainty::Ends && tag.ends_paragraph())?;
@@ -540,29 +546,32 @@ mod tests {
     }
 
     #[test]
-    fn further_reasoning_ends_at_a_tag_that_ends_the_line_of_a_paragraph() {
+    fn further_reasoning_ends_at_a_tag_that_ends_a_paragraph() {
         // The text, and what follows the reasoning.
         let table = r##"
             so␊</think>␊␊42 | ␊␊42
-            so␊</think>␊42 | ␊42
             so␊</think> ␍␊␍␊42 | ·␍␊␍␊42
-            so␍␊ </think>␍␊42 | ␍␊42
-            so.</think>␊42 | ␊42
+            so␍␊ </think>␍␊␍␊42 | ␍␊␍␊42
             so␊␊not so␊</think>␊␊42 | ␊␊42
             ```sh␊rm␊```␊</think>␊␊42 | ␊␊42
-            a </think> b␊so␊</think>␊42 | ␊42
-            It ends with␊␊</think>␊␊at the end.␊</think>␊42 | ␊42
+            a </think> b␊so␊</think>␊␊42 | ␊␊42
+            It ends with␊␊</think>␊␊at the end.␊</think>␊␊42 | ␊␊42
+            so␊</think>␊42 | -
+            so.</think>␊␊42 | ␊␊42
+            so.</think>␊42 | -
+            - It ends with </think>␊␊42 | -
+            1. </think>␊␊42 | -
             so</think>42 | -
             so</think> 42␊43 | -
             so␊</think> | -
             so␊</think>␊␊ | -
             It ends with␊␊</think>␊␊at the end. | -
-            It ends with␊ ␊ </think>␊at the end. | -
+            It ends with␊ ␊ </think>␊␊at the end. | -
             It ends with␍␊␍␊</think>␍␊␍␊at the end. | -
             It ends with </think>.␊Then it answers. | -
             It ends with `</think>`␊Then it answers. | -
-            ```␊so␊</think>␊42␊``` | -
-            <think>␊so␊</think>␊42 | -
+            ```␊so␊</think>␊␊42␊``` | -
+            <think>␊so␊</think>␊␊42 | -
         "##;
         for [text, rest] in rows(table) {
             let [text, rest] = [text, rest].map(line_ends);
