@@ -286,9 +286,11 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut JsonScan) -> 
         && !is_empty(&call.arguments)
 }
 
-/// Whether a call has neither a name nor arguments. Some servers end with an empty fragment, which belongs to no call.
+/// Whether a call has neither a name nor arguments. Some servers end with an empty fragment, which belongs to no call, perhaps with
+/// an empty object.
 pub fn says_nothing(call: &ToolCall) -> bool {
-    call.name.trim().is_empty() && is_nothing(&call.arguments)
+    let is_blank = call.id.is_empty() && is_empty(&call.arguments);
+    call.name.trim().is_empty() && (is_blank || is_nothing(&call.arguments))
 }
 
 /// Gives a call of the model's turn, as the API wants it back, the name under which it has failed, if it has come without one.
@@ -705,8 +707,10 @@ mod tests {
         let mut calls = Calls::after(&["x".to_owned()], &[]);
         calls.add(FragmentPlace::Index(0), call("", "", " "));
         calls.add(FragmentPlace::Index(1), call("", "a", "{}"));
+        calls.add(FragmentPlace::Index(2), call("", "", "{}"));
         calls.finish();
         assert_eq!(calls.list()[0].id, "call00002");
+        assert_eq!(calls.list().len(), 1);
     }
 
     #[test]
