@@ -23,7 +23,7 @@ pub struct ReplyEnd {
     pub has_refused: bool,
     /// Whether the finished text has a part that did not arrive in its place.
     pub lacks_text: bool,
-    /// Whether the provider says of a message or a call that it is cut. It may not say so of the reply.
+    /// Whether the provider says of the last message or call that it is cut. It may not say so of the reply.
     pub has_cut_part: bool,
     /// Whether the answer is complete if nothing more comes: the word for its end is there, and empty.
     pub may_be_over: bool,

@@ -176,7 +176,7 @@ fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult 
 /// Reads an item that is complete. If it is a message, its text may have arrived in increments.
 fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
     let item = OutputItem::read(json)?;
-    reply.end.has_cut_part |= item.is_cut();
+    reply.end.has_cut_part = item.is_cut().unwrap_or(reply.end.has_cut_part);
     reply.activity.images += item.images();
     match item.kind() {
         MESSAGE => {

@@ -105,10 +105,11 @@ impl<'a> OutputItem<'a> {
         &*self.fields.phase == "commentary"
     }
 
-    /// Whether it is a message or a call that has broken off. vLLM says so of its last item alone, and of the response that it is
-    /// completed.
-    pub fn is_cut(&self) -> bool {
-        matches!(self.kind(), MESSAGE | FUNCTION_CALL) && &*self.fields.status == "incomplete"
+    /// Whether a message or a call has broken off; `None` for other items. vLLM says so of its last item alone, and of the response
+    /// that it is completed. What follows a cut item has not been cut with it.
+    pub fn is_cut(&self) -> Option<bool> {
+        let is_part = matches!(self.kind(), MESSAGE | FUNCTION_CALL);
+        is_part.then(|| &*self.fields.status == "incomplete")
     }
 
     /// Returns how many images of the answer it has.

@@ -77,7 +77,7 @@ fn read_items(items: &[OutputItem], reply: &mut Reply) -> ReplyResult {
     let mut images = 0;
     let has_reasoning = reply.reading.has_streamed_reasoning;
     for item in items {
-        reply.end.has_cut_part |= item.is_cut();
+        reply.end.has_cut_part = item.is_cut().unwrap_or(reply.end.has_cut_part);
         images += item.images();
         if is_first {
             if !has_reasoning {
