@@ -394,6 +394,8 @@ mod tests {
             x | x r | x
             x | y r | x
             - | r x | r x
+            r x | s x | r x
+            r x y | s x y | r x y
         "##;
         let item = |name: &str| match name {
             "x" | "y" => call(name, "{}"),

@@ -20,6 +20,10 @@ pub fn keep_late_reasoning(output: &[OutputItem], reply: &mut Reply) {
     for item in output {
         let place = kept.iter().position(|other| is_same(other, item));
         if let Some(place) = place {
+            // Some servers give the same reasoning another id in each event.
+            if place > 0 && has_sealed_reasoning(&kept[place - 1]) {
+                late.clear();
+            }
             kept.splice(place..place, late.drain(..));
         } else if item.sealed_reasoning().is_some()
             && reply.turn.has_room_for(item.json())
@@ -29,6 +33,10 @@ pub fn keep_late_reasoning(output: &[OutputItem], reply: &mut Reply) {
         }
     }
     reply.turn.items = (0..).zip(kept).collect();
+}
+
+fn has_sealed_reasoning(kept: &Value) -> bool {
+    !text_field(kept, "encrypted_content").is_empty()
 }
 
 /// Whether an item that is kept is this one. Not every server gives reasoning an id.
