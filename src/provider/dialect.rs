@@ -278,11 +278,15 @@ impl Dialect {
     }
 }
 
-/// Whether an event without JSON says something to people. A sign of life is one word, or OpenRouter's.
+/// What servers send to keep a connection alive, in lower case. Others send one word, a time, or a tag.
+const SIGNS_OF_LIFE: [&str; 2] = ["openrouter processing", "keep alive"];
+
+/// Whether an event without JSON says something to people.
 fn is_sentence(data: &str) -> bool {
     let is_plain = serde_json::from_str::<IgnoredAny>(data).is_err();
+    let begins_with_letter = data.starts_with(char::is_alphabetic);
     let has_words = data.split_whitespace().nth(1).is_some() && data.len() <= MAX_PLAIN_LINE;
-    is_plain && has_words && data != "OPENROUTER PROCESSING"
+    is_plain && begins_with_letter && has_words && !SIGNS_OF_LIFE.contains(&&*data.to_lowercase())
 }
 
 /// Reads an event or an answer, where the last of several fields with one name counts, as for most programs. Few have any, so it is
