@@ -25,6 +25,8 @@ pub struct PagedList {
     pub lack: Option<String>,
     /// What has asked for a page before.
     asked: HashSet<String>,
+    /// The ids of the models. Pages may overlap.
+    ids: HashSet<String>,
     pages: usize,
     bytes: usize,
 }
@@ -34,14 +36,16 @@ impl PagedList {
     pub fn add(&mut self, page: ModelPage, bytes: usize) {
         self.pages += 1;
         self.bytes += bytes;
-        let is_repeated = page
+        let is_known_token = page
             .next
             .as_ref()
             .is_some_and(|next| !self.asked.insert(next.clone()));
         // A server that does not know the parameter sends the first page again.
-        if !is_repeated {
-            self.models.extend(page.models);
-        }
+        let has_models = !page.models.is_empty();
+        let mut new = page.models;
+        new.retain(|model| self.ids.insert(model.id.clone()));
+        let is_repeated = is_known_token || (has_models && new.is_empty());
+        self.models.extend(new);
         self.next = page.next;
         let Some(next) = &self.next else {
             return;
@@ -81,6 +85,9 @@ mod tests {
             1 - n ; 1 b - | b | -
             1 a n ; 1 a n | a | the server sends the same page again
             1 a n ; 1 b m ; 1 a n | a,b | the server sends the same page again
+            1 a,b n ; 1 a,b m | a,b | the server sends the same page again
+            1 a,b n ; 1 b,c - | a,b,c | -
+            1 a,b n ; 1 a,b - | a,b | -
             8000000 a n ; 1 b - | a,b | -
             8000000 a n ; 1 b m | a,b | q reads no more than 8 MB
             1 a LONG | a | the token of the next page has more than 2 kB
