@@ -382,7 +382,7 @@ impl<'a> ApiClient<'a> {
         rejected.error.advice = failure.advice(rejected.error.advice);
         let redirect = failure.location.map(|target| {
             let check = advice::check_base_url(self.name());
-            format!("{check}, because q does not follow the redirect to {target}")
+            format!("{check}; the server redirects to {target}, which q does not follow")
         });
         rejected.advise(redirect)
     }
