@@ -342,6 +342,7 @@ fn setting_text(row: &SettingRow, value: &DeValue) -> Result<String, String> {
         _ => string(value)?,
     };
     // The other values do not matter: this one is only checked.
+    row.check_written(&text)?;
     row.set(&mut Values::default(), &text)?;
     Ok(row.trimmed(&text).to_owned())
 }

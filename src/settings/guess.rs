@@ -51,7 +51,9 @@ impl SettingRow {
             | SettingKind::Path(_) => None,
         };
         let candidates = [Some(text.to_owned()), guessed];
-        let is_value = |value: &String| self.set(&mut Values::default(), value).is_ok();
+        let is_value = |value: &String| {
+            self.check_written(value).is_ok() && self.set(&mut Values::default(), value).is_ok()
+        };
         candidates.into_iter().flatten().find(is_value)
     }
 

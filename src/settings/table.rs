@@ -332,12 +332,18 @@ impl SettingRow {
         }
     }
 
-    /// Sets the value from its text.
-    pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
+    /// Refuses what the configuration file has for a path or a name if it has a variable, which a shell would have filled in
+    /// elsewhere.
+    pub fn check_written(&self, text: &str) -> Result<(), String> {
         if matches!(self.kind, Text(_) | KnownName | Path(_)) {
             let variable = self.variable();
             variables::refuse(text, &format!("write the value itself, or set {variable}"))?;
         }
+        Ok(())
+    }
+
+    /// Sets the value from its text.
+    pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
             Text(_) if text.trim().is_empty() => return Err("it is empty".to_owned()),
             KnownName => {}
