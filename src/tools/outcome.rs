@@ -270,19 +270,25 @@ impl ReadContent {
     fn repeats(&self, structured: &RawValue) -> bool {
         let texts = self.texts.iter();
         let texts = Vec::from_iter(texts.map(|place| &self.text[place.clone()]));
-        !texts.is_empty()
-            && json::parse::<Value>(structured.get()).is_ok_and(|value| are_values(&texts, &value))
+        let Ok(value) = json::parse::<Value>(structured.get()) else {
+            return false;
+        };
+        !texts.is_empty() && are_values(&texts, &value)
     }
 }
 
-/// Whether one of these texts is a value, or they are the items of a list. FastMCP puts what is no object into one, under
-/// `result`, and makes a text of each item.
+/// Whether one of these texts is a value, or they are the items of a list, or the value is an object without fields. Servers put
+/// what is no object into one, FastMCP under `result` and the protocol's own file server under `content`, and FastMCP makes a text
+/// of each item.
 fn are_values(texts: &[&str], structured: &Value) -> bool {
     let mut wrapped = None;
-    if let Value::Object(fields) = structured
-        && fields.len() == 1
-    {
-        wrapped = fields.get("result");
+    if let Value::Object(fields) = structured {
+        if fields.is_empty() {
+            return true;
+        }
+        if fields.len() == 1 {
+            wrapped = fields.values().next();
+        }
     }
     for value in [Some(structured), wrapped].into_iter().flatten() {
         if texts.iter().any(|text| is_value(text, value)) {
@@ -529,7 +535,10 @@ mod tests {
             a␊b␊{"result":["a","c"]} | {"content": ["a", "b"], "structuredContent": {"result": ["a", "c"]}}
             a␊{"result":["a","b"]} | {"content": ["a"], "structuredContent": {"result": ["a", "b"]}}
             a␊{"result":"a","at":1} | {"content": ["a"], "structuredContent": {"result": "a", "at": 1}}
-            42␊{"count":42} | {"content": ["42"], "structuredContent": {"count": 42}}
+            42 | {"content": ["42"], "structuredContent": {"count": 42}}
+            a file␊ | {"content": ["a file\n"], "structuredContent": {"content": "a file\n"}}
+            {"a":1}␊{"b":2} | {"content": ["{\"a\":1}", "{\"b\":2}"], "structuredContent": {"items": [{"a": 1}, {"b": 2}]}}
+            a | {"content": ["a"], "structuredContent": {}}
             [1,2] | {"content": ["[1,2]"], "structuredContent": [1, 2]}
             a | {"content": ["a"], "structuredContent": null}
             {"a":[1,2]} | {"structuredContent": {"a": [1, 2]}}
