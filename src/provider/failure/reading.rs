@@ -503,7 +503,11 @@ fn from_fields(json: &Value) -> Option<ServerError> {
     let inner = values(json, INNER).filter(|value| !value.is_string());
     // Clarifai has the error in its status. Others have a message beside that.
     let status_object = json.get("status").filter(|status| status.is_object());
-    let words = inner.chain(values(json, MESSAGES)).chain(status_object);
+    // An object is read once, because each may have another one in it.
+    let error = &json["error"];
+    let is_inner = |value: &Value| std::ptr::eq(value, error) && !value.is_string();
+    let messages = values(json, MESSAGES).filter(|value| !is_inner(value));
+    let words = inner.chain(messages).chain(status_object);
     let mut found = words.filter_map(from_value);
     let found = found.next().or_else(|| from_named(&json["errors"]));
     let mut error = found.or_else(|| from_plain(&codes))?;
@@ -751,6 +755,16 @@ pub mod tests {
         assert_eq!(long.message, "ü".repeat(SHOWN_CHARACTERS));
         for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_that_is_nested_deep_is_read_in_time() {
+        for (inner, said) in [("{}", None), (r#""no credits""#, Some("no credits"))] {
+            let json = r#"{"error":"#.repeat(100) + inner + &"}".repeat(100);
+            let value: Value = serde_json::from_str(&json).expect(inner);
+            let found = from_value(&value).map(|error| error.message);
+            assert_eq!(found.as_deref(), said, "{inner}");
         }
     }
 
