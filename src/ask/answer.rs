@@ -162,10 +162,10 @@ impl Answer {
             return None;
         }
         let reply = self.text.get(self.reply_begins..)?;
-        let split = if self.may_reason_on || !self.has_reasoned {
-            split_at_end(reply, extent)
-        } else if self.has_ended_reasoning {
+        let split = if self.has_ended_reasoning && !self.may_reason_on {
             None
+        } else if self.may_reason_on || !self.has_reasoned {
+            split_at_end(reply, extent)
         } else {
             // A server that tells them apart leaves few tags in the text.
             split_at_line_end(reply, extent)
