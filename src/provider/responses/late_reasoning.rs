@@ -12,7 +12,8 @@ const MAX_COMPARED: usize = 1_000;
 /// Keeps the items with encrypted reasoning of a complete response that have not come before, each before the item that follows
 /// it. The API rejects reasoning without that.
 pub fn keep_late_reasoning(output: &[OutputItem], reply: &mut Reply) {
-    if output.len().max(reply.turn.items.len()) > MAX_COMPARED {
+    let has_any = output.iter().any(|item| item.sealed_reasoning().is_some());
+    if !has_any || output.len().max(reply.turn.items.len()) > MAX_COMPARED {
         return;
     }
     let mut kept = Vec::from_iter(std::mem::take(&mut reply.turn.items).into_values());
