@@ -577,6 +577,9 @@ impl Stage {
         if left > 0 {
             return Err(format!("{left} replies of the model were not asked for"));
         }
+        if !script.pages.is_empty() {
+            return Err(format!("{} pages were not asked for", script.pages.len()));
+        }
         let mut refusals = script.refusals.iter();
         match refusals.find(|(method, _)| !method.ends_with('*')) {
             Some((method, _)) => Err(format!("the tool server was not asked for {method}")),
