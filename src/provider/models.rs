@@ -23,7 +23,7 @@ pub struct ModelPage {
 /// Reads a list of models. Together sends a bare list, and Ollama null if it has no models.
 pub fn read_models(body: &str) -> ReplyResult<ModelPage> {
     let mut next = None;
-    let body = surrogates::joined(text_after_mark(body), &mut String::new());
+    let body = surrogates::replaced(text_after_mark(body));
     let mut list: &RawValue = serde_json::from_str(&body)?;
     if list.get().starts_with('{') {
         let lists: ModelLists = serde_json::from_str(list.get())?;
