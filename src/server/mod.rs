@@ -2,7 +2,8 @@
 //!
 //! Whom to ask: `whom` decides that from options, settings and a conversation. Where nothing names a provider, `discover`
 //! looks for a server on this machine. `probe` looks what is at an address. `target` is the server that was chosen; it gets
-//! its key (`key_command`), and `model_choice` says which model it is asked for, perhaps one of its list (`model_list`), which may have pages (`paged_list`).
+//! its key (`key_command`), and `model_choice` says which model it is asked for, perhaps one of its list (`model_list`), which
+//! may have pages (`paged_list`).
 //!
 //! A question: `target` makes the request with its `credentials`. `reply_stream` sends it and hands on the reply in pieces,
 //! which `reply_reader` reads from the `body` with the parser of events (`sse`). `api_client` sends it again where `retry` says
@@ -21,7 +22,6 @@ pub mod key_command;
 pub mod model_choice;
 pub mod model_list;
 mod paged_list;
-
 pub mod probe;
 pub mod reply_reader;
 pub mod reply_stream;

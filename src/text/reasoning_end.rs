@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::markdown::{BlockContext, LineKind, OpenFence};
 
 /// The tags that the templates of some servers open themselves, so that only the closing one arrives: those of DeepSeek and
-/// Qwen, of Seed, of MiniMax, of LongCat, of K2 Think, of Kimi, and of Mistral. Few other texts have them: those about them, and XML, which has the opening tag, too.
+/// Qwen, of Seed, of MiniMax, of LongCat, of K2 Think, of Kimi, and of Mistral. Few other texts have them: those about them, and
+/// XML, which has the opening tag, too.
 pub const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -79,7 +80,7 @@ pub fn split_at_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
 }
 
 /// Returns the same of a text before which reasoning has come, so that a tag may also be a word of the answer. It ends reasoning if
-/// ends a paragraph. An answer that shows the tag has it among words, or in a paragraph of its own.
+/// it ends a paragraph. An answer that shows the tag has it among words, or in a paragraph of its own.
 pub fn split_at_line_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
     let mut tags = end_tags(text, extent).into_iter();
     let end = tags.find(|tag| tag.certainty == Certainty::Ends && tag.ends_paragraph())?;

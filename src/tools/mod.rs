@@ -20,7 +20,7 @@
 //!    arguments. A call runs if the user's settings or `--yes` allow it; else `Consent` shows all of it on the terminal
 //!    (`layout`) and asks. What a server says of its own tools counts only where the user has written `allow = ["@reads"]`.
 //! 5. **Run.** The calls that may run go to their servers side by side, but one server gets one after another
-//!    (`run_side_by_side`). `Server::call` sends `tools/call`, or starts the command (`Commands::call`), and waits as long as
+//!    (`run_side_by_side`). `Server::call` sends `tools/call`, or starts the command (`FilledCommand::run`), and waits as long as
 //!    the section's `timeout` says.
 //! 6. **Outcome.** What comes back is an `Outcome`: a text and images, or why there is none. A server that cannot go on is
 //!    ended. Its `Failure` tells the model what happened, and the user its last lines, too. A program is started again for the

@@ -319,8 +319,8 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-/// Reads the reasoning, unless it or the text has come as increments. It comes in one of three fields, or in parts of the content, as Mistral
-/// writes it. Where tools are offered, it is kept to go back with the calls, in the field in which it came.
+/// Reads the reasoning, unless it or the text has come as increments. It comes in one of three fields, or in parts of the
+/// content, as Mistral writes it. Where tools are offered, it is kept to go back with the calls, in the field in which it came.
 fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResult {
     let is_increment = form == PartForm::Increment;
     let has_come = !is_increment && reply.reading.has_streamed_reasoning;
