@@ -181,9 +181,13 @@ impl FieldKind {
             return Ok(FieldKind::Choice(values));
         }
         let known = known.join(", ");
-        Err(format!(
-            "the field “{field}” has the type “{text}”; the types are {known}, or values such as good|bad"
-        ))
+        let there_are = format!("the types are {known}, or values such as good|bad");
+        Err(match kind_named(text, purpose) {
+            Some(meant) => format!(
+                "the field “{field}” has the type “{text}”; did you mean {meant}? {there_are}"
+            ),
+            None => format!("the field “{field}” has the type “{text}”; {there_are}"),
+        })
     }
 
     /// Reads the value that a text means, if it can be one of this kind. A list is one item.
