@@ -71,6 +71,22 @@ pub struct Setting {
 /// What each layer sets, from the lowest to the highest: the defaults, the file, the environment and the options.
 type Layers = [Option<Sourced>; 4];
 
+/// What people call providers by the names of their models or of their owners.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("claude", "anthropic"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+    ("google", "gemini"),
+    ("grok", "xai"),
+    ("kimi", "moonshot"),
+    ("glm", "zai"),
+    ("zhipu", "zai"),
+    ("llama.cpp", "llamacpp"),
+];
+
+/// The most bytes of a question that is shown in advice.
+const MAX_SHOWN_QUESTION: usize = 200;
+
 const UNSET: Layers = [const { None }; 4];
 
 impl Setting {
@@ -243,21 +259,35 @@ impl KnownProviders<'_> {
         if names.contains(&name) {
             return Ok(());
         }
-        // Other programs name a model after its provider.
-        let parts = name.split_once(['/', ':']);
-        let there = match parts.filter(|(provider, _)| names.contains(provider)) {
-            Some((provider, model)) => {
-                let provider = quoted(provider);
-                let model = quoted(&on_one_line(model));
-                let list = names.join(", ");
-                format!("did you mean -p {provider} -m {model}? choose one with -p: {list}")
-            }
-            None => choices(name, &names, "choose one with -p:"),
-        };
+        let there = advice_on_provider(name, &names);
         let section = advice_to_add("providers", self.file);
         let error = wrong(&format!("there is no provider “{name}”"));
         Err(error.advise(format!("{there}; {section}")))
     }
+}
+
+/// Returns what to choose in the place of a provider that is not there.
+fn advice_on_provider(name: &str, names: &[&str]) -> String {
+    let choose = format!("choose one with -p: {}", names.join(", "));
+    // Other programs name a model after its provider.
+    let parts = name.split_once(['/', ':']);
+    if let Some((provider, model)) = parts.filter(|(provider, _)| names.contains(provider)) {
+        let provider = quoted(provider);
+        let model = quoted(&on_one_line(model));
+        return format!("did you mean -p {provider} -m {model}? {choose}");
+    }
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    if let Some((_, provider)) = other.filter(|(_, provider)| names.contains(provider)) {
+        return format!("did you mean {provider}? {choose}");
+    }
+    // Claude Code takes its question after -p.
+    if name.trim().contains(' ') && name.len() <= MAX_SHOWN_QUESTION {
+        let question = quoted(&on_one_line(name));
+        return format!(
+            "ask a question without -p, which names a provider: q {question}; {choose}"
+        );
+    }
+    choices(name, names, "choose one with -p:")
 }
 
 impl Settings {
