@@ -504,8 +504,8 @@ fn from_fields(json: &Value) -> Option<ServerError> {
     // Clarifai has the error in its status. Others have a message beside that.
     let status_object = json.get("status").filter(|status| status.is_object());
     // An object is read once, because each may have another one in it.
-    let error = &json["error"];
-    let is_inner = |value: &Value| std::ptr::eq(value, error) && !value.is_string();
+    let inner_error = &json["error"];
+    let is_inner = |value: &Value| std::ptr::eq(value, inner_error) && !value.is_string();
     let messages = values(json, MESSAGES).filter(|value| !is_inner(value));
     let words = inner.chain(messages).chain(status_object);
     let mut found = words.filter_map(from_value);
