@@ -278,15 +278,23 @@ impl Dialect {
     }
 }
 
-/// What servers send to keep a connection alive, in lower case. Others send one word, a time, or a tag.
+/// What servers send to keep a connection alive, in lower case: all of it, or a word of it. Others send one word, a time, or a tag.
 const SIGNS_OF_LIFE: [&str; 2] = ["openrouter processing", "keep alive"];
+const WORDS_OF_LIFE: [&str; 4] = ["keepalive", "keep-alive", "heartbeat", "ping"];
 
 /// Whether an event without JSON says something to people.
 fn is_sentence(data: &str) -> bool {
     let is_plain = serde_json::from_str::<IgnoredAny>(data).is_err();
     let begins_with_letter = data.starts_with(char::is_alphabetic);
     let has_words = data.split_whitespace().nth(1).is_some() && data.len() <= MAX_PLAIN_LINE;
-    is_plain && begins_with_letter && has_words && !SIGNS_OF_LIFE.contains(&&*data.to_lowercase())
+    is_plain && begins_with_letter && has_words && !is_sign_of_life(&data.to_lowercase())
+}
+
+/// Whether a line in lower case is there to keep a connection alive.
+fn is_sign_of_life(line: &str) -> bool {
+    let mut words =
+        line.split(|character: char| !(character.is_alphanumeric() || character == '-'));
+    SIGNS_OF_LIFE.contains(&line) || words.any(|word| WORDS_OF_LIFE.contains(&word))
 }
 
 /// Reads an event or an answer, where the last of several fields with one name counts, as for most programs. Few have any, so it is

@@ -99,7 +99,7 @@ impl ShortField {
         }
         // A value that the field may have can end in a question mark, so only a type is looked for.
         if let Some(kind) = kind.trim().strip_suffix('?')
-            && let Some(meant) = kind_named(kind, purpose)
+            && let Some(meant) = kind_named(kind.trim_end(), purpose)
         {
             return Err(format!(
                 "the field “{name}” has a question mark after its type; it comes after the name: {name}? {meant}"

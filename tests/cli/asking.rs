@@ -236,7 +236,7 @@ fn a_q_in_the_background_of_its_terminal_refuses_a_call_and_says_why() {
     let terminal = Terminal::new(WIDE);
     let script = "set -m; q -n --no-save -t shop one & wait";
     session(&sandbox, &terminal, script).spawn().wait().exit(0);
-    let shown = String::from_utf8_lossy(&terminal.so_far()).into_owned();
+    let shown = terminal.text();
     let reason = "q: shop__touch did not run: q cannot ask from the background of its terminal; ";
     assert!(shown.contains(reason), "{shown}");
     assert!(shown.contains("one is done"), "{shown}");

@@ -370,10 +370,8 @@ fn is_in_code(error: &ServerError, row: &RejectionRow) -> bool {
         let rest = before.find_map(|begin| code.strip_prefix(begin));
         rest.or_else(|| after.find_map(|end| code.strip_suffix(end)))
     });
-    let mut names = row.names.iter().chain(row.words);
-    named
-        .into_iter()
-        .any(|named| names.any(|name| *name == named))
+    let mut named = named.into_iter();
+    named.any(|named| row.names.contains(&named) || row.words.contains(&named))
 }
 
 /// Whether an error says that the model cannot do without reasoning.
@@ -594,6 +592,7 @@ mod tests {
             Effort | a code alone | 400 | {"error":{"message":"no","code":"reasoning_effort_unsupported"}}
             ToolChoice | a code alone | 400 | {"error":{"message":"no","code":"unsupported_tool_choice"}}
             Cache | a code alone | 400 | {"error":{"message":"no","code":"cache_control_not_permitted"}}
+            Form | the second of two codes | 400 | {"error":{"message":"no","code":"unsupported_value","type":"response_format_not_supported"}}
             System | a code alone | 400 | {"error":{"message":"no","code":"system_not_supported"}}
             Form | DeepSeek | 400 | This response_format type is unavailable now
             Form | OpenAI | 400 | Invalid schema for response_format 'answer': no
