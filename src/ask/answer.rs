@@ -8,7 +8,7 @@ use crate::provider::kept::{ByteBudget, ITEM};
 use crate::provider::reply::{Piece, Reply};
 use crate::session::Entry;
 use crate::session::timestamp::Timestamp;
-use crate::text::reasoning_end::{Extent, split_at_end, split_at_line_end};
+use crate::text::reasoning_end::{Extent, split_at_end};
 
 /// In place of the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
@@ -158,19 +158,13 @@ impl Answer {
 
     /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
     pub fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
-        if self.is_cached {
+        // Where reasoning has come apart from the text, a tag in the text is a word of the answer.
+        let has_come_apart = self.has_reasoned || self.has_ended_reasoning;
+        if self.is_cached || (has_come_apart && !self.may_reason_on) {
             return None;
         }
         let reply = self.text.get(self.reply_begins..)?;
-        let split = if self.has_ended_reasoning && !self.may_reason_on {
-            None
-        } else if self.may_reason_on || !self.has_reasoned {
-            split_at_end(reply, extent)
-        } else {
-            // A server that tells them apart leaves few tags in the text.
-            split_at_line_end(reply, extent)
-        };
-        let (reasoning, rest) = split?;
+        let (reasoning, rest) = split_at_end(reply, extent)?;
         let reasoning = reasoning.to_owned();
         let end = self.text.len() - rest.trim_start().len();
         self.text.drain(self.reply_begins..end);

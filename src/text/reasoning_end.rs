@@ -43,23 +43,6 @@ struct EndTag<'a> {
     follows_code: bool,
 }
 
-impl EndTag<'_> {
-    /// Whether it ends a paragraph, as a line of its own or without a blank before it, with an empty line and then text after it.
-    fn ends_paragraph(&self) -> bool {
-        let (rest, lines_after) = self.after.split_once('\n').unwrap_or((self.after, ""));
-        let (line_after, text_after) = lines_after.split_once('\n').unwrap_or((lines_after, ""));
-        let (lines_before, begin) = self.before.rsplit_once('\n').unwrap_or(("", self.before));
-        let line_before = lines_before.rsplit('\n').next().unwrap_or_default();
-        let follows_text = if begin.trim().is_empty() {
-            !line_before.trim().is_empty()
-        } else {
-            !begin.ends_with(char::is_whitespace)
-        };
-        let is_last = rest.trim().is_empty() && line_after.trim().is_empty();
-        follows_text && is_last && !text_after.trim().is_empty()
-    }
-}
-
 /// Whether a closing tag ends reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Certainty {
@@ -76,14 +59,6 @@ enum Certainty {
 pub fn split_at_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
     let mut tags = end_tags(text, extent).into_iter();
     let end = tags.find(|tag| tag.certainty == Certainty::Ends)?;
-    Some((end.before, end.after))
-}
-
-/// Returns the same of a text before which reasoning has come, so that a tag may also be a word of the answer. It ends reasoning if
-/// it ends a paragraph. An answer that shows the tag has it among words, or in a paragraph of its own.
-pub fn split_at_line_end(text: &str, extent: Extent) -> Option<(&str, &str)> {
-    let mut tags = end_tags(text, extent).into_iter();
-    let end = tags.find(|tag| tag.certainty == Certainty::Ends && tag.ends_paragraph())?;
     Some((end.before, end.after))
 }
 
@@ -543,41 +518,6 @@ mod tests {
             assert_eq!(found, Some(rest.trim()), "{text}");
             // The end of the code may still follow.
             assert_eq!(split_at_end(&text, Extent::Beginning), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn further_reasoning_ends_at_a_tag_that_ends_a_paragraph() {
-        // The text, and what follows the reasoning.
-        let table = r##"
-            so␊</think>␊␊42 | ␊␊42
-            so␊</think> ␍␊␍␊42 | ·␍␊␍␊42
-            so␍␊ </think>␍␊␍␊42 | ␍␊␍␊42
-            so␊␊not so␊</think>␊␊42 | ␊␊42
-            ```sh␊rm␊```␊</think>␊␊42 | ␊␊42
-            a </think> b␊so␊</think>␊␊42 | ␊␊42
-            It ends with␊␊</think>␊␊at the end.␊</think>␊␊42 | ␊␊42
-            so␊</think>␊42 | -
-            so.</think>␊␊42 | ␊␊42
-            so.</think>␊42 | -
-            - It ends with </think>␊␊42 | -
-            1. </think>␊␊42 | -
-            so</think>42 | -
-            so</think> 42␊43 | -
-            so␊</think> | -
-            so␊</think>␊␊ | -
-            It ends with␊␊</think>␊␊at the end. | -
-            It ends with␊ ␊ </think>␊␊at the end. | -
-            It ends with␍␊␍␊</think>␍␊␍␊at the end. | -
-            It ends with </think>.␊Then it answers. | -
-            It ends with `</think>`␊Then it answers. | -
-            ```␊so␊</think>␊␊42␊``` | -
-            <think>␊so␊</think>␊␊42 | -
-        "##;
-        for [text, rest] in rows(table) {
-            let [text, rest] = [text, rest].map(line_ends);
-            let found = split_at_line_end(&text, Extent::Whole);
-            assert_eq!(found.map_or("", |(_, rest)| rest), rest, "{text}");
         }
     }
 
