@@ -270,7 +270,7 @@ impl LimitOrigin {
 impl fmt::Display for LimitOrigin {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            LimitOrigin::Field(name) => write!(formatter, "{name} (-o)"),
+            LimitOrigin::Field(name) => write!(formatter, "{name} (-o or options)"),
             LimitOrigin::Own | LimitOrigin::Setting => {
                 formatter.write_str("max_tokens (Q_MAX_TOKENS)")
             }

@@ -31,6 +31,15 @@ const ADVICE: &[(ErrorClass, &str)] = &[
         "ask for the answer in one piece: --no-stream",
     ),
     (
+        ErrorClass::NeedsStream,
+        "leave out --no-stream (stream = false), because the server only streams",
+    ),
+    (
+        ErrorClass::LacksSignature,
+        "ask another model or provider with -m or -p, or ask without tools: -t none, \
+         because this server does not pass on what the model wants back with its calls",
+    ),
+    (
         ErrorClass::RejectsTools,
         "choose another model with -m, or ask without tools: -t none",
     ),
@@ -106,6 +115,9 @@ impl Rejection<'_> {
             ErrorClass::CannotChat => {
                 format!("choose another model with -m; {list} lists its models")
             }
+            ErrorClass::NeedsResponses => format!(
+                "set api = \"responses\" in [providers.{provider}] of config.toml, because the model answers through that API alone"
+            ),
             ErrorClass::NoAccess => format!(
                 "choose another model with -m, because the server refuses this one, not the key; {list} lists its models"
             ),
@@ -172,7 +184,7 @@ impl Rejection<'_> {
     fn unset_limit(&self) -> Option<String> {
         match &self.request.limit.as_ref()?.origin {
             LimitOrigin::Own => None,
-            LimitOrigin::Field(name) => Some(format!("leave out {name} (-o)")),
+            LimitOrigin::Field(name) => Some(format!("leave out {name} (-o or options)")),
             LimitOrigin::Setting => Some("unset max_tokens (Q_MAX_TOKENS)".to_owned()),
         }
     }

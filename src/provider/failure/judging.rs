@@ -68,6 +68,12 @@ pub enum ErrorClass {
     ToolsSwitchedOff,
     /// The answer may come as a whole, but not as a stream.
     RejectsStream,
+    /// The answer may come as a stream, but not as a whole.
+    NeedsStream,
+    /// The model answers through the Responses API, and not through the one that was asked.
+    NeedsResponses,
+    /// The signature of a call has not come back to the model, which something between q and the model must have dropped.
+    LacksSignature,
     /// The server rejects the tool at this place of the request.
     RejectsTool(usize),
     /// The request is bad for a reason that is not known, and has images or files that may be it.
@@ -127,11 +133,21 @@ const fn by_name(field: OptionalField) -> MeaningRow {
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const ROWS: &[MeaningRow] = &[
     Means(ErrorClass::WantsTls, Words(words::TLS)),
+    // These two may name a tool that is right.
+    Means(
+        ErrorClass::LacksSignature,
+        Judged(|case| case.lacks_signature()),
+    ),
+    Means(
+        ErrorClass::NeedsResponses,
+        Judged(|case| case.needs_responses()),
+    ),
     // It may name a tool and its schema.
     Means(ErrorClass::Transient, Words(words::FAILED_CALL)),
     Finds(|case| case.rejected_tool()),
     Finds(|case| case.too_large_limit()),
     Means(ErrorClass::TooLong, Judged(|case| case.is_too_long())),
+    Means(ErrorClass::NeedsStream, Words(words::NO_STREAM)),
     Means(ErrorClass::RejectsStream, Words(words::STREAM)),
     Means(ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
     Means(
@@ -561,6 +577,14 @@ impl Case<'_> {
 
     /// Whether the address or the model is not there, and the words say that it is the model. They may also name the model that
     /// lacks something, or the path of the request.
+    fn lacks_signature(&self) -> bool {
+        self.words.contains("missing") && self.words.contains("thought_signature")
+    }
+
+    fn needs_responses(&self) -> bool {
+        self.request.path.ends_with("/chat/completions") && self.says(words::RESPONSES)
+    }
+
     fn lacks_model(&self) -> bool {
         let is_missing = match self.status {
             Some(404 | 410) => true,
@@ -1103,6 +1127,13 @@ mod tests {
             RejectsStream | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Your organization must be verified to stream this model.\"}}"}}}
             RejectsStream | 400 | Unsupported value: 'stream' does not support true with this model. Supported values are: false.
             RejectsStream | 400 | This model doesn't support tool use in streaming mode.
+            NeedsStream | 400 | {"type":"error","error":{"type":"invalid_request_error","message":"Streaming is required for operations that may take longer than 10 minutes."}}
+            NeedsStream | 400 | {"detail":"Stream must be set to true"}
+            NeedsStream | 400 | {"error":{"code":"invalid_parameter_error","message":"This model only support stream mode, please enable the stream parameter to access the model."}}
+            NeedsStream | 400 | This model is only supported in streaming mode
+            NeedsStream | 400 | non-streaming is not supported
+            LacksSignature | 400 | {"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly.","status":"INVALID_ARGUMENT"}}
+            LacksSignature | 400 | function call `a` in the 2. content block is missing a `thought_signature`
         "##;
         check(ALL, table);
         check(&[], table);

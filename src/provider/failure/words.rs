@@ -311,6 +311,24 @@ pub const STREAM: &[&str] = &[
     "in streaming mode",
 ];
 
+/// The words for an answer that can only be streamed, of Anthropic, DashScope, OpenAI and others.
+pub const NO_STREAM: &[&str] = &[
+    "streaming is required",
+    "only support stream",
+    "only supports stream",
+    "only supported in streaming mode",
+    "stream must be set to true",
+    "non-streaming is not supported",
+];
+
+/// The words for a model that answers through the Responses API alone, of OpenAI, Azure and Copilot.
+pub const RESPONSES: &[&str] = &[
+    "v1/responses",
+    "responses api instead",
+    "chatcompletion operation does not work with the specified model",
+    "not accessible via the /chat/completions endpoint",
+];
+
 /// The words for a text or picture that is not answered, of xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot,
 /// Zhipu, DashScope and MiniMax.
 pub const CONTENT: &[&str] = &[

@@ -20,6 +20,12 @@ pub const EXTRA_CONTENT: &str = "extra_content";
 /// The field of a call in which LiteLLM sends such a signature, and wants it back.
 pub const PROVIDER_FIELDS: &str = "provider_specific_fields";
 
+/// The field of a call, or of its function, in which Portkey and others send such a signature, and want it back.
+pub const SIGNATURE: &str = "thought_signature";
+
+/// What a call's data calls this field if it is one of the function.
+pub const FUNCTION_SIGNATURE: &str = "function.thought_signature";
+
 /// OpenRouter's field for reasoning: a list, with signatures.
 pub const REASONING_DETAILS: &str = "reasoning_details";
 
@@ -240,7 +246,11 @@ fn call_of(run: &ToolRun) -> Value {
 /// Adds the fields of an object to a call.
 fn add_fields(call: &mut Value, fields: &Value) {
     for (name, value) in fields.as_object().into_iter().flatten() {
-        call[name] = value.clone();
+        if name == FUNCTION_SIGNATURE {
+            call["function"][SIGNATURE] = value.clone();
+        } else {
+            call[name] = value.clone();
+        }
     }
 }
 

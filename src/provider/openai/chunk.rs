@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::body::{EXTRA_CONTENT, PROVIDER_FIELDS};
+use super::body::{EXTRA_CONTENT, FUNCTION_SIGNATURE, PROVIDER_FIELDS, SIGNATURE};
 use crate::message::{ToolCall, Usage};
 use crate::provider::calls::FragmentPlace;
 use crate::provider::counts::Counts;
@@ -137,6 +137,8 @@ struct CallFragment<'a> {
     extra_content: Json<'a>,
     /// See [`PROVIDER_FIELDS`].
     provider_specific_fields: Json<'a>,
+    /// See [`SIGNATURE`].
+    thought_signature: Json<'a>,
 }
 
 impl CallFragment<'_> {
@@ -145,7 +147,11 @@ impl CallFragment<'_> {
         let litellm = self.provider_specific_fields;
         let has_signature = litellm.get().contains("\"thought_signature\"");
         let litellm = has_signature.then_some((PROVIDER_FIELDS, litellm));
-        std::iter::once((EXTRA_CONTENT, self.extra_content)).chain(litellm)
+        let own = [
+            (EXTRA_CONTENT, self.extra_content),
+            (SIGNATURE, self.thought_signature),
+        ];
+        own.into_iter().chain(litellm)
     }
 }
 
@@ -155,6 +161,8 @@ struct CalledFunction<'a> {
     #[serde(borrow)]
     name: Text<'a>,
     arguments: Json<'a>,
+    /// See [`SIGNATURE`].
+    thought_signature: Json<'a>,
 }
 
 pub fn usage_of(counts: &Counts) -> Usage {
@@ -314,6 +322,10 @@ fn add_calls(calls: Json, form: PartForm, reply: &mut Reply) -> ReplyResult {
             for (name, data) in fragment.returned_fields() {
                 reply.turn.add_api_data(place, name, data);
             }
+            let signature = function.thought_signature;
+            reply
+                .turn
+                .add_api_data(place, FUNCTION_SIGNATURE, signature);
         }
     }
     Ok(())

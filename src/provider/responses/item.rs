@@ -137,16 +137,17 @@ impl<'a> OutputItem<'a> {
     }
 }
 
-/// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning that is not encrypted
-/// is not kept, because the API would look for it in its store.
+/// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning is kept if it is there,
+/// encrypted or, as of DeepSeek and vLLM, as a text. OpenAI would look for any other in its store.
 pub fn read_item(item: &OutputItem, reply: &mut Reply) {
     let fields = &item.fields;
     if item.kind() == WEB_SEARCH_CALL && &*fields.status == "failed" {
         reply.fail_search("");
     }
     read_sources(item, reply);
-    let is_secret = fields.encrypted_content.is_text();
-    if item.json.is_object() && (item.kind() != REASONING || is_secret) {
+    let is_text = !matches!(fields.content.get(), "null" | "[]" | r#""""#);
+    let is_there = is_text || fields.encrypted_content.is_text();
+    if item.json.is_object() && (item.kind() != REASONING || is_there) {
         let mut text = String::new();
         if fields.arguments.is_too_heavy() {
             text = json!(fields.arguments.as_text()).to_string();
