@@ -21,7 +21,7 @@ use crate::secret::{self, Secret};
 const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
     SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS \
-    npm_config_* UV_*";
+    npm_config_* NPM_CONFIG_* UV_*";
 
 /// A variable with one of these words in its name, in any case, or with this end may be a key. Only `env` and `env_from`
 /// pass it on. This list is longer than that of [`names_key`], because nobody has asked for these variables: one that a program
@@ -172,10 +172,15 @@ impl LocalProgram {
                 }
             }
         }
+        // They set variables with -e.
+        let program = self.name.rsplit('/').next().unwrap_or_default();
+        let is_of_containers = ["docker", "podman", "nerdctl"].contains(&program);
         let mut before = self.name.as_str();
         for argument in &self.arguments {
-            // A shell reads what follows -c, and a script is hardly one word.
-            let is_script = before.starts_with('-') && before.ends_with(['c', 'e']);
+            // A shell reads what follows -c, an interpreter what follows -e, and a script is hardly one word.
+            let is_short = before.starts_with('-') && !before.starts_with("--");
+            let is_script =
+                is_short && (before.ends_with('c') || (before.ends_with('e') && !is_of_containers));
             before = argument;
             if is_script || argument.contains(char::is_whitespace) {
                 continue;
@@ -214,7 +219,14 @@ impl LocalProgram {
 
 /// Refuses what no variable is called. A user may have written its value there, so the error shows only a name.
 fn check_variable_name(name: &str) -> Result<(), String> {
-    if let Some(UnfilledVariable { name, .. }) = variables::unfilled(name).into_iter().next() {
+    if let Some(variable) = variables::unfilled(name).into_iter().next() {
+        // It may be a pattern.
+        let rest = name.strip_prefix(&variable.written).unwrap_or_default();
+        let is_pattern = rest
+            .chars()
+            .all(|c| c == '*' || c.is_ascii_alphanumeric() || c == '_');
+        let pattern = if is_pattern { rest } else { "" };
+        let name = variable.name + pattern;
         return Err(format!("has names without $ and braces: write {name:?}"));
     }
     if name.contains('$') {

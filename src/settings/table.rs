@@ -337,7 +337,10 @@ impl SettingRow {
     pub fn check_written(&self, text: &str) -> Result<(), String> {
         if matches!(self.kind, Text(_) | KnownName | Path(_)) {
             let variable = self.variable();
-            variables::refuse(text, &format!("write the value itself, or set {variable}"))?;
+            variables::refuse(
+                text,
+                &format!("write the value itself, or set {variable} in its place"),
+            )?;
         }
         Ok(())
     }

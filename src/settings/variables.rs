@@ -15,7 +15,8 @@ pub struct Filled {
     pub without_braces: Vec<String>,
 }
 
-/// Returns the text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places.
+/// Returns the text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places. opencode
+/// writes `{env:NAME}`.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ pub struct Filled {
 pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     let mut filled = Filled::default();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${")
+    while let Some((before, after)) = split_at_variable(rest)
         && let Some((variable, following)) = after.split_once('}')
     {
         filled.text.push_str(before);
@@ -59,6 +60,22 @@ pub fn fill(text: &str, environment: &Environment) -> Result<Filled, String> {
     filled.text.push_str(rest);
     filled.note_others(rest, environment);
     Ok(filled)
+}
+
+/// Returns what is before the next variable of a text, and what follows the brace that opens it.
+fn split_at_variable(text: &str) -> Option<(&str, &str)> {
+    let with_dollar = text.split_once("${");
+    let named = text.match_indices("{env:").find(|(at, opening)| {
+        let name = beginning_of_name(&text[at + opening.len()..]);
+        let end = at + opening.len() + name.len();
+        !name.is_empty() && text[end..].starts_with('}')
+    });
+    match (with_dollar, named) {
+        // After a dollar it is the same variable.
+        (Some((before, after)), Some((at, _))) if before.len() <= at => Some((before, after)),
+        (_, Some((at, _))) => Some((&text[..at], &text[at + 1..])),
+        (with_dollar, None) => with_dollar,
+    }
 }
 
 impl Filled {
@@ -103,15 +120,17 @@ pub fn unfilled(text: &str) -> Vec<UnfilledVariable> {
     for (at, _) in text.match_indices('$') {
         let (before, rest) = text.split_at(at);
         let is_within_word = before.ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c));
-        if let Some((inner, after)) = rest[1..]
-            .strip_prefix('{')
-            .and_then(|rest| rest.split_once('}'))
-        {
+        if let Some(inner) = rest.strip_prefix("${") {
             let inner = inner.strip_prefix("env:").unwrap_or(inner);
             let name = beginning_of_name(inner);
-            let is_name = name.starts_with(|first: char| !first.is_ascii_digit());
-            let default = &inner[name.len()..];
-            if is_name && (default.is_empty() || default.starts_with(":-")) {
+            let following = &inner[name.len()..];
+            let after = match following.strip_prefix(":-") {
+                Some(default) => default.split_once('}').map(|(_, after)| after),
+                None => following.strip_prefix('}'),
+            };
+            if name.starts_with(|first: char| !first.is_ascii_digit())
+                && let Some(after) = after
+            {
                 found.push(UnfilledVariable {
                     name: name.to_owned(),
                     written: format!("${{{name}}}"),
@@ -205,6 +224,11 @@ mod tests {
             ${X:-a}b} | ab} | -
             $A {A} $ {A} ${A | $A {A} $ {A} ${A | -
             a$${A} | a$1 | A
+            Bearer {env:A} | Bearer 1 | A
+            {env:A}${A}{env:A} | 111 | A A A
+            ${X:-{env:A}} | {env:A} | -
+            {env:A:-b} {env:} {env:a b} {env:A | {env:A:-b} {env:} {env:a b} {env:A | -
+            {env:X} | error: the variable X is not set | -
             ${X} | error: the variable X is not set | -
             ${E} | error: the variable E is not set | -
             ${a} | error: the variable a is not set | -
