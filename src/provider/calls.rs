@@ -4,7 +4,7 @@ mod assembly;
 mod known;
 mod notation;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -226,12 +226,12 @@ impl Calls {
         };
         let has_stray_arguments = calls.iter().any(is_stray);
         let assembled = std::mem::take(&mut self.progress);
+        let tools: HashSet<&str> = self.tools.iter().map(String::as_str).collect();
+        let is_offered = |name: &str| tools.contains(plain_name(name));
         let mut known = KnownCalls::after(&self.earlier_ids);
         let numbers = self.earlier_ids.len()..;
         for (number, (mut call, progress)) in numbers.zip(calls.into_iter().zip(assembled)) {
             if !says_nothing(&call) {
-                let is_offered =
-                    |name: &str| self.tools.iter().any(|tool| tool == plain_name(name));
                 if !is_offered(&call.name) && is_offered(&progress.joined_name) {
                     call.name.clone_from(&progress.joined_name);
                 }
@@ -356,21 +356,21 @@ pub fn empty_arguments<'a>(
     turn: impl Iterator<Item = &'a mut Value>,
     too_long: &[(usize, String)],
 ) {
+    let places: HashSet<usize> = too_long.iter().map(|(place, _)| *place).collect();
+    let ids: HashSet<&str> = too_long.iter().map(|(_, id)| id.as_str()).collect();
     let mut place = 0;
     for element in turn {
         // Gemini's calls may have no id, but none of them is another kind of call.
         if let Some(call) = element.get_mut("functionCall") {
-            if too_long.iter().any(|(other, _)| *other == place) {
+            if places.contains(&place) {
                 call["args"] = Value::Object(Map::new());
             }
             place += 1;
             continue;
         }
         let id = element.get("call_id").or_else(|| element.get("id"));
-        if !too_long
-            .iter()
-            .any(|(_, other)| id == Some(&Value::from(other.as_str())))
-        {
+        let id = id.and_then(Value::as_str);
+        if !id.is_some_and(|id| ids.contains(id)) {
             continue;
         }
         if let Some(input) = element.get_mut("input") {

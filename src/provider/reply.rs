@@ -23,7 +23,7 @@ pub use self::answer::AnswerTail;
 use self::arrived_text::{ArrivedText, FinishedMessage, FinishedText};
 use self::begun_calls::BegunCalls;
 pub(super) use self::begun_calls::CallRef;
-pub(super) use self::call_items::{CallItem, call_pairs, repeated_call_pairs};
+pub(super) use self::call_items::{CallItem, ItemIds, call_pairs, repeated_call_pairs};
 use self::end::ReplyEnd;
 pub use self::end::shown_word;
 use self::held_texts::{HeldText, is_same_message};

@@ -1,6 +1,6 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::about::ListedTool;
@@ -55,8 +55,9 @@ impl Offers {
     /// Returns the tools that an API accepts, with the schemas that it accepts, and why it would reject the others.
     pub(super) fn fitted(&self, accepted: ToolSchemas) -> (Offers, Vec<RejectedTool>) {
         let (tools, rejected) = tool_schema::fit(&self.tools, accepted);
+        let names: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut list = self.list.clone();
-        list.retain(|offer| tools.iter().any(|tool| tool.name == offer.shown.name));
+        list.retain(|offer| names.contains(&*offer.shown.name));
         (Offers { list, tools }, rejected)
     }
 }

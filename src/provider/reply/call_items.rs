@@ -5,6 +5,32 @@ use serde_json::Value;
 use crate::provider::calls::{is_part, without_white_space};
 use crate::provider::lenient::{self, text_field};
 
+/// The ids of an item with a call, each empty if it is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct ItemIds<'a> {
+    /// See [`CallItem::call_id`].
+    pub call_id: &'a str,
+    /// See [`CallItem::id`].
+    pub id: &'a str,
+}
+
+impl<'a> ItemIds<'a> {
+    /// Reads the ids of an item that is kept.
+    pub fn of(item: &'a Value) -> ItemIds<'a> {
+        ItemIds {
+            call_id: text_field(item, "call_id"),
+            id: text_field(item, "id"),
+        }
+    }
+
+    /// Whether two items have the ids of one call; `None` if that cannot be told.
+    pub fn are_those_of(self, other: ItemIds) -> Option<bool> {
+        let mut pairs = [(self.call_id, other.call_id), (self.id, other.id)].into_iter();
+        let (own, others) = pairs.find(|(own, others)| !own.is_empty() && !others.is_empty())?;
+        Some(own == others)
+    }
+}
+
 /// A call as an item has it. Not every server gives both ids, or gives them each time.
 #[derive(Debug, Default)]
 pub struct CallItem {
@@ -37,11 +63,16 @@ impl CallItem {
         }
     }
 
-    /// Whether two items have the ids of one call; `None` if that cannot be told.
+    fn ids(&self) -> ItemIds<'_> {
+        ItemIds {
+            call_id: &self.call_id,
+            id: &self.id,
+        }
+    }
+
+    /// See [`ItemIds::are_those_of`].
     pub fn has_ids_of(&self, other: &CallItem) -> Option<bool> {
-        let mut pairs = [(&self.call_id, &other.call_id), (&self.id, &other.id)].into_iter();
-        let (own, others) = pairs.find(|(own, others)| !own.is_empty() && !others.is_empty())?;
-        Some(own == others)
+        self.ids().are_those_of(other.ids())
     }
 
     /// Whether two items have the same arguments, however they are written.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::provider::failure::ReplyResult;
 use crate::provider::lenient::{Content, Json, Object, Text};
-use crate::provider::reply::{CallItem, Reply};
+use crate::provider::reply::{CallItem, ItemIds, Reply};
 
 /// The type of an item that calls a tool of q.
 pub const FUNCTION_CALL: &str = "function_call";
@@ -98,6 +98,14 @@ impl<'a> OutputItem<'a> {
     /// Returns the id by which the result of a call is sent.
     pub fn call_id(&self) -> &str {
         &self.fields.call_id
+    }
+
+    /// Returns both ids.
+    pub fn ids(&self) -> ItemIds<'_> {
+        ItemIds {
+            call_id: &self.fields.call_id,
+            id: &self.fields.id,
+        }
     }
 
     /// Whether a message is a comment of the model before its answer.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::item::OutputItem;
-use crate::provider::lenient::text_field;
-use crate::provider::reply::{CallItem, Reply};
+use crate::provider::lenient::{Json, text_field};
+use crate::provider::reply::{ItemIds, Reply};
 
 /// The most items that are compared, each with all others.
 const MAX_COMPARED: usize = 1_000;
@@ -19,14 +19,16 @@ pub fn keep_late_reasoning(output: &[OutputItem], reply: &mut Reply) {
     let mut kept = Vec::from_iter(std::mem::take(&mut reply.turn.items).into_values());
     let mut late = Vec::new();
     for item in output {
-        let place = kept.iter().position(|other| is_same(other, item));
+        let sealed = item.sealed_reasoning().map(Json::value);
+        let mut known = kept.iter();
+        let place = known.position(|other| is_same(other, item, sealed.as_ref()));
         if let Some(place) = place {
             // Some servers give the same reasoning another id in each event.
             if place > 0 && has_sealed_reasoning(&kept[place - 1]) {
                 late.clear();
             }
             kept.splice(place..place, late.drain(..));
-        } else if item.sealed_reasoning().is_some()
+        } else if sealed.is_some()
             && reply.turn.has_room_for(item.json())
             && let Ok(value) = serde_json::from_str(item.json())
         {
@@ -40,15 +42,11 @@ fn has_sealed_reasoning(kept: &Value) -> bool {
     !text_field(kept, "encrypted_content").is_empty()
 }
 
-/// Whether an item that is kept is this one. Not every server gives reasoning an id.
-fn is_same(kept: &Value, item: &OutputItem) -> bool {
+/// Whether an item that is kept is this one, which may have `sealed` reasoning. Not every server gives reasoning an id.
+fn is_same(kept: &Value, item: &OutputItem, sealed: Option<&Value>) -> bool {
     if text_field(kept, "type") != item.kind() {
         return false;
     }
-    match CallItem::of(kept).has_ids_of(&item.call()) {
-        Some(is_same) => is_same,
-        None => item
-            .sealed_reasoning()
-            .is_some_and(|sealed| kept["encrypted_content"] == sealed.value()),
-    }
+    let is_of_ids = ItemIds::of(kept).are_those_of(item.ids());
+    is_of_ids.unwrap_or_else(|| sealed.is_some_and(|sealed| kept["encrypted_content"] == *sealed))
 }

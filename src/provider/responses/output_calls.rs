@@ -1,5 +1,7 @@
 //! Finds the calls among the items of a complete response, and makes the items ready to go back with the results (pure).
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::item::{CALL_OUTPUT, FUNCTION_CALL};
@@ -18,14 +20,14 @@ pub fn read_calls(reply: &mut Reply) {
         let kind = text_field(last, "type");
         reply.turn.has_called |= kind.ends_with("_call") && kind != FUNCTION_CALL;
     }
-    let mut ids_with_output = Vec::new();
+    let mut ids_with_output = HashSet::new();
     for item in items.values() {
         if item["type"] == CALL_OUTPUT {
-            ids_with_output.push(item["call_id"].clone());
+            ids_with_output.insert(text_field(item, "call_id").to_owned());
         }
     }
     for (place, mut item) in items {
-        let has_run = ids_with_output.contains(&item["call_id"]);
+        let has_run = ids_with_output.contains(text_field(&item, "call_id"));
         let is_call = item["type"] == FUNCTION_CALL && !has_run;
         let known = if is_call {
             add_call(&mut item, reply)
