@@ -212,7 +212,7 @@ impl StreamEnd {
             return StreamEnd::Terminated;
         }
         // Where text has followed a finish reason, more of it may have been lost with the connection.
-        let has_ended = reply.end.finish().is_some() || reply.end.may_be_over;
+        let has_ended = reply.end.finish().is_some() || reply.end.may_be_over();
         if reply.end.is_finished() || (has_ended && was_closed) {
             return StreamEnd::Finished;
         }

@@ -177,8 +177,9 @@ fn read_candidate(candidate: &Candidate, reply: &mut Reply) -> ReplyResult {
     } else {
         reply.end.read(&reason);
     }
-    // The API has no event after the last word, and a gateway may have an empty one.
-    reply.end.may_be_over = candidate.finish_reason.is_text() && reason.is_empty();
+    // Gateways may have an empty one.
+    let is_empty_word = candidate.finish_reason.is_text() && reason.is_empty();
+    reply.end.read_empty_word(is_empty_word);
     reply.end.explain(&candidate.finish_message);
     Ok(())
 }

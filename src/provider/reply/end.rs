@@ -25,12 +25,23 @@ pub struct ReplyEnd {
     pub lacks_text: bool,
     /// Whether the provider says of the last message or call that it is cut. It may not say so of the reply.
     pub has_cut_part: bool,
-    /// Whether the answer is complete if nothing more comes: the word for its end is there, and empty.
-    pub may_be_over: bool,
+    empty_word: EmptyWord,
     /// Whether more has arrived after a finish reason, or will come.
     more_after_finish: bool,
     /// Whether the last event has arrived.
     is_over: bool,
+}
+
+/// What an empty finish reason says, in an API that has no event after the last one.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum EmptyWord {
+    /// None has come.
+    #[default]
+    Absent,
+    /// The answer is complete if nothing more comes.
+    MayBeEnd,
+    /// The answer went on after one, so the server writes it into its events whether the answer ends or not.
+    SaysNothing,
 }
 
 /// Returns what is shown and saved of a word of the server's, which may be any text. It is cut after secrets are removed, so that
@@ -47,6 +58,20 @@ impl ReplyEnd {
         if finish.is_some() && self.is_normal() {
             self.finish = finish;
         }
+    }
+
+    /// Records whether an event has an empty finish reason, which no event follows in this API if it stands for the end.
+    pub fn read_empty_word(&mut self, is_there: bool) {
+        self.empty_word = match (self.empty_word, is_there) {
+            (EmptyWord::Absent, true) => EmptyWord::MayBeEnd,
+            (EmptyWord::MayBeEnd, false) => EmptyWord::SaysNothing,
+            (known, _) => known,
+        };
+    }
+
+    /// Whether an empty finish reason says that the answer is complete if nothing more comes.
+    pub fn may_be_over(&self) -> bool {
+        self.empty_word == EmptyWord::MayBeEnd
     }
 
     /// Records a pause: the provider continues the answer when it is asked to, and says so with this word.
@@ -84,6 +109,9 @@ impl ReplyEnd {
     /// Records that a part of the answer comes. After a finish reason, still more may follow.
     pub fn go_on(&mut self) {
         self.more_after_finish |= self.finish.is_some();
+        if self.empty_word == EmptyWord::MayBeEnd {
+            self.empty_word = EmptyWord::SaysNothing;
+        }
     }
 
     /// Records that more will come, whatever the provider says of the end.
