@@ -92,10 +92,11 @@ struct BegunMessage {
 }
 
 impl BegunMessage {
-    /// Whether the message with this index and id is another one. Some servers give all messages one index.
-    fn is_another(&self, index: Option<u64>, id: &str) -> bool {
+    /// Whether the message with this index and id is another one. Some servers give all messages one index, and not all of these
+    /// give them ids: then it is another one after a finished text.
+    fn is_another(&self, index: Option<u64>, id: &str, after_finished_text: bool) -> bool {
         if self.id.is_empty() || id.is_empty() {
-            return index.is_none() || self.index != index;
+            return index.is_none() || self.index != index || after_finished_text;
         }
         self.id != id
     }
@@ -177,9 +178,14 @@ impl Reply {
         }
     }
 
-    /// Records that increments of the message at this place come, if it is not known.
+    /// Records that increments of the message at this place come, if it is not known. After a finished text, it is a paragraph of
+    /// its own; else the server may count its increments otherwise.
     fn open_message(&mut self, place: TextPlace) {
         if !self.arrived.is_open(place.message) {
+            if self.arrived.take_finished() {
+                let is_commentary = self.answer.is_in_commentary();
+                self.answer.begin_message(is_commentary);
+            }
             self.add_held_texts(Some(place));
             let held = self.arrived.open(place);
             self.add_text(&held);
@@ -308,7 +314,10 @@ impl Reply {
             id: id.to_owned(),
         };
         let last = self.reading.begun_message.replace(begun);
-        let is_another = last.is_some_and(|last| last.is_another(index, id));
+        let after_finished_text = self.arrived.take_finished();
+        let is_another = last.map_or(after_finished_text, |last| {
+            last.is_another(index, id, after_finished_text)
+        });
         let has_increments = self.arrived.is_open(index) || self.arrived.is_open(None);
         let is_known = has_increments && !is_another;
         if !is_known || is_commentary != self.answer.is_in_commentary() {
@@ -634,7 +643,7 @@ mod tests {
     #[test]
     fn a_finished_text_is_not_repeated_after_more_messages_than_are_told_apart() {
         let mut reply = Reply::default();
-        let mut expected = String::new();
+        let mut expected = Vec::new();
         for index in 0..=MAX_MESSAGES {
             let place = TextPlace {
                 message: u64::try_from(index).ok(),
@@ -643,10 +652,10 @@ mod tests {
             let text = format!("{index},");
             reply.add_increment(place, &text);
             reply.finish_text(place, &text);
-            expected += &text;
+            expected.push(text);
         }
         reply.add_held_texts(None);
-        assert_eq!(reply.take_piece(false).text, expected);
+        assert_eq!(reply.take_piece(false).text, expected.join("\n\n"));
     }
 
     #[test]

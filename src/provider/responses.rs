@@ -199,6 +199,13 @@ mod tests {
             the same without indexes of increments | d One. ; a0.5 ; a1.6 ; d Two. ; e One./Two. | One.│Two. | 0
             the same with one index | a0.5 ; d0.0 One. ; a0.6 ; d0.0 Two. ; e One./Two. | One.│Two. | 0
             the same without any indexes and ids | a ; d One. ; a ; d Two. ; e One./Two. | One.│Two. | 0
+            the same without ids, each after a finished text | a0 ; d0.0 One. ; t0.0 One. ; a0 ; d0.0 Two. ; t0.0 Two. ; e One./Two. | One.│Two. | 0
+            the same, the first without a beginning | d0.0 One. ; t0.0 One. ; a0 ; d0.0 Two. ; e One./Two. | One.│Two. | 0
+            messages that begin together, and do not end | a0.5 ; a1.6 ; d0.0 One. ; t0.0 One. ; d1.0 Two. ; t1.0 Two. ; e One./Two. | One.│Two. | 0
+            messages without a beginning or an end | d0.0 One. ; t0.0 One. ; d1.0 Two. ; t1.0 Two. ; e One./Two. | One.│Two. | 0
+            the same, of two parts | d0.0 One. ; t0.0 One. ; d0.1 _More. ; t0.1 _More. ; d1.0 Two. ; e One._More./Two. | One._More.│Two. | 0
+            one that begins again after its text | a0.5 ; d0.0 One. ; t0.0 One. ; a0.5 ; d0.1 _Two. ; e One._Two. | One._Two. | 0
+            finished texts of messages by turns | d0.0 One. ; d1.0 Tw ; t0.0 One. ; d1.0 o. ; t1.0 Two. ; e One./Two. | One.Two. | 0
             commentary that begins, and a message after it | a0.5 ~ ; d0.0 Hm ; a1.6 ; d1.0 One. ; e ~Hm/One. | One. | 0
             a refusal in a message | d0.0 One. ; i0 One.^I_won't. ; e | One.I_won't. | 0
             the same, and at the end | d0.0 One. ; i0 One.^I_won't. ; e One.^I_won't. | One.I_won't. | 0

@@ -74,12 +74,14 @@ pub struct ArrivedText {
 struct OpenMessage {
     /// Not every server says it.
     index: Option<u64>,
+    /// Whether the server has said that a text of it is finished.
+    has_finished_text: bool,
 }
 
 impl ArrivedText {
     /// Whether the last increment belongs to the message with this index.
     pub fn is_open(&self, index: Option<u64>) -> bool {
-        self.open == Some(OpenMessage { index })
+        self.open.is_some_and(|open| open.index == index)
     }
 
     /// Whether increments have come since the last message ended.
@@ -91,7 +93,10 @@ impl ArrivedText {
     #[cold]
     pub fn open(&mut self, place: TextPlace) -> String {
         let index = place.message;
-        self.open = Some(OpenMessage { index });
+        self.open = Some(OpenMessage {
+            index,
+            has_finished_text: false,
+        });
         self.note_index(index);
         let held = self.snapshots.end();
         self.texts.push(place, &held);
@@ -101,6 +106,22 @@ impl ArrivedText {
     /// Adds an increment of the text at this place. Its message is open.
     pub fn push(&mut self, place: TextPlace, increment: &str) {
         self.texts.push(place, increment);
+    }
+
+    /// Whether a text of the message is finished whose increments came last. Says so once.
+    pub fn take_finished(&mut self) -> bool {
+        let open = self.open.as_mut();
+        open.is_some_and(|open| std::mem::take(&mut open.has_finished_text))
+    }
+
+    /// Records that the text at this place is finished, which may be one of the message whose increments came last.
+    fn note_finished(&mut self, place: TextPlace) {
+        let is_of_other = place
+            .message
+            .is_some_and(|index| self.has_increments_at(index));
+        if let Some(open) = &mut self.open {
+            open.has_finished_text |= open.index == place.message || !is_of_other;
+        }
     }
 
     /// Ends the message that has come: the next increment belongs to another one, whatever its index.
@@ -159,6 +180,7 @@ impl ArrivedText {
 
     /// Compares the finished text at a place with what has arrived of it. What is missing at its end counts as arrived.
     pub fn complete_text<'t>(&mut self, place: TextPlace, finished: &'t str) -> MissingText<'t> {
+        self.note_finished(place);
         let missing = self.texts.missing_of_text(place, finished);
         if let MissingText::End(end) = missing {
             self.texts.push(place, end);
