@@ -6,8 +6,8 @@ use std::fmt;
 use memchr::memchr2_iter;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Number, Value};
 
 use crate::message::{Role, UnknownValues};
 use crate::text::{fence, json, surrogates};
@@ -275,8 +275,13 @@ impl<'de> Visitor<'de> for UsageVisitor {
                 return Err(A::Error::duplicate_field(known));
             }
             known_names.push(known);
-            let number = check_field::<Option<Number>>(value.get());
-            number.map_err(|error| A::Error::custom(without_place(&error)))?;
+            // It is JSON, so its first character tells.
+            let is_number = value
+                .get()
+                .starts_with(|first: char| first == '-' || first.is_ascii_digit());
+            if !is_number && value.get() != NULL {
+                return Err(A::Error::custom(format!("`{known}` is not a number")));
+            }
         }
         Ok(CheckedUsage)
     }
