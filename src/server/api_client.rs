@@ -66,10 +66,7 @@ impl<'a> ApiClient<'a> {
     pub fn list_models(&self) -> Result<Vec<ListedModel>, ApiError> {
         let mut list = PagedList::default();
         loop {
-            let next = list.next.as_deref();
-            let request = self.api().list_models(self.credentials.key, next);
-            let request = self.credentials.add_to(request);
-            match self.list_page(&request) {
+            match self.list_page(list.next.as_deref()) {
                 Ok((page, bytes)) => list.add(page, bytes),
                 Err(failed) if list.models.is_empty() => return Err(failed),
                 Err(failed) => list.end_early(failed.error.message),
@@ -82,20 +79,33 @@ impl<'a> ApiClient<'a> {
             self.notes
                 .note(&format!("the list of models is incomplete: {reason}"));
         }
-        if list.models.is_empty() {
+        self.checked_models(list.models)
+    }
+
+    /// Returns the models on the first page of the list, which may be all of it. It is an error if there are none.
+    pub fn list_first_models(&self) -> Result<Vec<ListedModel>, ApiError> {
+        let (page, _) = self.list_page(None)?;
+        self.checked_models(page.models)
+    }
+
+    /// Removes secrets from the names of models that a server has listed. It is an error if there are none.
+    fn checked_models(&self, mut models: Vec<ListedModel>) -> Result<Vec<ListedModel>, ApiError> {
+        if models.is_empty() {
             let failed = self.failed("the provider lists no models");
             let advice = "load a model there, name one with -m, or check base_url";
             return Err(failed.advise(Some(advice.to_owned())));
         }
-        for model in &mut list.models {
+        for model in &mut models {
             model.id = secret::redact(&model.id, &self.secrets);
         }
-        Ok(list.models)
+        Ok(models)
     }
 
-    /// Asks for the list of models, or for one page of it. Returns it with its bytes.
-    fn list_page(&self, request: &Request) -> Result<(ModelPage, usize), ApiError> {
-        let fetched = self.fetch(request);
+    /// Asks for the first page of the list of models, or for the one that `next` asks for. Returns it with its bytes.
+    fn list_page(&self, next: Option<&str>) -> Result<(ModelPage, usize), ApiError> {
+        let request = self.api().list_models(self.credentials.key, next);
+        let request = self.credentials.add_to(request);
+        let fetched = self.fetch(&request);
         let body = fetched.map_err(|failed| {
             let advice = self.advice_without_list(&failed);
             failed.advise(advice)
@@ -107,7 +117,7 @@ impl<'a> ApiClient<'a> {
         }
         let page = listed.map_err(|error| {
             let advice = "name a model with -m, or check base_url";
-            let failed = self.explain_reply(error, request);
+            let failed = self.explain_reply(error, &request);
             failed.advise(Some(advice.to_owned()))
         })?;
         Ok((page, body.len()))

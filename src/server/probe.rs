@@ -178,7 +178,7 @@ fn look_at(
 /// Tells what a server is by its answer to a request for its models.
 fn ask_for_models(client: &Client, credentials: Credentials) -> Probe {
     let notes = Notes::default();
-    match ApiClient::new(client, credentials, ONCE, &notes).list_models() {
+    match ApiClient::new(client, credentials, ONCE, &notes).list_first_models() {
         Ok(listed) => model_list::first_of(&listed, None).map_or(Probe::Absent, Probe::Ready),
         Err(failed) => match failed.meaning {
             ErrorClass::Loading => Probe::Loading,
@@ -319,6 +319,14 @@ pub(super) mod tests {
         let (usual, requests) = serve_noted("200", LIST);
         let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
         let provider = local("llamacpp", &environment, Some(second));
+        let located = locate(&provider, &environment).expect("an address");
+        assert_eq!(located.probe, Probe::Ready("m".to_owned()));
+        assert_eq!(lock(&requests).len(), 1);
+        // It needs no other page of a list.
+        let paged = r#"{"data":[{"id":"m"}],"has_more":true,"last_id":"m"}"#;
+        let (usual, requests) = serve_noted("200", paged);
+        let environment = Environment::new(&[("LLAMACPP_BASE_URL", usual)]);
+        let provider = local("llamacpp", &environment, None);
         let located = locate(&provider, &environment).expect("an address");
         assert_eq!(located.probe, Probe::Ready("m".to_owned()));
         assert_eq!(lock(&requests).len(), 1);
