@@ -49,12 +49,10 @@ struct ReadyCall {
 
 impl Toolbox {
     /// Refuses a call after too many in one reply.
-    pub fn refuse(&self, call: &ToolCall) -> ToolRun {
-        let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
-        let run = ToolRun {
-            no_result: true,
-            ..ToolRun::new(call, result, true)
-        };
+    pub fn refuse(&mut self, call: &ToolCall) -> ToolRun {
+        let reason = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
+        let outcome = Outcome::without_result(reason.as_str());
+        let run = self.room.run_of(call, outcome, &reason);
         self.with_safe_name(run)
     }
 

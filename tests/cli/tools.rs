@@ -211,6 +211,26 @@ fn only_the_first_32_calls_of_a_reply_run() {
 }
 
 #[test]
+fn the_results_of_refused_calls_count_towards_the_limit_of_all_results() {
+    let mut calls: Vec<Call> = Vec::new();
+    for number in 0..332 {
+        let tool = if number < 32 { "db__big" } else { "db__echo" };
+        calls.push(("call00001", tool, json!({"text": number.to_string()})));
+    }
+    let server = model(vec![calls]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    let sent = server.last_request().json()["messages"].clone();
+    let mut bytes = 0;
+    for message in sent.as_array().expect("messages") {
+        if message["role"] == "tool" {
+            bytes += message["content"].as_str().expect("a result").len();
+        }
+    }
+    assert!(bytes <= 400_000, "{bytes}");
+}
+
+#[test]
 fn no_tool_server_outlives_q() {
     let started = [
         ("normal end", 0),
