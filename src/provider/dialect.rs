@@ -684,6 +684,38 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn halves_of_characters_are_joined_in_reasoning_and_in_arguments() {
+        // The dialect, what comes before the pieces, an event with a piece of reasoning or of arguments, and what comes after them.
+        let table = r##"
+            openai | - | {"choices":[{"delta":{"reasoning_content":"TEXT"}}]} | -
+            openai | - | {"choices":[{"delta":{"reasoning":"TEXT","reasoning_details":[{"text":"TEXT"}]}}]} | -
+            openai | - | {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"TEXT"}}]}}]} | -
+            responses | - | {"type":"response.reasoning_summary_text.delta","delta":"TEXT"} | -
+            responses | {"type":"response.output_item.added","item":{"type":"function_call","call_id":"x","name":"a"}} | {"type":"response.function_call_arguments.delta","delta":"TEXT"} | {"type":"response.completed","response":{"status":"completed"}}
+            anthropic | {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}} | {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"TEXT"}} | -
+            anthropic | {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"x","name":"a","input":{}}} | {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"TEXT"}} | {"type":"message_stop"}
+            gemini | - | {"candidates":[{"content":{"parts":[{"text":"TEXT","thought":true}]}}]} | -
+        "##;
+        for [dialect, before, event, after] in rows(table) {
+            let mut reply = Reply::new(true);
+            let mut events = vec![before.to_owned()];
+            for text in [r"A\ud83d", "", r"\ude00B\ud83d", r"\ude00"] {
+                events.push(event.replace("TEXT", text));
+            }
+            events.push(after.to_owned());
+            for event in events.iter().filter(|event| !event.is_empty()) {
+                let result = named(dialect).read_event(event, &mut reply);
+                assert_eq!(result, Ok(()), "{event}");
+            }
+            let reasoning = reply.take_piece(true).reasoning;
+            let calls = reply.turn.calls().iter();
+            let arguments = calls.map(|call| &*call.arguments).collect::<String>();
+            let found = format!("{}{arguments}", reasoning.trim());
+            assert_eq!(found, "A😀B😀", "{event}");
+        }
+    }
+
+    #[test]
     fn halves_of_characters_in_a_complete_answer_are_replaced_in_its_text() {
         for (text, expected) in [("A", "A"), (r"A\ud83d", "A�"), (r"\ude00A", "�A")] {
             for [dialect, _, whole] in rows(FORMS) {
