@@ -64,6 +64,8 @@ enum Stage {
     AfterThinking(&'static str),
     /// In the answer.
     Answer,
+    /// In the answer as a message of gpt-oss, which does not have the mark of its end.
+    FinalMessage,
 }
 
 /// A filter that removes the reasoning from a text that comes in pieces.
@@ -78,8 +80,6 @@ pub struct Filter {
     commentary: Commentary,
     /// For the commentary.
     budget: ByteBudget,
-    /// Whether the answer is a message of gpt-oss, so that the mark of its end does not belong to it.
-    is_final: bool,
     /// Whether the server has told reasoning apart from the text, so that the text has none that no tag opens.
     is_told_apart: bool,
     /// Whether reasoning has ended at a tag of the text.
@@ -147,7 +147,7 @@ impl Filter {
 
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
     pub fn add(&mut self, piece: &str, answer: &mut String) {
-        if self.stage == Stage::Answer && !self.is_final {
+        if self.stage == Stage::Answer {
             answer.push_str(piece);
             return;
         }
@@ -177,7 +177,7 @@ impl Filter {
         } else if self.is_within() {
             let held = std::mem::take(&mut self.held);
             self.add_thought(&held);
-        } else if self.is_final && FINAL_ENDS.contains(&self.held.trim_end()) {
+        } else if self.stage == Stage::FinalMessage && FINAL_ENDS.contains(&self.held.trim_end()) {
             self.held.clear();
         } else if !self.held.trim().is_empty() {
             self.begin_answer(answer);
@@ -195,7 +195,11 @@ impl Filter {
                 Stage::Start | Stage::AfterThinking(_) => self.read_beginning(text),
                 Stage::Thinking(close) => self.read_thinking(text, close),
                 Stage::Answer => {
-                    self.read_final(text, answer);
+                    self.add_to_answer(text, answer);
+                    None
+                }
+                Stage::FinalMessage => {
+                    self.read_final_message(text, answer);
                     None
                 }
             };
@@ -231,8 +235,10 @@ impl Filter {
             self.held.push_str(text);
             return None;
         }
-        self.is_final = self.stage == Stage::AfterThinking(FINAL);
-        self.stage = Stage::Answer;
+        self.stage = match self.stage {
+            Stage::AfterThinking(FINAL) => Stage::FinalMessage,
+            _ => Stage::Answer,
+        };
         Some(text)
     }
 
@@ -289,20 +295,24 @@ impl Filter {
         }
     }
 
-    /// Reads text of the answer, and holds back what may be the mark of its end.
-    fn read_final(&mut self, text: &str, answer: &mut String) {
+    /// Adds text to the answer, which leaves no commentary to take for it.
+    fn add_to_answer(&mut self, text: &str, answer: &mut String) {
+        if !text.trim().is_empty() {
+            self.commentary.clear();
+        }
+        answer.push_str(text);
+    }
+
+    /// Reads text of a message of gpt-oss, and holds back what may be the mark of its end.
+    fn read_final_message(&mut self, text: &str, answer: &mut String) {
         let may_be_end = |at: &usize| {
             let mark = text[*at..].trim_end();
             let is_short = text.len() - at <= MAX_HELD;
             is_short && FINAL_ENDS.iter().any(|end| end.starts_with(mark))
         };
         let end = text.rfind('<').filter(may_be_end);
-        let end = end.filter(|_| self.is_final).unwrap_or(text.len());
-        let (said, held) = text.split_at(end);
-        if !said.trim().is_empty() {
-            self.commentary.clear();
-        }
-        answer.push_str(said);
+        let (said, held) = text.split_at(end.unwrap_or(text.len()));
+        self.add_to_answer(said, answer);
         self.held.push_str(held);
     }
 
