@@ -20,54 +20,89 @@ pub struct ModelPage {
     pub next: Option<String>,
 }
 
-/// Reads a list of models. Together sends a bare list, and Ollama null if it has no models.
+/// Reads a list of models.
 pub fn read_models(body: &str) -> ReplyResult<ModelPage> {
-    let mut next = None;
     let body = surrogates::replaced(text_after_mark(body));
-    let mut list: &RawValue = serde_json::from_str(&body)?;
-    if list.get().starts_with('{') {
-        let lists: ModelLists = serde_json::from_str(list.get())?;
-        next = lists.next_page();
-        let mut fields = [lists.data, lists.models].into_iter().flatten();
-        let given = fields.clone().find(|field| field.get().starts_with('['));
-        list = given.or(fields.next()).unwrap_or(list);
-    }
-    if !list.get().starts_with('[') && list.get() != "null" {
-        let reason = "the list of models is not a list";
-        return Err(ReplyError::Malformed(reason.to_owned()));
-    }
-    let entries: List<&RawValue> = serde_json::from_str(list.get())?;
+    let found = FoundList::find(&body)?;
+    let entries: List<&RawValue> = serde_json::from_str(found.json)?;
     let mut models = Vec::new();
     let mut is_any_named = false;
     for entry in &entries.0 {
-        let respelled;
-        let model = if let Ok(model) = read_entry(entry.get()) {
-            model
-        } else {
-            // It may have a field twice, of which a tree keeps one. No entry costs the others.
-            respelled = lenient::value(entry.get()).unwrap_or_default().to_string();
-            read_entry(&respelled).unwrap_or_default()
-        };
-        let id = model.name_to_ask();
-        is_any_named |= id.is_some();
-        // Anthropic's list keeps the models that it no longer serves.
-        if &*model.lifecycle == "retired" {
-            continue;
-        }
-        if let Some(id) = id {
-            models.push(ListedModel {
-                id: id.trim_start_matches("models/").to_owned(),
-                created: creation_time(&model),
-                is_loaded: [&model.status, &model.state, &model.loaded]
-                    .iter()
-                    .any(|field| field.0),
-                cannot_chat: cannot_chat(id, &model),
-            });
+        let entry = ListedEntry::read(entry.get());
+        is_any_named |= !matches!(entry, ListedEntry::Unnamed);
+        if let ListedEntry::Served(model) = entry {
+            models.push(model);
         }
     }
     match entries.0.first() {
         Some(first) if !is_any_named => Err(ReplyError::Malformed(without_names(first))),
-        _ => Ok(ModelPage { models, next }),
+        _ => Ok(ModelPage {
+            models,
+            next: found.next,
+        }),
+    }
+}
+
+/// The list in a body, and what asks for the page after it.
+struct FoundList<'a> {
+    /// A list, or null.
+    json: &'a str,
+    next: Option<String>,
+}
+
+impl FoundList<'_> {
+    /// Finds the list. Together sends a bare one, and Ollama null if it has no models.
+    fn find(body: &str) -> ReplyResult<FoundList<'_>> {
+        let mut next = None;
+        let mut list: &RawValue = serde_json::from_str(body)?;
+        if list.get().starts_with('{') {
+            let lists: ModelLists = serde_json::from_str(list.get())?;
+            next = lists.next_page();
+            let mut fields = [lists.data, lists.models].into_iter().flatten();
+            let given = fields.clone().find(|field| field.get().starts_with('['));
+            list = given.or(fields.next()).unwrap_or(list);
+        }
+        let json = list.get();
+        if !json.starts_with('[') && json != "null" {
+            let reason = "the list of models is not a list";
+            return Err(ReplyError::Malformed(reason.to_owned()));
+        }
+        Ok(FoundList { json, next })
+    }
+}
+
+/// An entry of a list of models.
+enum ListedEntry {
+    Unnamed,
+    /// Anthropic's list keeps the models that it no longer serves.
+    Retired,
+    Served(ListedModel),
+}
+
+impl ListedEntry {
+    fn read(json: &str) -> ListedEntry {
+        if let Ok(model) = read_entry(json) {
+            return ListedEntry::of(&model);
+        }
+        // It may have a field twice, of which a tree keeps one. No entry costs the others.
+        let respelled = lenient::value(json).unwrap_or_default().to_string();
+        ListedEntry::of(&read_entry(&respelled).unwrap_or_default())
+    }
+
+    fn of(model: &ModelEntry) -> ListedEntry {
+        let Some(id) = model.name_to_ask() else {
+            return ListedEntry::Unnamed;
+        };
+        if &*model.lifecycle == "retired" {
+            return ListedEntry::Retired;
+        }
+        let signs_of_loading = [&model.status, &model.state, &model.loaded];
+        ListedEntry::Served(ListedModel {
+            id: id.trim_start_matches("models/").to_owned(),
+            created: creation_time(model),
+            is_loaded: signs_of_loading.iter().any(|field| field.0),
+            cannot_chat: cannot_chat(id, model),
+        })
     }
 }
 
