@@ -71,9 +71,18 @@ mod tests {
         }
     }
 
-    /// Returns an event in short: `d0.1 text` is an increment of the text of the message 0 with the index 1, `t0.1 text` is that
-    /// text when it is finished, `a0.5` begins the item of a message, here with the id 5, `i0 text` is the message, and `e one/two` the end with messages, or `e` without any. After `^` in a
-    /// message comes a refusal, and `~` begins commentary.
+    /// Returns the event that a short form stands for. In it, 0 is the index of the message and 1 that of the text within it; either
+    /// may be missing. A message that begins with `~` is commentary, and what follows `^` in it is a refusal.
+    ///
+    /// | short form | event |
+    /// |---|---|
+    /// | `d0.1 TEXT` | delta: an increment of a text |
+    /// | `t0.1 TEXT` | text: all of it, once it is finished |
+    /// | `r0.1 TEXT` | refusal: an increment of one |
+    /// | `f0.1 TEXT` | finished refusal: all of it |
+    /// | `a0.5` | added: the item of a message begins; its id is 5 |
+    /// | `i0 TEXT` | item: a message that is complete |
+    /// | `e ONE/TWO` | end: the complete response with these messages, or with none |
     fn event(short: &str) -> String {
         let (place, text) = short.split_once(' ').unwrap_or((short, ""));
         let (kind, place) = place.split_at(1);
@@ -231,8 +240,12 @@ mod tests {
         }
     }
 
-    /// Returns an item of a call in short: its ids, and its arguments if it has some. `x.f` are its own id and that of the item;
-    /// either may be missing, and `-` stands for none. `=x` is the output of the call x.
+    /// Returns the item of a call that a short form stands for. `-` is in the place of an id that is missing.
+    ///
+    /// | short form | item |
+    /// |---|---|
+    /// | `x.f ARGUMENTS` | a call with the id x; the id of the item is f; either may be missing, and so may the arguments |
+    /// | `=x` | the output of the call x |
     fn item_of_call(short: &str) -> Value {
         let (ids, arguments) = short.split_once(' ').unwrap_or((short, ""));
         if let Some(id) = ids.strip_prefix('=') {
@@ -248,9 +261,17 @@ mod tests {
         item
     }
 
-    /// Returns an event in short, with its index or `-`: `a0 x` begins the item of a call, `g0 text` is an increment of the
-    /// arguments, and `g0.f text` one with the id of the item, `c0 text` has all of them, `e0 x text` is the complete item, `m0` a
-    /// message, and `z` the end, perhaps with items between slashes.
+    /// Returns the event that a short form stands for, see also [`item_of_call`]. In it, 0 is the index of the item; `-` says that
+    /// there is none.
+    ///
+    /// | short form | event |
+    /// |---|---|
+    /// | `a0 ITEM` | added: the item of a call begins |
+    /// | `g0.f TEXT` | given: an increment of the arguments; the id of the item is f, or is missing |
+    /// | `c0 TEXT` | complete: all arguments |
+    /// | `e0 ITEM` | ended: the item of a call that is complete |
+    /// | `m0` | message: the item of one that is complete |
+    /// | `z ITEM / ITEM` | the end: the complete response with these items, or with none |
     fn event_of_call(short: &str) -> String {
         let (place, rest) = short.split_once(' ').unwrap_or((short, ""));
         let (kind, index) = place.split_at(1);
