@@ -1,4 +1,4 @@
-//! A client of a provider's API: sends requests, sends them again after a failure that may pass, and describes every failure.
+//! A client of a provider's API: sends requests, retries them after a transient failure, and describes every failure.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::secret::{self, Redaction, Secrets};
 use crate::text::parts::parts;
 use crate::text::size::in_units;
 
-/// A client of the API of one server, with what a request needs besides its content.
+/// A client of the API of one server, with the credentials, the limits of retries and the notes of its requests.
 pub struct ApiClient<'a> {
     client: &'a Client,
     credentials: Credentials<'a>,
@@ -61,8 +61,8 @@ impl<'a> ApiClient<'a> {
         self.credentials.provider.api
     }
 
-    /// Returns the models that the server lists, in its order. It is an error if there are none. Where a page cannot be had, a note
-    /// says so.
+    /// Returns the models that the server lists, in its order; an error if it lists none. If a page cannot be fetched, a note says
+    /// so.
     pub fn list_models(&self) -> Result<Vec<ListedModel>, ApiError> {
         let mut list = PagedList::default();
         loop {
@@ -82,13 +82,13 @@ impl<'a> ApiClient<'a> {
         self.checked_models(list.models)
     }
 
-    /// Returns the models on the first page of the list, which may be all of it. It is an error if there are none.
+    /// Returns the models on the first page of the list, which may be all of it; an error if it has none.
     pub fn list_first_models(&self) -> Result<Vec<ListedModel>, ApiError> {
         let (page, _) = self.list_page(None)?;
         self.checked_models(page.models)
     }
 
-    /// Removes secrets from the names of models that a server has listed. It is an error if there are none.
+    /// Returns listed models without secrets in their names; an error if there are no models.
     fn checked_models(&self, mut models: Vec<ListedModel>) -> Result<Vec<ListedModel>, ApiError> {
         if models.is_empty() {
             let failed = self.failed("the provider lists no models");
@@ -101,7 +101,7 @@ impl<'a> ApiClient<'a> {
         Ok(models)
     }
 
-    /// Asks for the first page of the list of models, or for the one that `next` asks for. Returns it with its bytes.
+    /// Fetches the first page of the list of models, or the page with the token `next`. Returns the page and its size in bytes.
     fn list_page(&self, next: Option<&str>) -> Result<(ModelPage, usize), ApiError> {
         let request = self.api().list_models(self.credentials.key, next);
         let request = self.credentials.add_to(request);
@@ -123,7 +123,7 @@ impl<'a> ApiClient<'a> {
         Ok((page, body.len()))
     }
 
-    /// Returns advice where the server does not know the address of its list: the list is what other errors refer to.
+    /// Returns advice if the server has no list of models, because the advice of other errors refers to the list.
     fn advice_without_list(&self, failed: &ApiError) -> Option<String> {
         let ErrorKind::Provider { status } = failed.error.kind else {
             return None;
@@ -135,7 +135,7 @@ impl<'a> ApiClient<'a> {
         })
     }
 
-    /// Asks for something other than an answer, tries again if necessary, and returns the body.
+    /// Sends a request for something other than an answer, retries it if necessary, and returns the body.
     fn fetch(&self, request: &Request) -> Result<String, ApiError> {
         let mut attempts = Attempts::default();
         loop {
@@ -159,7 +159,7 @@ impl<'a> ApiClient<'a> {
         checked.map_err(|error| self.explain_reading(error, request))
     }
 
-    /// Sends a request once, and returns when the headers of the response have come.
+    /// Sends a request once, and returns when the headers of the response have arrived.
     pub(super) fn send(&self, request: &Request) -> Result<Response, ApiError> {
         self.notes.spinner().wait_for(&self.waiting());
         let sent = self.client.send(request, &self.secrets);
@@ -171,7 +171,7 @@ impl<'a> ApiClient<'a> {
         format!("waiting for {}", self.name())
     }
 
-    /// Waits until the request may be sent again after a failure. Returns whether it should be.
+    /// Waits before a retry of a request that has failed. Returns whether to retry it.
     pub(super) fn wait_to_retry(&self, attempts: &mut Attempts, failed: &ApiError) -> bool {
         match attempts.pause_after(failed, &self.retry_limits, Instant::now()) {
             Some(Pause::Loading {
@@ -185,7 +185,7 @@ impl<'a> ApiClient<'a> {
         true
     }
 
-    /// Waits this long for a model that the server has been loading since then.
+    /// Waits for a model that the server has been loading `since` then.
     fn wait_while_loading(&self, since: Instant, is_first: bool, wait: Duration) {
         let what = format!("{} is loading the model", self.name());
         let spinner = self.notes.spinner();
@@ -196,7 +196,7 @@ impl<'a> ApiClient<'a> {
         thread::sleep(wait);
     }
 
-    /// Waits this long after an error that may pass.
+    /// Waits after a transient error.
     fn wait_after(&self, error: &Error, wait: Duration) {
         let seconds = wait.as_secs_f64();
         self.notes
@@ -205,7 +205,7 @@ impl<'a> ApiClient<'a> {
         thread::sleep(wait);
     }
 
-    /// Shows reasoning that came as text.
+    /// Shows reasoning that was part of the text.
     pub fn show_reasoning(&self, reasoning: &str) {
         let mut shown = Redaction::new(&self.secrets);
         for part in parts(reasoning) {
@@ -297,7 +297,7 @@ impl<'a> ApiClient<'a> {
     /// Describes why there is no complete answer.
     pub(super) fn explain_reading(&self, error: ReadError, request: &Request) -> ApiError {
         match error {
-            // The headers have come, so the server may have done the work already.
+            // The headers have arrived, so the server may have done the work already.
             ReadError::Connection(error) => ApiError {
                 meaning: ErrorClass::Other,
                 ..self.explain_connection(self.client.connection_failure(error))
