@@ -242,11 +242,15 @@ impl Dialect {
         let data = data.trim_ascii();
         if data.starts_with('{') {
             reply.reading.plain_line.clear();
-            let halves = self.halves_of_text(data, reply);
-            let data = reply.join_halves(data, &halves);
-            read_leniently(self.event, &data, reply)?;
-            reply.await_second_half(halves);
-            self.note_api(&data, reply);
+            // Nearly all events have no half of a character.
+            if let Some(marked) = surrogates::marked(data) {
+                let halves = self.halves_of_text(&marked, reply);
+                let joined = reply.join_halves(data, &halves);
+                self.read_json(&joined, reply)?;
+                reply.await_second_half(halves);
+            } else {
+                self.read_json(data, reply)?;
+            }
             if reply.turn.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }
@@ -265,15 +269,19 @@ impl Dialect {
         Ok(())
     }
 
-    /// Returns the halves of characters at the ends of what an event adds to the text. Which of its strings are a text is known
-    /// only by reading it.
-    fn halves_of_text(&self, data: &str, reply: &Reply) -> TextHalves {
-        let Some(marked) = surrogates::marked(data) else {
-            return TextHalves::default();
-        };
+    /// Reads an event that is an object.
+    fn read_json(&self, json: &str, reply: &mut Reply) -> ReplyResult {
+        read_leniently(self.event, json, reply)?;
+        self.note_api(json, reply);
+        Ok(())
+    }
+
+    /// Returns the halves of characters at the ends of what an event adds to the text, by its marked JSON. Which of its strings are
+    /// a text is known only by reading it.
+    fn halves_of_text(&self, marked: &str, reply: &Reply) -> TextHalves {
         let mut trial = Reply::new(reply.turn.offers_tools);
         // If it cannot be read, it is reported when it is read to be kept.
-        drop(read_leniently(self.event, &marked, &mut trial));
+        drop(read_leniently(self.event, marked, &mut trial));
         TextHalves::of(&trial.take_piece(false).text)
     }
 }
