@@ -229,7 +229,7 @@ impl FileSearch {
         let mut rules = IgnoreRules::above(root, environment)?;
         let mut left_out_entries_left = MAX_LEFT_OUT_ENTRIES;
         // A directory that is named is read even if it is ignored. The beginning of a pattern is no such name.
-        if self.pattern.is_some() && rules.ignore_root()? {
+        if self.pattern.is_some() && rules.is_root_ignored()? {
             let content = self.content_below(root, 0, &mut left_out_entries_left);
             count_ignored(content, &mut named.left_out);
             return Ok(SearchEnd::Found(named));
@@ -278,16 +278,16 @@ impl FileSearch {
         }
         if entry.is_link() && !self.follows_links() {
             // To git, a link to a directory is none.
-            let is_ignored = rules.ignore(path, false)?;
+            let is_ignored = rules.is_ignored(path, false)?;
             return left_out(if is_ignored {
                 LeaveOutReason::NotMeant
             } else {
                 LeaveOutReason::Link
             });
         }
-        let is_ignored = rules.ignore(path, is_directory)?
+        let is_ignored = rules.is_ignored(path, is_directory)?
             // What a link leads to may be ignored under its own name.
-            || (self.follows_links() && rules.ignore_target(path, is_directory)?);
+            || (self.follows_links() && rules.is_target_ignored(path, is_directory)?);
         if is_ignored {
             return left_out(LeaveOutReason::Ignored);
         }

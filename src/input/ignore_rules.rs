@@ -87,7 +87,7 @@ impl<'a> IgnoreRules<'a> {
     }
 
     /// Whether a file or a directory below the root of the walk is ignored.
-    pub fn ignore(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
+    pub fn is_ignored(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
         self.go_to(path.parent().unwrap_or(path))?;
         let path = self.real(path);
         Ok(is_ignored_by(&self.levels, true, &path, is_directory))
@@ -95,7 +95,7 @@ impl<'a> IgnoreRules<'a> {
 
     /// Whether the root of the walk is ignored, or a directory or link on the way to it, as far as it leads away from the directory
     /// where q runs. Whoever is in an ignored directory means the files that are there.
-    pub fn ignore_root(&mut self) -> Result<bool, Error> {
+    pub fn is_root_ignored(&mut self) -> Result<bool, Error> {
         let root = self.root.clone();
         self.go_to(&root)?;
         let current = Path::new(".").canonicalize().ok();
@@ -117,25 +117,24 @@ impl<'a> IgnoreRules<'a> {
                 return Ok(true);
             }
         }
-        // Git may ignore a link and not what it leads to.
-        for path in root.ancestors() {
-            let is_link = path.is_symlink() && path.canonicalize().is_ok_and(|to| is_left(&to));
-            let Some(directory) = path.parent().filter(|_| is_link) else {
-                continue;
-            };
-            let directory = Path::new(".").join(directory);
-            let link = directory.join(path.file_name().unwrap_or_default());
-            let mut rules = IgnoreRules::above_with(&directory, Rc::clone(&self.git))?;
-            if rules.ignore(&link, true)? {
-                return Ok(true);
-            }
+        // Git may ignore a link, or the directory that has it, and not what the link leads to.
+        let Some(link) = root.ancestors().find(|path| path.is_symlink()) else {
+            return Ok(false);
+        };
+        let leads_away = link.canonicalize().is_ok_and(|target| is_left(&target));
+        let parent = link.parent().unwrap_or(Path::new(""));
+        let directory = Path::new(".").join(parent);
+        let link = directory.join(link.file_name().unwrap_or_default());
+        let mut rules = IgnoreRules::above_with(&directory, Rc::clone(&self.git))?;
+        if leads_away && rules.is_ignored(&link, true)? {
+            return Ok(true);
         }
-        Ok(false)
+        rules.is_root_ignored()
     }
 
     /// Whether what a path of the walk leads to is ignored where it is, behind links. That counts below the root of the walk, and
     /// elsewhere in the repository of the path.
-    pub fn ignore_target(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
+    pub fn is_target_ignored(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
         let Ok(target) = path.canonicalize() else {
             return Ok(false);
         };
@@ -163,7 +162,7 @@ impl<'a> IgnoreRules<'a> {
         for part in below {
             place.push(part);
             let is_directory = is_directory || place != target;
-            is_ignored = is_ignored || rules.ignore(&place, is_directory)?;
+            is_ignored = is_ignored || rules.is_ignored(&place, is_directory)?;
         }
         Ok(is_ignored)
     }
@@ -389,7 +388,7 @@ mod tests {
                 real_root: PathBuf::from("/r"),
                 levels,
             };
-            let found = rules.ignore(Path::new("/r/in/x"), false).expect(&case);
+            let found = rules.is_ignored(Path::new("/r/in/x"), false).expect(&case);
             assert_eq!(found, expected == "ignored", "{case}");
         }
     }
@@ -404,7 +403,8 @@ mod tests {
             let entry = entry.expect("an entry");
             let is_directory = entry.file_type().is_dir();
             let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-            let is_left_out = is_hidden || rules.ignore(entry.path(), is_directory).expect("rules");
+            let is_left_out =
+                is_hidden || rules.is_ignored(entry.path(), is_directory).expect("rules");
             if is_directory && is_left_out {
                 walk.skip_current_dir();
             }
