@@ -87,7 +87,7 @@ impl LeftOut {
         }
     }
 
-    /// Counts in one note what is skipped on purpose. Where no file is found, [`LeftOut::error_if_all`] says most of it.
+    /// Counts in one note what is skipped on purpose. Where no file is found, [`LeftOut::error_for_no_file`] says most of it.
     pub fn report_skipped(&self, notes: &Notes, is_any_found: bool) {
         if let Some(note) = self.skipped(is_any_found) {
             notes.note(&note);
@@ -148,7 +148,7 @@ impl LeftOut {
 
     /// Returns the error for a pattern or a directory, as the user is shown it, of which nothing is sent. `is_any_found` says that
     /// it names a file that git does not ignore.
-    pub fn error_if_all(&self, name: &str, is_directory: bool, is_any_found: bool) -> Error {
+    pub fn error_for_no_file(&self, name: &str, is_directory: bool, is_any_found: bool) -> Error {
         let mut reason = if is_directory {
             format!("there is no file that -a takes below {name}")
         } else {
@@ -273,11 +273,11 @@ mod tests {
             if !why.is_empty() {
                 reason += &format!(": {why}");
             }
-            let error = left_out.error_if_all("x", false, false);
+            let error = left_out.error_for_no_file("x", false, false);
             assert_eq!(error.message, reason, "{counts}");
             let found = error.advice.as_deref().unwrap_or_default();
             assert!(found.starts_with(advice), "{counts}: {found}");
-            let error = left_out.error_if_all("x", true, true);
+            let error = left_out.error_for_no_file("x", true, true);
             assert_eq!(
                 error.message, "there is no file that -a takes below x",
                 "{counts}"

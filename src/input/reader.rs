@@ -147,7 +147,7 @@ impl InputReader {
         if !is_any_taken {
             let shown = on_one_line(&name.to_string_lossy());
             let is_directory = Path::new(name).is_dir();
-            return Err(left_out.error_if_all(&shown, is_directory, !files.is_empty()));
+            return Err(left_out.error_for_no_file(&shown, is_directory, !files.is_empty()));
         }
         Ok(())
     }
