@@ -70,9 +70,21 @@ fn collect_others(schema: &Value, others: &mut HashSet<*const Value>) {
             _ => (),
         }
     }
-    for (_, part) in subschemas(schema) {
-        collect_others(part, others);
+    for (word, part) in subschemas(schema) {
+        if !is_group(word, part) {
+            collect_others(part, others);
+        }
     }
+}
+
+/// Whether a part of `$defs` is no schema, but has more schemas by name, as `v1` in `#/$defs/v1/default`. Each of its values can
+/// be a schema, and none has the name of a keyword with schemas.
+fn is_group(word: &str, part: &Value) -> bool {
+    let is_member = |(name, value): (&String, &Value)| {
+        let is_keyword = INNER.contains(&name.as_str()) || NAMED.contains(&name.as_str());
+        value.is_object() && !is_keyword
+    };
+    matches!(word, "$defs" | "definitions") && named(part).all(is_member)
 }
 
 fn check_schema<'s>(
@@ -283,6 +295,12 @@ mod tests {
             {"$ref":"#/anyOf/0","anyOf":[{}]}                 | -
             {"$ref":"#/required/0","required":["a"]}          | $ref: “#/required/0” NO_SCHEMA
             {"$ref":"#/default","default":{"type":"string"}}  | $ref: “#/default” NO_SCHEMA
+            {"$ref":"#/$defs/v1/default","$defs":{"v1":{"default":{"type":"string"}}}} | -
+            {"$ref":"#/definitions/v1/const","definitions":{"v1":{"Pet":{"type":"object"},"const":{}}}} | -
+            {"$ref":"#/$defs/A/default","$defs":{"A":{"type":"object","default":{"a":1}}}} | $ref: “#/$defs/A/default” NO_SCHEMA
+            {"$ref":"#/$defs/A/default","$defs":{"A":{"properties":{},"default":{"a":1}}}} | $ref: “#/$defs/A/default” NO_SCHEMA
+            {"$ref":"#/$defs/A/const","$defs":{"A":{"not":{},"const":{"a":1}}}} | $ref: “#/$defs/A/const” NO_SCHEMA
+            {"$ref":"#/properties/a/default","properties":{"a":{"default":{"b":1}}}} | $ref: “#/properties/a/default” NO_SCHEMA
             {"$ref":"#/enum/0","enum":[{"a":1}]}              | $ref: “#/enum/0” NO_SCHEMA
             {"items":{"$ref":"#/items/examples/0","examples":[{"a":1}]}} | items.$ref: “#/items/examples/0” NO_SCHEMA
             {"$ref":"#/$defs/$comment","$defs":{"$comment":"x"}} | $ref: “#/$defs/$comment” NO_SCHEMA
