@@ -13,7 +13,9 @@ use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, AtFlags, CWD, Dir, Mode, OFlags, accessat, openat, renameat, unlinkat};
+use rustix::fs::{
+    Access, AtFlags, CWD, Dir, Mode, OFlags, accessat, fstat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::unix::effective_user;
@@ -24,6 +26,10 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often to look for a name that no other process takes.
 const ATTEMPTS: usize = 100;
+
+/// How a name begins that nobody can know before, and how many digits follow.
+const RANDOM_PREFIX: &str = "q-";
+const RANDOM_DIGITS: usize = 16;
 
 /// How many of these directories, and of those moved out of them, this process has named.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -66,9 +72,18 @@ impl ScratchPlaces {
     /// alone, be it a link.
     fn create_apart(&self) -> io::Result<Scratch> {
         let directory = safe_directory(&self.common)?;
-        // The keys of a hasher are random.
-        let name = || format!("q-{:016x}", RandomState::new().build_hasher().finish());
-        Scratch::create_with(&directory, name, |path| File::open(path))
+        Scratch::create_with(&directory, random, |path| File::open(path))
+    }
+
+    /// Removes the directories that no running q has locked, as those of a q that was killed.
+    pub fn sweep(&self) {
+        if let Some(own) = &self.own {
+            sweep(own, is_numbered);
+        }
+        // In any other directory q has made none, and names may change while they are looked at.
+        if let Ok(common) = safe_directory(&self.common) {
+            sweep(&common, is_random);
+        }
     }
 
     /// Returns why neither place takes a directory, as far as that can be told without making one.
@@ -191,20 +206,46 @@ fn numbered() -> String {
     format!("{}-{number}", process::id())
 }
 
-/// Removes the directories in a directory that no running q has locked.
-pub fn sweep(directory: &Path) {
+/// Whether a name may be one of [`numbered`].
+fn is_numbered(name: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+    name.iter().all(is_part)
+}
+
+/// Returns a name that nobody can know before, and that the daily sweep knows.
+fn random() -> String {
+    // The keys of a hasher are random.
+    let number = RandomState::new().build_hasher().finish();
+    format!("{RANDOM_PREFIX}{number:0RANDOM_DIGITS$x}")
+}
+
+/// Whether a name may be one of [`random`].
+fn is_random(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(RANDOM_PREFIX.as_bytes());
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    digits.is_some_and(|digits| digits.len() == RANDOM_DIGITS && digits.iter().all(is_digit))
+}
+
+/// Removes this user's directories in a directory that have such a name and that no running q has locked.
+fn sweep(directory: &Path, is_named: fn(&[u8]) -> bool) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_own = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
-        if !name.as_encoded_bytes().iter().all(is_own) {
+        if !is_named(name.as_encoded_bytes()) {
             continue;
         }
         let path = entry.path();
-        let found = openat(CWD, &path, FOUND, Mode::empty());
-        let Ok(opened) = found.and_then(|found| readable(&found)) else {
+        let Ok(found) = openat(CWD, &path, FOUND, Mode::empty()) else {
+            continue;
+        };
+        // Root could open and remove those of others.
+        let is_own = fstat(&found).is_ok_and(|found| found.st_uid == effective_user());
+        if !is_own {
+            continue;
+        }
+        let Ok(opened) = readable(&found) else {
             continue;
         };
         let opened = File::from(opened);
@@ -516,31 +557,65 @@ mod tests {
             );
         }
     }
+
+    /// Returns the names in a directory, sorted, with blanks between them.
+    fn names_in(directory: &Path) -> String {
+        let entries = fs::read_dir(directory).expect("a directory").flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().expect("text"));
+        let mut names = Vec::from_iter(names);
+        names.sort();
+        names.join(" ")
+    }
+
     #[test]
     fn the_sweep_removes_what_no_running_q_has_and_nothing_else() {
-        let root = tempfile::tempdir().expect("a directory");
-        let root = root.path();
-        let used = Scratch::create(root).expect("a directory");
-        let used_name = used.path.file_name().expect("a name").to_owned();
-        for directory in ["1-0", "1-1/deep/er", "other", "1-a", "elsewhere"] {
-            fs::create_dir_all(root.join(directory)).expect("a directory");
-            fs::write(root.join(directory).join("file"), "").expect("a file");
+        let random = "q-000000000000000";
+        // The place, the mode of the common one, how the names of directories there begin, and whether they are swept.
+        for (place, mode, prefix, is_swept) in [
+            ("own", 0o1777, "1-", true),
+            ("own", 0o1777, random, false),
+            ("common", 0o1777, random, true),
+            ("common", 0o700, random, true),
+            ("common", 0o777, random, false),
+            ("common", 0o1777, "1-", false),
+        ] {
+            let case = format!("{place} {mode:o} {prefix}");
+            let root = tempfile::tempdir().expect("a directory");
+            let root = fs::canonicalize(root.path()).expect("a path");
+            let (cache, common) = (root.join("cache"), root.join("common"));
+            fs::create_dir(&common).expect("a directory");
+            fs::set_permissions(&common, fs::Permissions::from_mode(mode)).expect("a mode");
+            let cache = Some(cache.as_path()).filter(|_| place == "own");
+            let places = ScratchPlaces::new(cache, Some(common.as_os_str()));
+            let directory = cache.map_or(common.clone(), |cache| cache.join("tmp"));
+            // There is none where that is not safe.
+            let used = places.create().ok();
+            let used_name = used
+                .as_ref()
+                .map(|used| used.path.file_name().expect("a name"));
+            let used_name = used_name.map(|name| name.to_string_lossy().into_owned());
+            let [left, deep, file, link, other] =
+                ["0", "1", "2", "3", "g"].map(|last| format!("{prefix}{last}"));
+            for name in [&left, &format!("{deep}/er"), &other, "elsewhere"] {
+                fs::create_dir_all(directory.join(name)).expect("a directory");
+                fs::write(directory.join(name).join("file"), "").expect("a file");
+            }
+            fs::write(directory.join(&file), "").expect("a file");
+            std::os::unix::fs::symlink("elsewhere", directory.join(&link)).expect("a link");
+            let mut expected = vec![file, link, other, "elsewhere".to_owned()];
+            if !is_swept {
+                expected.extend([left, deep]);
+            }
+            expected.extend(used_name.clone());
+            expected.sort();
+            places.sweep();
+            assert_eq!(names_in(&directory), expected.join(" "), "{case}");
+            assert!(directory.join("elsewhere/file").is_file(), "{case}");
+            drop(used);
+            expected.retain(|name| Some(name) != used_name.as_ref());
+            assert_eq!(names_in(&directory), expected.join(" "), "{case}");
+            fs::remove_dir_all(&directory).expect("a directory");
+            places.sweep();
         }
-        fs::write(root.join("1-2"), "").expect("a file");
-        std::os::unix::fs::symlink("elsewhere", root.join("1-3")).expect("a link");
-        sweep(root);
-        let names = fs::read_dir(root).expect("a directory");
-        let mut names = Vec::from_iter(names.flatten().map(|entry| entry.file_name()));
-        names.sort();
-        let mut expected = ["1-2", "1-3", "1-a", "elsewhere", "other"]
-            .map(Into::into)
-            .to_vec();
-        expected.push(used_name.clone());
-        expected.sort();
-        assert_eq!(names, expected);
-        assert!(root.join("elsewhere/file").is_file());
-        drop(used);
-        assert!(!root.join(used_name).exists());
-        sweep(&root.join("gone"));
     }
 }

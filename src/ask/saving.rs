@@ -44,7 +44,7 @@ pub fn saver(
         system: plan.system.clone(),
         tools: plan.selection.as_ref().map(Selection::names),
         rules: rules_to_save(settings, &rule, place.retains_current),
-        cache: context.cache.clone(),
+        scratch_places: context.scratch_places(),
         handle,
     })
 }

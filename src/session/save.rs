@@ -12,6 +12,7 @@ use super::name::option_of;
 use super::rules::{self, AnsweredBy, Intent, Rules, is_removed_when_left};
 use super::store::Handle;
 use super::{edit, sweep};
+use crate::scratch::ScratchPlaces;
 use crate::text::size::in_units;
 
 /// A saver of an exchange, which knows where and how.
@@ -29,8 +30,8 @@ pub struct Saver {
     /// The tools that come with this exchange and stay with the conversation; an empty list removes the earlier ones.
     pub tools: Option<Vec<String>>,
     pub rules: Rules,
-    /// The directory of what can be had again, where killed runs may have left temporary directories.
-    pub cache: Option<PathBuf>,
+    /// Where killed runs may have left temporary directories.
+    pub scratch_places: ScratchPlaces,
 }
 
 /// The result of a save: where the exchange is, or why it is nowhere.
@@ -66,7 +67,7 @@ impl Saver {
         drop(lock);
         // A file elsewhere can be saved without the directory.
         if directory.prepare().is_ok() {
-            sweep::sweep_if_due(directory, &self.rules, self.cache.as_deref());
+            sweep::sweep_if_due(directory, &self.rules, &self.scratch_places);
         }
         saved.unwrap_or_else(|error| SaveOutcome::unsaved(&error))
     }

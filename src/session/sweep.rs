@@ -11,7 +11,7 @@ use super::directory::{self, StateDirectory};
 use super::name::CURRENT;
 use super::rules::{FileKind, Rules, Shelter, SweepTime, of_file, shelter_of};
 use super::{disk, lock};
-use crate::scratch;
+use crate::scratch::ScratchPlaces;
 
 /// How often q sweeps.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -25,9 +25,9 @@ const AT_ONCE: usize = 100;
 /// How long to wait for the lock before the rest is left for the next day.
 const SWEEP_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Sweeps at most once a day, also the temporary directories in `cache`. If the settings keep conversations forever, it removes
+/// Sweeps at most once a day, also the temporary directories of killed runs. If the settings keep conversations forever, it removes
 /// none of their files, also not what killed runs have left.
-pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, cache: Option<&Path>) {
+pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, scratch_places: &ScratchPlaces) {
     let now = SystemTime::now();
     let marker = directory.root.join("swept");
     let since = age(&marker, now);
@@ -36,9 +36,7 @@ pub fn sweep_if_due(directory: &StateDirectory, rules: &Rules, cache: Option<&Pa
     if !is_due || mark(&marker, now).is_err() {
         return;
     }
-    if let Some(cache) = cache {
-        scratch::sweep(&cache.join("tmp"));
-    }
+    scratch_places.sweep();
     let Some(keep) = rules.keep else {
         return;
     };
