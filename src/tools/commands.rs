@@ -209,11 +209,35 @@ fn execute(
     // What it wrote before it ended may still be in the pipes.
     let is_whole = wait_until(DRAIN_TIMEOUT, || Arc::strong_count(&written) == 1);
     groups.park_if_terminating();
-    let overrun = timeout.filter(|_| !is_in_time);
     let mut written = std::mem::take(&mut *lock(&written));
     written.is_open = !is_whole;
+    let end = CommandEnd::new(status, timeout.filter(|_| !is_in_time), written.is_cut);
     let bounds = program.confined.as_ref().map(|confined| &confined.bounds);
-    Ok(written.outcome(overrun, status, bounds))
+    Ok(written.outcome(end, bounds))
+}
+
+/// How a command has ended.
+enum CommandEnd {
+    /// By itself.
+    Exited(ExitStatus),
+    /// By q after this time, its timeout.
+    TimedOut(Duration),
+    /// By q, because it wrote too much, or nobody can tell.
+    Unknown,
+}
+
+impl CommandEnd {
+    /// `overrun` is the timeout that the command exceeded, `is_cut` says whether it wrote too much.
+    fn new(status: Option<ExitStatus>, overrun: Option<Duration>, is_cut: bool) -> CommandEnd {
+        match (status, overrun) {
+            // It may end because q closes its pipe.
+            (Some(_), _) if is_cut => CommandEnd::Unknown,
+            // It may have ended at the last moment.
+            (Some(status), _) => CommandEnd::Exited(status),
+            (None, Some(limit)) => CommandEnd::TimedOut(limit),
+            (None, None) => CommandEnd::Unknown,
+        }
+    }
 }
 
 /// The output of a command. The threads that read it have references of their own until its end.
@@ -250,20 +274,14 @@ fn read_output(
 
 impl CommandOutput {
     /// Returns what the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing
-    /// there, its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself,
-    /// `bounds` what the kernel let it do.
-    fn outcome(
-        self,
-        overrun: Option<Duration>,
-        status: Option<ExitStatus>,
-        bounds: Option<&Bounds>,
-    ) -> Outcome {
-        // It may have ended at the last moment.
-        let overrun = overrun.filter(|_| status.is_none());
-        // A command that writes too much ends because q closes its pipe, so its status says nothing.
-        let status = status.filter(|_| !self.is_cut);
-        let has_failed = status.is_some_and(|status| !status.success());
-        let is_error = overrun.is_some() || has_failed;
+    /// there, its status and standard error follow. `bounds` is what the kernel let it do.
+    fn outcome(self, end: CommandEnd, bounds: Option<&Bounds>) -> Outcome {
+        let is_timed_out = matches!(end, CommandEnd::TimedOut(_));
+        let is_error = match end {
+            CommandEnd::Exited(status) => !status.success(),
+            CommandEnd::TimedOut(_) => true,
+            CommandEnd::Unknown => false,
+        };
         let is_broken_off = self.is_cut || self.is_open;
         let output = OutputText::new(self.output, is_broken_off);
         let error = OutputText::new(self.error, is_broken_off);
@@ -290,13 +308,15 @@ impl CommandOutput {
         {
             marks.push(on_one_line(&bounds.summary()));
         }
-        if let Some(limit) = overrun {
-            let limit = in_seconds(limit);
-            marks.push(format!("ended after {limit}, its timeout"));
-        } else if let Some(status) = status
-            && needs_reason
-        {
-            marks.push(status.to_string().replace(": ", " "));
+        match end {
+            CommandEnd::TimedOut(limit) => {
+                let limit = in_seconds(limit);
+                marks.push(format!("ended after {limit}, its timeout"));
+            }
+            CommandEnd::Exited(status) if needs_reason => {
+                marks.push(status.to_string().replace(": ", " "));
+            }
+            CommandEnd::Exited(_) | CommandEnd::Unknown => {}
         }
         if needs_reason && !error.is_empty() {
             marks.push("standard error".to_owned());
@@ -316,7 +336,7 @@ impl CommandOutput {
             text: output,
             remarks,
             is_error,
-            is_changed: overrun.is_some() || is_cut || self.is_open || has_odd_bytes,
+            is_changed: is_timed_out || is_cut || self.is_open || has_odd_bytes,
             ..Outcome::default()
         }
     }
@@ -425,7 +445,8 @@ mod tests {
             ..CommandOutput::default()
         };
         let limit = Some(Duration::from_secs(1));
-        let outcome = written.outcome(limit, Some(ExitStatus::default()), None);
+        let end = CommandEnd::new(Some(ExitStatus::default()), limit, false);
+        let outcome = written.outcome(end, None);
         assert_eq!((&*outcome.all(), outcome.is_error), ("a\n", false));
     }
 
@@ -456,13 +477,14 @@ mod tests {
                     is_cut: end == "cut",
                     is_open: false,
                 };
-                let overrun = (end == "late").then_some(Duration::from_secs(5));
-                let status = match end {
-                    "late" | "cut" => None,
-                    "killed" => Some(ExitStatus::from_raw(libc::SIGSYS)),
-                    code => Some(ExitStatus::from_raw(code.parse::<i32>().expect(code) << 8)),
+                let exited = |status| CommandEnd::Exited(ExitStatus::from_raw(status));
+                let how = match end {
+                    "late" => CommandEnd::TimedOut(Duration::from_secs(5)),
+                    "cut" => CommandEnd::Unknown,
+                    "killed" => exited(libc::SIGSYS),
+                    code => exited(code.parse::<i32>().expect(code) << 8),
                 };
-                let found = written.outcome(overrun, status, bounds).all();
+                let found = written.outcome(how, bounds).all();
                 let expected = expected.replace('C', confined);
                 assert_eq!(found.replace('\n', "␊"), expected, "{output} {error} {end}");
             }
@@ -508,7 +530,7 @@ mod tests {
                     ..CommandOutput::default()
                 };
                 assert_eq!(
-                    written.outcome(None, None, None).all(),
+                    written.outcome(CommandEnd::Unknown, None).all(),
                     expected,
                     "{output:?}"
                 );
