@@ -105,7 +105,7 @@ fn tool_names(settings: &Settings) -> Vec<String> {
     let mut names = vec![NO_TOOLS.to_owned()];
     for server in servers(settings) {
         let mut tools = server.named_tools();
-        if let ServerKind::Commands(commands) = &server.kind {
+        if let ServerKind::Commands { commands, .. } = &server.kind {
             tools.extend(commands.iter().map(|command| command.name.clone()));
         }
         tools.sort();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use super::headers::HeaderEntry;
 use super::key::Key;
 use super::origin::{Origin, Sourced};
 use super::paths::refuse_variables;
@@ -18,7 +19,6 @@ use crate::flags::synonyms::WordPlace;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
-use crate::secret::Secret;
 use crate::server_url::ServerUrl;
 use crate::shape::{SchemaSpec, Shape};
 
@@ -48,14 +48,6 @@ pub struct ProviderSection {
     pub model: Option<Sourced>,
     pub headers: Vec<HeaderEntry>,
     pub options: Vec<Field>,
-}
-
-/// A header of a provider's section; its value may name variables.
-#[derive(Debug)]
-pub struct HeaderEntry {
-    pub name: String,
-    pub value: Secret,
-    pub origin: Origin,
 }
 
 /// A section `[roles.NAME]`.
@@ -227,15 +219,10 @@ impl ProviderSection {
             "base_url" => self.base_url = Some(ServerUrl::parse(&string(value)?)?),
             "key_env" | "key_cmd" => self.key.set(key, value)?,
             "model" => self.model = Some(Sourced::new(&setting(key, value)?, lines.origin(at))),
-            "headers" => for_each(value, |header| {
-                let (name, text) = value::header(header)?;
-                self.headers.push(HeaderEntry {
-                    name,
-                    value: text,
-                    origin: lines.origin(header.at),
-                });
-                Ok(())
-            })?,
+            "headers" => {
+                let origin_at = |byte| lines.origin(byte);
+                self.headers = HeaderEntry::read_all(value, &origin_at)?;
+            }
             "options" => {
                 for option in options(value)? {
                     self.options.push(Field::parse(&option)?);

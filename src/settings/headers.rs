@@ -1,10 +1,41 @@
 //! The headers that a section adds to every request of a server: fills in their variables and finds the keys in them (pure).
 
+use toml::de::DeValue;
+
 use super::environment::Environment;
 use super::key::{keys_in_headers, names_key};
-use super::value::check_header;
+use super::origin::Origin;
+use super::value::{self, ConfigError, check_header, for_each};
 use super::variables;
 use crate::secret::Secret;
+
+/// A header of a section; its value may name variables.
+#[derive(Debug)]
+pub struct HeaderEntry {
+    pub name: String,
+    pub value: Secret,
+    pub origin: Origin,
+}
+
+impl HeaderEntry {
+    /// Reads the headers of a section. `origin_at` returns the origin of what is at a byte of the file.
+    pub fn read_all(
+        headers: &DeValue,
+        origin_at: &dyn Fn(usize) -> Origin,
+    ) -> Result<Vec<HeaderEntry>, ConfigError> {
+        let mut entries = Vec::new();
+        for_each(headers, |entry| {
+            let (name, value) = value::header(entry)?;
+            entries.push(HeaderEntry {
+                name,
+                value,
+                origin: origin_at(entry.at),
+            });
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+}
 
 /// Headers with their variables filled in, and the keys in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,8 +100,33 @@ fn check_credentials(name: &str, text: &str, blank: &[String]) -> Result<(), Str
 
 #[cfg(test)]
 mod tests {
+    use toml::de::DeTable;
+
     use super::*;
     use crate::text::table::rows;
+
+    #[test]
+    fn headers_are_read_in_the_order_of_the_file_with_their_origins() {
+        let read = |text: &str| {
+            let table = DeTable::parse(text).expect("TOML");
+            let origin_at = |at: usize| Origin::Variable(at.to_string());
+            let read = HeaderEntry::read_all(&DeValue::Table(table.into_inner()), &origin_at);
+            read.map_err(|error| error.to_string())
+        };
+        let entries = read("B = \"1\"\nA = \"2\"").expect("headers");
+        let mut shown = Vec::new();
+        for HeaderEntry {
+            name,
+            value,
+            origin,
+        } in entries
+        {
+            shown.push(format!("{origin} {name}={}", value.expose()));
+        }
+        assert_eq!(shown, ["0 B=1", "8 A=2"]);
+        let error = read("B = \"1\"\n\"bad name\" = \"secret\"").expect_err("a wrong name");
+        assert_eq!(error, "bad name: is not a valid name or value of a header");
+    }
 
     #[test]
     fn a_scheme_that_nothing_follows_is_refused_with_the_variable() {

@@ -111,7 +111,7 @@ pub fn read_shared(
             }
         };
         let mut server = read.unwrap_or_else(|reason| {
-            ToolServer::new(&name, ServerKind::Wrong(SectionFault::OfServer(reason)))
+            ToolServer::new(&name, ServerKind::Wrong(SectionFault::InSharedFile(reason)))
         });
         server.origin = ServerOrigin::Shared(reader.entry);
         servers.push(server);
@@ -290,8 +290,8 @@ impl SectionReader<'_> {
         section.entries()?;
         refuse_own_keys(&section)?;
         let mut server = ToolServer::new(name, self.kind(&section)?);
-        server.only = self.included(&section)?;
-        server.without = self.excluded(&section)?;
+        server.rules.only = self.included(&section)?;
+        server.rules.without = self.excluded(&section)?;
         Ok(server)
     }
 
@@ -580,7 +580,7 @@ mod tests {
                 shown
             }
             ServerKind::Wrong(fault) => fault.to_string(),
-            ServerKind::Commands(_) => panic!("the file has no commands"),
+            ServerKind::Commands { .. } => panic!("the file has no commands"),
         }
     }
 

@@ -337,7 +337,7 @@ impl Settings {
                     configured_tool_servers.push(whole.server(environment));
                 }
                 ToolSection::OfShared(settings) if values.mcp.is_some() => {
-                    shared_settings.push(settings);
+                    shared_settings.push(*settings);
                 }
                 ToolSection::OfShared(settings) => {
                     configured_tool_servers.push(settings.without_server());

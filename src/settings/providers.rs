@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use super::environment::Environment;
-use super::file::{HeaderEntry, ProviderSection};
-use super::headers::OwnHeaders;
+use super::file::ProviderSection;
+use super::headers::{HeaderEntry, OwnHeaders};
 use super::key::{Key, names_key};
 use super::origin::{Origin, Sourced};
 use crate::error::Error;

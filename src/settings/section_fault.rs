@@ -8,10 +8,10 @@ use super::value::{ConfigError, TableEntry};
 /// A fault of a section, or of one of its commands. Nothing is misspelt, so questions that name none of these tools go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SectionFault {
-    /// It is here in the configuration file: the key below `tools`, and the reason.
+    /// It is here in the configuration file: the key below `tools` and the reason.
     InFile { origin: Origin, reason: String },
-    /// It is known of the server alone.
-    OfServer(String),
+    /// It is in the file that the setting `mcp` names: the reason.
+    InSharedFile(String),
 }
 
 impl Display for SectionFault {
@@ -20,7 +20,7 @@ impl Display for SectionFault {
             SectionFault::InFile { origin, reason } => {
                 write!(formatter, "{origin}: tools.{reason}")
             }
-            SectionFault::OfServer(reason) => formatter.write_str(reason),
+            SectionFault::InSharedFile(reason) => formatter.write_str(reason),
         }
     }
 }

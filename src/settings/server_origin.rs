@@ -63,14 +63,6 @@ impl SharedEntry {
 }
 
 impl ServerOrigin {
-    /// Returns the address of a server as advice names it.
-    pub fn url(&self) -> String {
-        match self {
-            ServerOrigin::Section => "the url".to_owned(),
-            ServerOrigin::Shared(entry) => entry.key(entry.url_key),
-        }
-    }
-
     /// Returns the key that has the address of a server.
     pub fn url_key(&self) -> String {
         match self {

@@ -9,7 +9,7 @@ use super::commands::Command;
 use super::confinement::Confinement;
 use super::environment::Environment;
 use super::guess::time_limit;
-use super::headers::OwnHeaders;
+use super::headers::{HeaderEntry, OwnHeaders};
 use super::key::Key;
 use super::origin::Origin;
 use super::pattern;
@@ -17,7 +17,7 @@ use super::program::{LocalProgram, exposed};
 use super::section_fault::{SectionFault, SectionPlace};
 use super::sections::{self, section, unknown_key};
 use super::server_origin::{ServerOrigin, SharedEntry};
-use super::value::{self, ConfigError, Table, TableEntry, both, string, strings};
+use super::value::{self, ConfigError, Table, TableEntry, both_or_fault, string, strings};
 use crate::flags::NO_TOOLS;
 use crate::flags::synonyms::WordPlace;
 use crate::secret::Secret;
@@ -34,6 +34,13 @@ const MISFIT: &str = "cannot be combined with the other keys of this section";
 pub struct ToolServer {
     pub name: String,
     pub kind: ServerKind,
+    pub rules: ToolRules,
+    pub origin: ServerOrigin,
+}
+
+/// What a section of any kind may say of its tools: which are offered, which run without asking, and how long they may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRules {
     /// Lists of patterns for the tools to offer: each list must have one that matches.
     pub(super) only: Vec<Vec<String>>,
     /// Patterns for those of them that are left out anyway.
@@ -44,18 +51,15 @@ pub struct ToolServer {
     pub timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is no limit.
     pub start: Option<Duration>,
-    /// A command whose output tells the model about the commands of this section. It has only an argv without placeholders.
-    pub about: Option<LocalProgram>,
-    pub origin: ServerOrigin,
 }
 
 /// A section `[tools.NAME]`.
 #[derive(Debug)]
 pub enum ToolSection {
     /// It is a server, or has commands.
-    Whole(WholeSection),
+    Whole(Box<WholeSection>),
     /// It sets something of a server in the file that the setting `mcp` names.
-    OfShared(SharedSettings),
+    OfShared(Box<SharedSettings>),
 }
 
 /// A section that is a server or has commands. The variables in its headers are not filled in.
@@ -63,15 +67,19 @@ pub enum ToolSection {
 pub struct WholeSection {
     server: ToolServer,
     /// The headers of a server over HTTP as they are written.
-    headers: Vec<(String, Secret)>,
+    headers: Vec<HeaderEntry>,
 }
 
 /// What a section sets of a server whose command or url is in the file that the setting `mcp` names.
 #[derive(Debug, Clone)]
 pub struct SharedSettings {
-    /// What the section makes of the server; its kind is that there is none.
-    server: ToolServer,
+    name: String,
+    rules: ToolRules,
     confine: Option<Confinement>,
+    /// The fault of `confine` where the server is not a program.
+    fault_of_confine: SectionFault,
+    /// The fault of the section where there is no server of its name.
+    fault: SectionFault,
 }
 
 /// A kind of tool server, with what only this kind has.
@@ -81,8 +89,13 @@ pub enum ServerKind {
     Local(LocalProgram),
     /// An address.
     Remote(RemoteServer),
-    /// No server, but commands; each is a tool.
-    Commands(Vec<Command>),
+    /// No server, but commands.
+    Commands {
+        /// Each is a tool.
+        commands: Vec<Command>,
+        /// A command whose output tells the model about the others. It has only an argv without placeholders.
+        about: Option<LocalProgram>,
+    },
     /// What is wrong with it, which q reports only if it is used.
     Wrong(SectionFault),
 }
@@ -100,7 +113,7 @@ pub struct RemoteServer {
 const NO_SERVER: &str = "needs command, url, or a table with run, or the name of a server in the file of the setting mcp and nothing but only, allow, timeout, start and confine";
 
 /// Why a section cannot confine a server that is not on this machine.
-const NO_PROGRAM: &str = "confine: only a program can be confined, and the server of this name in the file of the setting mcp has a url";
+const NO_PROGRAM: &str = "only a program can be confined, and the server of this name in the file of the setting mcp has a url";
 
 impl ToolServer {
     /// Returns a server with the default settings.
@@ -108,12 +121,7 @@ impl ToolServer {
         ToolServer {
             name: name.to_owned(),
             kind,
-            only: Vec::new(),
-            without: Vec::new(),
-            allow: Vec::new(),
-            timeout: Some(Duration::from_secs(60)),
-            start: Some(Duration::from_secs(30)),
-            about: None,
+            rules: ToolRules::default(),
             origin: ServerOrigin::Section,
         }
     }
@@ -125,7 +133,7 @@ impl ToolServer {
 
     /// Whether something says which of its tools are offered.
     pub fn chooses_tools(&self) -> bool {
-        !self.only.is_empty()
+        self.rules.choose_tools()
     }
 
     /// Returns what says which of its tools are offered, for advice.
@@ -176,120 +184,6 @@ impl ToolServer {
         }
     }
 
-    /// Reads a section over HTTP. Its headers are added as they are written.
-    fn read_remote(
-        &mut self,
-        url: &TableEntry,
-        keys: &Table,
-        headers: &mut Vec<(String, Secret)>,
-    ) -> Result<RemoteServer, ConfigError> {
-        let url = url.read(|value| {
-            let text = string(value)?;
-            Endpoint::parse(&text).map_err(ConfigError::deferred)
-        });
-        let mut own_key = Key::None;
-        let others = keys.read(|entry| {
-            let TableEntry { key, value, .. } = *entry;
-            match key {
-                "headers" => *headers = value::headers(value)?,
-                "key_env" | "key_cmd" => own_key.set(key, value)?,
-                _ => self.set(key, value)?,
-            }
-            Ok(())
-        });
-        let (url, ()) = both(url, others)?;
-        let mut remote = RemoteServer::new(url);
-        remote.key = own_key;
-        Ok(remote)
-    }
-
-    fn read_local(
-        &mut self,
-        command: &TableEntry,
-        keys: &Table,
-    ) -> Result<LocalProgram, ConfigError> {
-        let command = command.read(value::tool_command);
-        let mut program = LocalProgram::default();
-        let others = keys.read(|entry| {
-            let TableEntry { key, value, .. } = *entry;
-            match key {
-                "env" | "env_from" | "cwd" | "confine" => program.set(key, value)?,
-                _ => self.set(key, value)?,
-            }
-            Ok(())
-        });
-        let (command, ()) = both(command, others)?;
-        Ok(program.with_command(command))
-    }
-
-    /// Reads the keys of a section that is no server. They hold for each of its commands.
-    fn read_common(&mut self, keys: &Table) -> Result<LocalProgram, ConfigError> {
-        let mut common = LocalProgram::default();
-        let mut about = None;
-        keys.read(|entry| {
-            let TableEntry { key, value, .. } = *entry;
-            match key {
-                "env" | "env_from" | "cwd" | "confine" => common.set(key, value)?,
-                "about_run" => about = Some(value::tool_command(value)?),
-                _ => self.set(key, value)?,
-            }
-            Ok(())
-        })?;
-        self.about = about.map(|command| common.clone().with_command(command));
-        Ok(common)
-    }
-
-    /// Reads the commands of a section. One that cannot be used is among them.
-    fn read_commands(
-        &self,
-        tables: &Table,
-        common: &LocalProgram,
-        place: &SectionPlace,
-    ) -> Result<Vec<Command>, ConfigError> {
-        let mut commands = Vec::new();
-        tables.read(|entry| {
-            check_name(entry.key)?;
-            let command = match Command::read(entry, common, self.timeout) {
-                Err(error) if error.is_deferred => {
-                    Command::wrong(entry.key, place.fault(error.under(entry)))
-                }
-                read => read?,
-            };
-            commands.push(command);
-            Ok(())
-        })?;
-        Ok(commands)
-    }
-
-    /// Refuses tables in a section that is a server: those with `run` are commands, and others perhaps misspelt keys.
-    fn refuse_commands(&self, tables: &Table) -> Result<(), ConfigError> {
-        tables.read(|entry| {
-            let keys = section(entry.value, WordPlace::Command)?;
-            if !keys.entries().iter().any(|inner| inner.key == "run") {
-                return Err(MISFIT.into());
-            }
-            check_name(entry.key)?;
-            let command = Command::read(entry, &LocalProgram::default(), self.timeout);
-            let misfit = Err(ConfigError::deferred(MISFIT));
-            both::<(), Command>(misfit, command).map(|_| ())
-        })
-    }
-
-    /// Sets a key that every kind of section may have.
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
-        match key {
-            "only" => self.only = vec![strings(value)?],
-            "allow" => self.allow = strings(value)?,
-            "timeout" => self.timeout = time_limit(key, value)?,
-            "start" => self.start = time_limit(key, value)?,
-            _ if sections::keys(WordPlace::Server).contains(&key) => {
-                return Err(misfit(key, value));
-            }
-            _ => return Err(unknown_key(WordPlace::Server, key)),
-        }
-        Ok(())
-    }
-
     /// Returns what tells it from other servers. It has secrets.
     pub fn identity(&self) -> Value {
         match &self.kind {
@@ -306,7 +200,7 @@ impl ToolServer {
                     format!("{key:?}"),
                 ])
             }
-            ServerKind::Commands(_) | ServerKind::Wrong(_) => Value::Null,
+            ServerKind::Commands { .. } | ServerKind::Wrong(_) => Value::Null,
         }
     }
 
@@ -314,13 +208,15 @@ impl ToolServer {
     pub fn offers(&self, tool: &str) -> bool {
         let is_matched = |pattern: &String| pattern::matches(pattern, tool);
         let has_match = |list: &Vec<String>| list.iter().any(is_matched);
-        self.only.iter().all(has_match) && !self.without.iter().any(is_matched)
+        let ToolRules { only, without, .. } = &self.rules;
+        only.iter().all(has_match) && !without.iter().any(is_matched)
     }
 
     /// Returns the tools that `only` and `allow` name, without patterns.
     pub fn named_tools(&self) -> Vec<String> {
         let mut named = Vec::new();
-        for tool in self.only.iter().flatten().chain(&self.allow) {
+        let ToolRules { only, allow, .. } = &self.rules;
+        for tool in only.iter().flatten().chain(allow) {
             if !tool.contains('*') && !tool.starts_with('@') {
                 named.push(tool.clone());
             }
@@ -331,18 +227,52 @@ impl ToolServer {
     /// Whether a tool runs without asking. `reads` says that it changes nothing: of a command the user has written that, and of
     /// its own tools a server says it, which counts only where `@reads` is allowed.
     pub fn allows(&self, tool: &str, reads: bool) -> bool {
-        let is_command = matches!(self.kind, ServerKind::Commands(_));
+        let is_command = matches!(self.kind, ServerKind::Commands { .. });
         if is_command && reads {
             return true;
         }
-        let all_that_read = reads && self.allow.iter().any(|allowed| allowed == READS);
+        let all_that_read = reads && self.rules.allow.iter().any(|allowed| allowed == READS);
         all_that_read || self.allowing(tool).next().is_some()
     }
 
     /// Returns the patterns that let a tool run without asking.
     pub fn allowing(&self, tool: &str) -> impl Iterator<Item = &str> {
-        let patterns = self.allow.iter().map(String::as_str);
+        let patterns = self.rules.allow.iter().map(String::as_str);
         patterns.filter(move |pattern| *pattern != READS && pattern::matches(pattern, tool))
+    }
+}
+
+impl Default for ToolRules {
+    fn default() -> ToolRules {
+        ToolRules {
+            only: Vec::new(),
+            without: Vec::new(),
+            allow: Vec::new(),
+            timeout: Some(Duration::from_secs(60)),
+            start: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
+impl ToolRules {
+    /// Sets a key that every kind of section may have.
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
+        match key {
+            "only" => self.only = vec![strings(value)?],
+            "allow" => self.allow = strings(value)?,
+            "timeout" => self.timeout = time_limit(key, value)?,
+            "start" => self.start = time_limit(key, value)?,
+            _ if sections::keys(WordPlace::Server).contains(&key) => {
+                return Err(misfit(key, value));
+            }
+            _ => return Err(unknown_key(WordPlace::Server, key)),
+        }
+        Ok(())
+    }
+
+    /// Whether they say which tools are offered.
+    fn choose_tools(&self) -> bool {
+        !self.only.is_empty()
     }
 }
 
@@ -363,7 +293,10 @@ impl ToolSection {
                 let kind = ServerKind::Wrong(place.fault(error));
                 let server = ToolServer::new(named.key, kind);
                 let headers = Vec::new();
-                Ok(ToolSection::Whole(WholeSection { server, headers }))
+                Ok(ToolSection::Whole(Box::new(WholeSection {
+                    server,
+                    headers,
+                })))
             }
             read => read,
         }
@@ -371,36 +304,147 @@ impl ToolSection {
 
     /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
     fn read_usable(place: &SectionPlace) -> Result<ToolSection, ConfigError> {
-        let named = place.named;
-        let (tables, mut keys) = section(named.value, WordPlace::Server)?.split(is_command);
-        let mut server =
-            ToolServer::new(named.key, ServerKind::Wrong(place.fault(NO_SERVER.into())));
+        let (tables, mut keys) = section(place.named.value, WordPlace::Server)?.split(is_command);
+        let mut rules = ToolRules::default();
         let mut headers = Vec::new();
-        if let Some(url) = keys.take("url") {
-            let remote = server.read_remote(&url, &keys, &mut headers);
-            let (remote, ()) = both(remote, server.refuse_commands(&tables))?;
-            server.kind = ServerKind::Remote(remote);
+        let kind = if let Some(url) = keys.take("url") {
+            let remote = read_remote(place, &url, &keys, &mut rules);
+            let ((remote, written), ()) = both_or_fault(remote, refuse_commands(&tables))?;
+            headers = written;
+            ServerKind::Remote(remote)
         } else if let Some(command) = keys.take("command") {
-            let local = server.read_local(&command, &keys);
-            let (local, ()) = both(local, server.refuse_commands(&tables))?;
-            server.kind = ServerKind::Local(local);
+            let local = read_local(&command, &keys, &mut rules);
+            let (local, ()) = both_or_fault(local, refuse_commands(&tables))?;
+            ServerKind::Local(local)
+        } else if tables.entries().is_empty() {
+            let settings = SharedSettings::read(place, &keys)?;
+            return Ok(ToolSection::OfShared(Box::new(settings)));
         } else {
-            let common = server.read_common(&keys);
-            if tables.entries().is_empty() {
-                let settings = SharedSettings::new(server, common?)?;
-                return Ok(ToolSection::OfShared(settings));
-            }
-            // What is misspelt in a command matters first.
-            let (common, fault) = match common {
-                Ok(common) => (common, Ok(())),
-                Err(error) => (LocalProgram::default(), Err(error)),
-            };
-            let commands = server.read_commands(&tables, &common, place);
-            let ((), commands) = both(fault, commands)?;
-            server.kind = ServerKind::Commands(commands);
-        }
-        Ok(ToolSection::Whole(WholeSection { server, headers }))
+            read_commands(place, &tables, &keys, &mut rules)?
+        };
+        let mut server = ToolServer::new(place.named.key, kind);
+        server.rules = rules;
+        Ok(ToolSection::Whole(Box::new(WholeSection {
+            server,
+            headers,
+        })))
     }
+}
+
+/// Reads a section over HTTP, and its headers as they are written.
+fn read_remote(
+    place: &SectionPlace,
+    url: &TableEntry,
+    keys: &Table,
+    rules: &mut ToolRules,
+) -> Result<(RemoteServer, Vec<HeaderEntry>), ConfigError> {
+    let url = url.read(|value| {
+        let text = string(value)?;
+        Endpoint::parse(&text).map_err(ConfigError::deferred)
+    });
+    let mut own_key = Key::None;
+    let mut headers = Vec::new();
+    let others = keys.read(|entry| {
+        let TableEntry { key, value, .. } = *entry;
+        match key {
+            "headers" => headers = HeaderEntry::read_all(value, place.origin_at)?,
+            "key_env" | "key_cmd" => own_key.set(key, value)?,
+            _ => rules.set(key, value)?,
+        }
+        Ok(())
+    });
+    let (url, ()) = both_or_fault(url, others)?;
+    let mut remote = RemoteServer::new(url);
+    remote.key = own_key;
+    Ok((remote, headers))
+}
+
+fn read_local(
+    command: &TableEntry,
+    keys: &Table,
+    rules: &mut ToolRules,
+) -> Result<LocalProgram, ConfigError> {
+    let command = command.read(value::tool_command);
+    let mut program = LocalProgram::default();
+    let others = keys.read(|entry| {
+        let TableEntry { key, value, .. } = *entry;
+        match key {
+            "env" | "env_from" | "cwd" | "confine" => program.set(key, value)?,
+            _ => rules.set(key, value)?,
+        }
+        Ok(())
+    });
+    let (command, ()) = both_or_fault(command, others)?;
+    Ok(program.with_command(command))
+}
+
+/// What a section that is no server may say besides its rules.
+#[derive(Default)]
+struct CommonKeys {
+    /// Holds for each of its commands.
+    program: LocalProgram,
+    /// The value of `about_run`.
+    about: Option<Vec<String>>,
+}
+
+impl CommonKeys {
+    fn read(keys: &Table, rules: &mut ToolRules) -> Result<CommonKeys, ConfigError> {
+        let mut common = CommonKeys::default();
+        keys.read(|entry| {
+            let TableEntry { key, value, .. } = *entry;
+            match key {
+                "env" | "env_from" | "cwd" | "confine" => common.program.set(key, value)?,
+                "about_run" => common.about = Some(value::tool_command(value)?),
+                _ => rules.set(key, value)?,
+            }
+            Ok(())
+        })?;
+        Ok(common)
+    }
+}
+
+/// Reads a section of commands. A command that cannot be used is among them.
+fn read_commands(
+    place: &SectionPlace,
+    tables: &Table,
+    keys: &Table,
+    rules: &mut ToolRules,
+) -> Result<ServerKind, ConfigError> {
+    let (common, fault) = match CommonKeys::read(keys, rules) {
+        Ok(common) => (common, Ok(())),
+        // What is misspelt in a command matters first.
+        Err(error) => (CommonKeys::default(), Err(error)),
+    };
+    let mut commands = Vec::new();
+    let others = tables.read(|entry| {
+        check_name(entry.key)?;
+        let command = match Command::read(entry, &common.program, rules.timeout) {
+            Err(error) if error.is_deferred => {
+                Command::wrong(entry.key, place.fault(error.under(entry)))
+            }
+            read => read?,
+        };
+        commands.push(command);
+        Ok(())
+    });
+    both_or_fault(fault, others)?;
+    let CommonKeys { program, about } = common;
+    let about = about.map(|command| program.with_command(command));
+    Ok(ServerKind::Commands { commands, about })
+}
+
+/// Refuses tables in a section that is a server: those with `run` are commands, and others perhaps misspelt keys.
+fn refuse_commands(tables: &Table) -> Result<(), ConfigError> {
+    tables.read(|entry| {
+        let keys = section(entry.value, WordPlace::Command)?;
+        if !keys.entries().iter().any(|inner| inner.key == "run") {
+            return Err(MISFIT.into());
+        }
+        check_name(entry.key)?;
+        let command = Command::read(entry, &LocalProgram::default(), None);
+        let misfit = Err(ConfigError::deferred(MISFIT));
+        both_or_fault::<(), Command>(misfit, command).map(|_| ())
+    })
 }
 
 impl WholeSection {
@@ -408,11 +452,16 @@ impl WholeSection {
     pub(super) fn server(self, environment: &Environment) -> ToolServer {
         let mut server = self.server;
         if let ServerKind::Remote(remote) = &mut server.kind {
-            for (name, written) in &self.headers {
-                let added = remote.headers.add(name, written.expose(), environment);
+            for header in self.headers {
+                let HeaderEntry {
+                    name,
+                    value,
+                    origin,
+                } = header;
+                let added = remote.headers.add(&name, value.expose(), environment);
                 if let Err(reason) = added {
-                    let reason = format!("headers: {name}: {reason}");
-                    server.kind = ServerKind::Wrong(SectionFault::OfServer(reason));
+                    let reason = format!("{}.headers.{name}: {reason}", server.name);
+                    server.kind = ServerKind::Wrong(SectionFault::InFile { origin, reason });
                     break;
                 }
             }
@@ -422,35 +471,41 @@ impl WholeSection {
 }
 
 impl SharedSettings {
-    /// `program` has the keys of the section that are about a program. The file of the server has all of them but `confine`.
-    fn new(server: ToolServer, mut program: LocalProgram) -> Result<SharedSettings, ConfigError> {
+    /// Reads a section without a server or commands. The file of the server has all that is about its program but `confine`.
+    fn read(place: &SectionPlace, keys: &Table) -> Result<SharedSettings, ConfigError> {
+        let mut rules = ToolRules::default();
+        let CommonKeys { mut program, about } = CommonKeys::read(keys, &mut rules)?;
         let confine = program.confine.take();
-        if program != LocalProgram::default() || server.about.is_some() {
+        if program != LocalProgram::default() || about.is_some() {
             return Err(ConfigError::deferred(NO_SERVER));
         }
-        Ok(SharedSettings { server, confine })
+        Ok(SharedSettings {
+            name: place.named.key.to_owned(),
+            rules,
+            confine,
+            fault_of_confine: place.fault(keys.error("confine", NO_PROGRAM)),
+            fault: place.fault(NO_SERVER.into()),
+        })
     }
 
     /// Returns the server of the section where there is none of its name: it cannot be used.
     pub(super) fn without_server(self) -> ToolServer {
-        self.server
+        let mut server = ToolServer::new(&self.name, ServerKind::Wrong(self.fault));
+        server.rules = self.rules;
+        server
     }
 
     /// Whether it is for this server.
     pub(super) fn is_for(&self, name: &str) -> bool {
-        self.server.name == name
+        self.name == name
     }
 
     /// Returns a server of the file as the section sets it.
-    pub(super) fn applied_to(self, shared: ToolServer) -> ToolServer {
-        let mut server = ToolServer {
-            kind: shared.kind,
-            without: shared.without,
-            origin: shared.origin,
-            ..self.server
-        };
+    pub(super) fn applied_to(self, mut server: ToolServer) -> ToolServer {
+        let shared = std::mem::replace(&mut server.rules, self.rules);
+        server.rules.without = shared.without;
         if !server.chooses_tools() {
-            server.only = shared.only;
+            server.rules.only = shared.only;
         } else if let ServerOrigin::Shared(entry) = &mut server.origin {
             entry.include_keys.clear();
         }
@@ -460,10 +515,10 @@ impl SharedSettings {
         match &mut server.kind {
             ServerKind::Local(program) => program.confine = self.confine,
             ServerKind::Remote(_) => {
-                server.kind = ServerKind::Wrong(SectionFault::OfServer(NO_PROGRAM.to_owned()));
+                server.kind = ServerKind::Wrong(self.fault_of_confine);
                 server.origin = ServerOrigin::Section;
             }
-            ServerKind::Commands(_) | ServerKind::Wrong(_) => {}
+            ServerKind::Commands { .. } | ServerKind::Wrong(_) => {}
         }
         server
     }
@@ -487,7 +542,7 @@ fn misfit(key: &str, value: &DeValue) -> ConfigError {
         "command" | "about_run" => value::tool_command(value).map(|_| ()),
         // A table may be meant as a command of this name.
         "headers" if value.is_table() => Ok(()),
-        "headers" => value::headers(value).map(|_| ()),
+        "headers" => HeaderEntry::read_all(value, &|_| Origin::Default).map(|_| ()),
         "key_env" | "key_cmd" => Key::None.set(key, value),
         _ => LocalProgram::default().set(key, value),
     };
@@ -553,7 +608,7 @@ mod tests {
         };
         match &server.kind {
             ServerKind::Wrong(fault) => format!("if used {fault}"),
-            ServerKind::Commands(commands) => match &commands[..] {
+            ServerKind::Commands { commands, .. } => match &commands[..] {
                 [
                     Command {
                         fault: Some(fault), ..
@@ -574,7 +629,10 @@ mod tests {
         let section = "command = [\"uvx\"]\nonly = [\"read_*\"]\ntimeout = \"5s\"";
         let server = ToolServer::parse("db", section);
         let seconds = |count| Some(Duration::from_secs(count));
-        assert_eq!((server.timeout, server.start), (seconds(5), seconds(30)));
+        assert_eq!(
+            (server.rules.timeout, server.rules.start),
+            (seconds(5), seconds(30))
+        );
         assert!(server.offers("read_b") && !server.offers("write"));
         let server =
             ToolServer::parse("db", "command = [\"x\"]\nallow = [\"@reads\", \"write_*\"]");
@@ -674,13 +732,13 @@ mod tests {
                 ServerKind::Local(program) if program.confine.is_some() => "confined",
                 ServerKind::Local(_) => "free",
                 ServerKind::Remote(_) => "remote",
-                ServerKind::Commands(_) | ServerKind::Wrong(_) => "wrong",
+                ServerKind::Commands { .. } | ServerKind::Wrong(_) => "wrong",
             };
             let or_dash = |tools: Vec<&str>| match tools.concat() {
                 none if none.is_empty() => "-".to_owned(),
                 some => some,
             };
-            let (timeout, start) = (seconds(server.timeout), seconds(server.start));
+            let (timeout, start) = (seconds(server.rules.timeout), seconds(server.rules.start));
             let found = format!(
                 "{} {} {timeout} {start} {kind}",
                 or_dash(offered),
@@ -720,7 +778,7 @@ mod tests {
              timeout = \"never\"\ncwd = \".\"\nenv_from = [\"B\"]\nenv = { X = \"2\" }",
         );
         let section = section.expect("a section");
-        let ServerKind::Commands(commands) = &section.kind else {
+        let ServerKind::Commands { commands, .. } = &section.kind else {
             panic!("no commands")
         };
         let [first, second] = &commands[..] else {

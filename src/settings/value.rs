@@ -79,7 +79,7 @@ impl<Reason: Into<String>> From<Reason> for ConfigError {
 }
 
 /// Returns both values, or the fault that matters first: one that is not deferred, else the first.
-pub fn both<First, Second>(
+pub fn both_or_fault<First, Second>(
     first: Result<First, ConfigError>,
     second: Result<Second, ConfigError>,
 ) -> Result<(First, Second), ConfigError> {
@@ -136,7 +136,7 @@ impl<'a> Table<'a> {
         let mut result = Ok(());
         for entry in &self.0 {
             let entry_result = read(entry).map_err(|error| error.under(entry));
-            result = both(result, entry_result).map(|_| ());
+            result = both_or_fault(result, entry_result).map(|_| ());
         }
         result
     }
@@ -253,16 +253,6 @@ pub fn pairs(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
         Ok(())
     })?;
     Ok(pairs)
-}
-
-/// Returns the headers of every request.
-pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
-    let mut headers = Vec::new();
-    for_each(value, |entry| {
-        headers.push(header(entry)?);
-        Ok(())
-    })?;
-    Ok(headers)
 }
 
 /// Returns a header and its value.
@@ -399,15 +389,6 @@ mod tests {
             let found = check_header(name, &Secret::new(value));
             assert_eq!(found.is_ok(), is_right, "{name} {value:?}");
         }
-        let text = r#"{ B = "1", "bad name" = "secret", A = "2" }"#;
-        let error = with_value(text, headers).expect_err("a wrong name");
-        assert_eq!(
-            error.to_string(),
-            "bad name: is not a valid name or value of a header"
-        );
-        let found = with_value(r#"{ B = "1", A = "2" }"#, headers).expect("headers");
-        let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, ["B", "A"]);
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Connection {
         groups: &ProcessGroups,
         report: &ReportLine,
     ) -> Result<(Connection, ServerInfo), Failure> {
-        let deadline = after(section.start);
+        let deadline = after(section.rules.start);
         let begin = || Connection::begin(section, callee, deadline, groups, report);
         let mut connection = begin()?;
         let mut handshake = connection.shake_hands(section)?;
@@ -206,6 +206,7 @@ impl Connection {
     pub fn list_again(&mut self, section: &ToolServer) -> Result<ToolList, Failure> {
         self.renew_lost_session(section)?;
         let limit = section
+            .rules
             .start
             .map_or(LIST_AGAIN_TIMEOUT, |start| start.min(LIST_AGAIN_TIMEOUT));
         self.limit_time(Some(limit));
@@ -230,7 +231,7 @@ impl Connection {
     /// Begins another session, if a remote server has lost the session of an earlier request.
     fn renew_lost_session(&mut self, section: &ToolServer) -> Result<(), Failure> {
         if self.has_lost_session() {
-            self.limit_time(section.start);
+            self.limit_time(section.rules.start);
             self.renew_session(section)?;
         }
         Ok(())
@@ -329,7 +330,7 @@ impl Connection {
             protocol,
             transport,
             events,
-            timeout: section.start,
+            timeout: section.rules.start,
             deadline,
             listed: 0,
             listed_weight: 0,
@@ -486,7 +487,7 @@ impl Connection {
         reads: bool,
     ) -> Result<Outcome, Failure> {
         self.renew_lost_session(section)?;
-        let timeout = section.timeout;
+        let timeout = section.rules.timeout;
         if let Transport::Local(process) = &mut self.transport
             && !reads
         {

@@ -22,8 +22,8 @@ pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Err
                 faults.extend(faults_of_program(section, name, local, own));
             }
             ServerKind::Remote(remote) => faults.extend(fault_of_key(section, &remote.key, own)),
-            ServerKind::Commands(commands) => {
-                faults.extend(faults_of_commands(section, commands, own));
+            ServerKind::Commands { commands, about } => {
+                faults.extend(faults_of_commands(section, commands, about.as_ref(), own));
             }
         }
     }
@@ -31,9 +31,14 @@ pub fn faults_of_sections(sections: &[ToolServer], own: &Environment) -> Vec<Err
 }
 
 /// Returns the faults of the commands that a section offers, and of the program that tells about them.
-fn faults_of_commands(section: &ToolServer, commands: &[Command], own: &Environment) -> Vec<Error> {
+fn faults_of_commands(
+    section: &ToolServer,
+    commands: &[Command],
+    about: Option<&LocalProgram>,
+    own: &Environment,
+) -> Vec<Error> {
     let mut faults = Vec::new();
-    if let Some(about) = &section.about {
+    if let Some(about) = about {
         let dotted_key = dotted_key_of_about(&section.name);
         faults.extend(faults_of_program(section, &dotted_key, about, own));
     }
@@ -94,7 +99,7 @@ pub fn as_error(section: &ToolServer, fault: &SectionFault) -> Error {
         SectionFault::InFile { .. } => {
             Error::settings(fault.to_string()).advise("q --help lists the settings")
         }
-        SectionFault::OfServer(reason) => fault_of_section(section, reason),
+        SectionFault::InSharedFile(reason) => fault_of_section(section, reason),
     }
 }
 
@@ -255,7 +260,7 @@ pub fn fault_of_unasked_code(
 
 /// Whether the settings can let a tool run without asking.
 pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bool {
-    if let ServerKind::Commands(commands) = &section.kind {
+    if let ServerKind::Commands { commands, .. } = &section.kind {
         let mut commands = commands.iter();
         let command = commands.find(|command| command.name == tool);
         return command.is_none_or(|command| code_runner(command, own).is_none());
@@ -336,7 +341,6 @@ mod tests {
                 own_program.fault_of_choice(),
                 "only = [...] in [tools.s] matches none of its tools".to_owned(),
             ),
-            (own_remote.origin.url(), "the url".to_owned()),
             (own_remote.origin.url_key(), "url".to_owned()),
             (
                 own_remote.origin.credentials(),
@@ -363,7 +367,6 @@ mod tests {
                 remote.choice_of_tools(),
                 "only = [...] in [tools.s]".to_owned(),
             ),
-            (remote.origin.url(), "\"httpUrl\" of mcpServers.s in /mcp.json".to_owned()),
             (remote.origin.url_key(), "\"httpUrl\" of mcpServers.s in /mcp.json".to_owned()),
             (
                 remote.origin.credentials(),

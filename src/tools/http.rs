@@ -473,7 +473,8 @@ impl Http {
     fn advice(&self, error: &StatusFailure) -> Option<String> {
         let Site { url, origin, .. } = &*self.sender.site;
         let bridge = origin.bridge(&url.to_string());
-        let check_url = format!("check {}", origin.url());
+        let url_key = origin.url_key();
+        let check_url = format!("check {url_key}");
         if error.error.is_of_firewall(error.status) {
             return Some(format!("{INTERCEPTED}; {check_url}"));
         }
@@ -487,8 +488,7 @@ impl Http {
             }
             300..=399 => {
                 let target = error.location.as_deref()?;
-                let key = origin.url_key();
-                format!("set {key} to {target}, because q does not follow redirects")
+                format!("set {url_key} to {target}, because q does not follow redirects")
             }
             _ => return None,
         })

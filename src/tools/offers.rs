@@ -126,7 +126,7 @@ pub fn offers_of(
     }
     if offers.is_empty() && !tools.is_empty() {
         let kind = match section.kind {
-            ServerKind::Commands(_) => ErrorKind::Settings,
+            ServerKind::Commands { .. } => ErrorKind::Settings,
             _ => ErrorKind::Tools,
         };
         let name = &section.name;

@@ -94,15 +94,17 @@ impl Preparation<'_> {
         }
         let callee = match &section.kind {
             ServerKind::Local(local) => Callee::Local(self.program(&section, name, local)?),
-            ServerKind::Commands(commands) => {
+            ServerKind::Commands { commands, about } => {
                 let runnable = self.runnable(&section, commands)?;
-                let mut about = None;
                 // A list of tools says nothing of it, and must not depend on it.
                 let asks = self.settings.arguments.mode == Mode::Ask;
-                if let Some(local) = section.about.as_ref().filter(|_| asks) {
-                    let dotted_key = faults::dotted_key_of_about(name);
-                    about = Some(self.program(&section, &dotted_key, local)?);
-                }
+                let about = match about.as_ref().filter(|_| asks) {
+                    Some(local) => {
+                        let dotted_key = faults::dotted_key_of_about(name);
+                        Some(self.program(&section, &dotted_key, local)?)
+                    }
+                    None => None,
+                };
                 Callee::Commands(Commands { runnable, about })
             }
             ServerKind::Remote(remote) => {
@@ -123,14 +125,14 @@ impl Preparation<'_> {
         let mut notes = Vec::new();
         match &section.kind {
             ServerKind::Local(local) => notes = local.unfilled(own),
-            ServerKind::Commands(commands) => {
+            ServerKind::Commands { commands, about } => {
                 for command in commands {
                     let full_name = names::full_name(&section.name, &command.name);
                     if self.has(&full_name) && section.offers(&command.name) {
                         notes.extend(command.program.unfilled(own));
                     }
                 }
-                notes.extend(section.about.iter().flat_map(|about| about.unfilled(own)));
+                notes.extend(about.iter().flat_map(|about| about.unfilled(own)));
             }
             ServerKind::Remote(remote) if !is_shared(section) => {
                 notes.clone_from(&remote.headers.unfilled);
@@ -286,7 +288,7 @@ impl Preparation<'_> {
 
 /// Returns the whole names of the commands of a section.
 fn command_names(section: &ToolServer) -> Vec<String> {
-    let ServerKind::Commands(commands) = &section.kind else {
+    let ServerKind::Commands { commands, .. } = &section.kind else {
         return Vec::new();
     };
     let whole = |command: &Command| format!("{}{SEPARATOR}{}", section.name, command.name);

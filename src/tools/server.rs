@@ -73,7 +73,7 @@ impl Server {
         } = &self;
         let opened = match callee {
             Callee::Commands(commands) => {
-                let about = commands.about(section.start, groups);
+                let about = commands.about(section.rules.start, groups);
                 about.map(|about| (None, about))
             }
             _ => Connection::open(section, callee, groups, report)
@@ -309,7 +309,7 @@ mod tests {
         fs_err::os::unix::fs::symlink(&file, &link).expect("a link");
         let section = r#"show = { run = ["echo", "{path}"], input = "path path" }"#;
         let section = ToolServer::parse("files", section);
-        let ServerKind::Commands(commands) = &section.kind else {
+        let ServerKind::Commands { commands, .. } = &section.kind else {
             panic!("a section without commands");
         };
         let program = Program {
@@ -396,7 +396,7 @@ mod tests {
             listed
         );
         let mut slow = scripted("while read -r line; do :; done");
-        Arc::make_mut(&mut slow.section).start = Some(Duration::from_millis(1));
+        Arc::make_mut(&mut slow.section).rules.start = Some(Duration::from_millis(1));
         assert_eq!(failure(slow), "db: did not list its tools within 0.001 s");
     }
 
@@ -453,7 +453,7 @@ mod tests {
             let (before, _) = START.split_once("answer 2").expect("a list");
             in_time(|limit| {
                 let mut server = scripted(&format!("{before}{instead}; read -r end"));
-                Arc::make_mut(&mut server.section).start = Some(limit);
+                Arc::make_mut(&mut server.section).rules.start = Some(limit);
                 let opened = server.open(&silent()).map(|_| ());
                 let error = opened.expect_err("no tools");
                 let said = format!("{}\n{}", error.message, error.quote);
@@ -471,7 +471,7 @@ mod tests {
         in_time(|limit| {
             let mut server = started(&script);
             assert_eq!(call(&mut server, "{}"), outcome("boom (-1)", true));
-            Arc::make_mut(&mut server.section).timeout = Some(limit);
+            Arc::make_mut(&mut server.section).rules.timeout = Some(limit);
             let limit = in_seconds(limit);
             let expected = format!(
                 "no answer within {limit}; the server wrote a line that answers nothing that q asked"

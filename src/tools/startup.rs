@@ -180,7 +180,7 @@ pub fn confined_tools(sections: &[ToolServer], own: &Environment) -> Vec<(String
         let server = &section.name;
         match &section.kind {
             ServerKind::Local(local) => add(server.clone(), local),
-            ServerKind::Commands(commands) => {
+            ServerKind::Commands { commands, .. } => {
                 for command in commands {
                     if command.fault.is_none() && section.offers(&command.name) {
                         add(names::full_name(server, &command.name), &command.program);
@@ -300,7 +300,7 @@ mod tests {
         for [words, lines, expected] in rows(table) {
             let words = words.replace("DIR", &path);
             let section = ToolServer::parse("shop", &format!("[run]\nrun = [{words}]\n{lines}"));
-            let ServerKind::Commands(commands) = &section.kind else {
+            let ServerKind::Commands { commands, .. } = &section.kind else {
                 panic!("{words} is no command");
             };
             let found = code_runner(&commands[0], &own).unwrap_or_default();

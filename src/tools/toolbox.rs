@@ -323,7 +323,7 @@ impl Toolbox {
             return String::new();
         }
         let most = match section.kind {
-            ServerKind::Commands(_) => MAX_ABOUT,
+            ServerKind::Commands { .. } => MAX_ABOUT,
             _ => MAX_INSTRUCTIONS,
         };
         let text = self.secrets.redact_for_model(text);
