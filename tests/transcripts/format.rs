@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::keys::{Key, Set};
-use crate::matching::{diff, matches, merge, resolved};
+use crate::matching::{blessed, diff, matches, merge, resolved};
 
 /// One case: what is set up, typed and expected, in order.
 #[derive(Clone)]
@@ -280,6 +280,15 @@ impl Output {
         matches(&self.stdout, &came.stdout)
             && matches(&self.stderr, &came.stderr)
             && self.status == came.status
+    }
+
+    /// What came, in which lines that fit are written as they are here.
+    pub fn blessed(&self, came: Output) -> Output {
+        Output {
+            stdout: blessed(&self.stdout, came.stdout),
+            stderr: blessed(&self.stderr, came.stderr),
+            status: came.status,
+        }
     }
 
     /// How another one differs.

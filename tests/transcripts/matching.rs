@@ -230,6 +230,32 @@ fn merged(one: &str, other: &str) -> String {
     format!("{begin}{ANY_TEXT}{end}")
 }
 
+/// The lines that came, except that those which the expected ones fit are written as they were, with their wildcards. Lines
+/// correspond from the beginning and from the end, and between these if there are as many.
+pub fn blessed(expected: &[String], came: Vec<String>) -> Vec<String> {
+    let fits = |(expected, came): &(&String, &String)| line_matches(expected, came);
+    let begin = expected.iter().zip(&came).take_while(fits).count();
+    let left = expected.len().min(came.len()) - begin;
+    let from_end = expected.iter().rev().zip(came.iter().rev());
+    let end = from_end.take(left).take_while(fits).count();
+    let is_one_to_one = expected.len() == came.len();
+    let mut lines = came;
+    let first_of_end = lines.len() - end;
+    for (index, line) in lines.iter_mut().enumerate() {
+        let old = if index >= first_of_end {
+            expected.get(index - first_of_end + expected.len() - end)
+        } else if index < begin || is_one_to_one {
+            expected.get(index)
+        } else {
+            None
+        };
+        if let Some(old) = old.filter(|old| line_matches(old, line)) {
+            line.clone_from(old);
+        }
+    }
+    lines
+}
+
 /// The lines that are expected, except that those whose wildcards fit are shown as they came.
 pub fn resolved(expected: &[String], came: &[String]) -> Vec<String> {
     let mut lines = expected.to_vec();
@@ -312,6 +338,22 @@ pub fn check_matching() {
         assert_eq!(merged(one, other), both, "{one}, {other}");
         let fits = line_matches(both, other) && (one.contains(ANY_TEXT) || line_matches(both, one));
         assert!(fits, "{one}, {other}");
+    }
+    for (expected, came, written) in [
+        ("", "a b", "a b"),
+        ("a[..] b", "", ""),
+        ("a[..] b", "ax c", "a[..] c"),
+        ("b a[..]", "c ax", "c a[..]"),
+        ("a[..] b[..] c", "x by z", "x b[..] z"),
+        ("a[..] c[..]", "ax b cx", "a[..] b c[..]"),
+        ("a[..] b c[..]", "ax cx", "a[..] c[..]"),
+        ("a[..] ... c[..]", "ax b dx", "a[..] b dx"),
+        ("a[..]", "ax ay", "a[..] ay"),
+        ("a[..] a[..]", "ax", "a[..]"),
+        ("[..]", "a b", "[..] b"),
+    ] {
+        let found = blessed(&lines(expected), lines(came));
+        assert_eq!(found, lines(written), "{expected}: {came}");
     }
     for (text, bytes) in [
         ("⟨ff⟩a␛", &b"\xffa\x1b"[..]),

@@ -22,7 +22,7 @@ use crate::harness::snapshot::snapshot;
 use crate::harness::times::{HOUR, MINUTE, ago};
 use crate::harness::toolserver::{expect_gone, section};
 use crate::keys::{Key, Set};
-use crate::matching::{Names, bytes_of, difference, matches, visible};
+use crate::matching::{Names, blessed, bytes_of, difference, matches, visible};
 use crate::replies::{Split, reply};
 use crate::servers::{Script, Shared, listed, model_server, tool_site};
 
@@ -179,7 +179,8 @@ impl Stage {
         stage
     }
 
-    /// Plays the case. What came is an error where it differs from what is expected; in blessing it takes its place.
+    /// Plays the case. What came is an error where it differs from what is expected; in blessing it takes its place, but for
+    /// lines that fit as they are.
     pub fn play(mut self, case: &Case, is_blessing: bool) -> Result<Case, String> {
         if case.has(Key::Sets(Set::Confines)) && cannot_confine() {
             return Ok(case.clone());
@@ -232,7 +233,7 @@ impl Stage {
             self.check_saved(case, command, &run, &came.stdout)?;
         }
         if !is_expected {
-            command.output = came;
+            command.output = command.output.blessed(came);
         }
         Ok(run)
     }
@@ -258,7 +259,7 @@ impl Stage {
                 if !is_blessing {
                     return Err(difference(&directive.block, &lines));
                 }
-                directive.block = lines;
+                directive.block = blessed(&directive.block, lines);
             }
         }
         Ok(())
