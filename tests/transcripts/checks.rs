@@ -25,9 +25,9 @@ pub struct Run {
 }
 
 /// Headers that say nothing about a request, whatever they are.
-const OTHER_HEADERS: &[&str] = &["host", "content-length"];
+const IGNORED_HEADERS: &[&str] = &["host", "content-length"];
 
-/// Headers that each request with a body has so, and that are not shown.
+/// Headers that every request with a body has with this value. They are not shown.
 const USUAL_HEADERS: &[(&str, &str)] = &[
     ("accept", "*/*"),
     ("accept-encoding", "identity"),
@@ -36,8 +36,8 @@ const USUAL_HEADERS: &[(&str, &str)] = &[
 ];
 
 impl Stage {
-    /// What holds for every command: the key comes out nowhere, and after 2 nothing was sent or written. A
-    /// condition is 2 whatever failed.
+    /// Checks what holds for every command: the key is neither printed nor saved, and after exit status 2 nothing was sent or
+    /// written. A condition (`--is`) has this status for every failure.
     pub fn check_always(&self, case: &Case, run: &Run) -> Result<(), String> {
         let mut texts = run.output();
         // A case that names the key may have it in what the model says, which is saved as it came.
@@ -60,7 +60,7 @@ impl Stage {
         ))
     }
 
-    /// What the JSON of a question says: the answer as it would be printed. Its usage and sources are those of the file.
+    /// Returns the answer in the JSON of a question as it would be printed. Its usage and sources must be those of the file.
     pub fn answer_of(
         &mut self,
         case: &Case,
@@ -89,7 +89,7 @@ impl Stage {
         for field in ["finish", "usage", "sources"] {
             let [wanted, found] =
                 [&expected, &printed].map(|from| format!("{field}: {}", from[field]));
-            same(&wanted, &found)?;
+            expect_same(&wanted, &found)?;
         }
         let is_ended = answer.is_empty() || answer.ends_with('\n');
         let end = if is_ended { "" } else { "\n" };
@@ -97,7 +97,8 @@ impl Stage {
         Ok(self.stable(&answer).lines().map(str::to_owned).collect())
     }
 
-    /// What is printed is what is saved, and where nothing is printed, no file is touched, unless the case says something else.
+    /// Checks that what is printed is what is saved, and that no file is touched where nothing is printed, unless the case says
+    /// something else.
     pub fn check_saved(
         &mut self,
         case: &Case,
@@ -111,23 +112,23 @@ impl Stage {
         }
         let printed = stdout.join("\n");
         if printed.is_empty() {
-            return same("", &run.before.changes().join("\n"));
+            return expect_same("", &run.before.changes().join("\n"));
         }
         let saved = self.last_message();
         let content = saved["content"].as_str().unwrap_or_default();
         let text = visible(content.trim_end_matches('\n').as_bytes()).join("\n");
         let text = self.stable(text.trim_end_matches('␄'));
-        same(&text, printed.trim_end_matches('\n'))
+        expect_same(&text, printed.trim_end_matches('\n'))
     }
 
-    /// The last message of the current conversation.
+    /// Returns the last message of the current conversation.
     fn last_message(&self) -> Value {
         let current = self.sandbox.current();
         let last = current["messages"].as_array().and_then(|all| all.last());
         last.cloned().unwrap_or_default()
     }
 
-    /// All files of conversations, as one text.
+    /// Returns all files of conversations as one text.
     fn saved_text(&self) -> String {
         let mut text = String::new();
         for name in self.sandbox.session_files() {
@@ -138,27 +139,27 @@ impl Stage {
         text
     }
 
-    /// What came is what a directive says; else the difference.
+    /// Checks that what came is what a directive says. The error is the difference.
     pub fn check(&mut self, check: Check, directive: &Directive, run: &Run) -> Result<(), String> {
         let value = directive.value.as_str();
         let count = |count: usize| count.to_string();
         let came = match check {
-            Check::Sent => return has(&self.model.last_request().text(), value),
-            Check::Unsent => return lacks(&self.model.last_request().text(), value),
-            Check::Unsaved => return lacks(&self.saved_text(), value),
-            Check::Lacks => return lacks(&run.output(), value),
-            Check::Unchanged => return same("", &run.before.changes().join("\n")),
+            Check::Sent => return expect_part(&self.model.last_request().text(), value),
+            Check::Unsent => return expect_no_part(&self.model.last_request().text(), value),
+            Check::Unsaved => return expect_no_part(&self.saved_text(), value),
+            Check::Lacks => return expect_no_part(&run.output(), value),
+            Check::Unchanged => return expect_same("", &run.before.changes().join("\n")),
             Check::Current if value == "none" => {
-                return same("", &self.sandbox.session_files().join("\n"));
+                return expect_same("", &self.sandbox.session_files().join("\n"));
             }
-            Check::Current => return fits(&[self.sandbox.current()], value),
-            Check::Saved => return fits(&[self.last_message()], value),
-            Check::Got => return fits(&self.heard(), value),
+            Check::Current => return expect_fields(&[self.sandbox.current()], value),
+            Check::Saved => return expect_fields(&[self.last_message()], value),
+            Check::Got => return expect_fields(&self.heard(), value),
             Check::Prompt => {
                 let text = directive.text();
                 let expected = value.replace("\\n", "\n") + text.trim_end_matches('\n');
                 let (_, mut messages) = self.variant.dialect.sent(&self.model.last_request());
-                return same(&expected, &messages.pop().expect("a message").1);
+                return expect_same(&expected, &messages.pop().expect("a message").1);
             }
             Check::Offered => {
                 let body = self.model.last_request().json();
@@ -186,10 +187,10 @@ impl Stage {
                 .join(" | ")
                 .replace('\n', "\\n"),
         };
-        same(value, &came)
+        expect_same(value, &came)
     }
 
-    /// The lines of a check whose block is what came.
+    /// Returns the lines of a check whose block is what came.
     pub fn shown(&mut self, shown: Shown) -> Vec<String> {
         let lines = match shown {
             Shown::Calls => self.calls(),
@@ -291,7 +292,7 @@ pub fn request_lines(request: &Recorded) -> Vec<String> {
     let mut lines = vec![format!("{} {}", request.method, request.path)];
     for (name, value) in &request.headers {
         let is_usual = USUAL_HEADERS.contains(&(name, value));
-        if !is_usual && !OTHER_HEADERS.contains(&name.as_str()) {
+        if !is_usual && !IGNORED_HEADERS.contains(&name.as_str()) {
             lines.push(format!("{name}: {value}"));
         }
     }
@@ -343,30 +344,35 @@ fn message_method(request: &Recorded) -> Option<String> {
     message["jsonrpc"].is_string().then(|| method(&message))
 }
 
-/// The two are the same; else the difference.
-fn same(expected: &str, came: &str) -> Result<(), String> {
+/// Checks that two texts are the same. The error is the difference.
+fn expect_same(expected: &str, came: &str) -> Result<(), String> {
     if expected == came {
         return Ok(());
     }
     Err(diff(&format!("{expected}\n"), &format!("{came}\n")))
 }
 
-fn has(text: &str, part: &str) -> Result<(), String> {
+/// Checks that a text has a part.
+fn expect_part(text: &str, part: &str) -> Result<(), String> {
     let is_there = text.contains(part);
     is_there
         .then_some(())
         .ok_or_else(|| diff(&format!("{part}\n"), &format!("{text}\n")))
 }
 
-fn lacks(text: &str, part: &str) -> Result<(), String> {
+/// Checks that a text does not have a part.
+fn expect_no_part(text: &str, part: &str) -> Result<(), String> {
     let is_there = text.contains(part);
     (!is_there).then_some(()).ok_or_else(|| text.to_owned())
 }
 
-/// One of these values has all fields that are expected, and those that are null it has not; else the difference.
-fn fits(found: &[Value], expected: &str) -> Result<(), String> {
+/// Checks that one of these values has all fields that are expected, and lacks those that are null. The error is the difference.
+fn expect_fields(found: &[Value], expected: &str) -> Result<(), String> {
     let expected: Value = serde_json::from_str(expected).expect("JSON");
-    let parts: Vec<Value> = found.iter().map(|one| part(one, &expected)).collect();
+    let parts: Vec<Value> = found
+        .iter()
+        .map(|one| fields_as_found(one, &expected))
+        .collect();
     if parts.contains(&expected) {
         return Ok(());
     }
@@ -377,25 +383,26 @@ fn fits(found: &[Value], expected: &str) -> Result<(), String> {
     Err(diff(&format!("{expected:#}\n"), &lines))
 }
 
-/// The fields that are expected, as they were found.
-fn part(found: &Value, expected: &Value) -> Value {
+/// Returns the fields that are expected, as they were found.
+fn fields_as_found(found: &Value, expected: &Value) -> Value {
     match (expected, found) {
         (Value::Object(fields), _) => {
-            let field =
-                |(name, value): (&String, &Value)| (name.clone(), part(&found[name], value));
+            let field = |(name, value): (&String, &Value)| {
+                (name.clone(), fields_as_found(&found[name], value))
+            };
             fields.iter().map(field).collect()
         }
         (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
             let pairs = found.iter().zip(expected);
             pairs
-                .map(|(found, expected)| part(found, expected))
+                .map(|(found, expected)| fields_as_found(found, expected))
                 .collect()
         }
         _ => found.clone(),
     }
 }
 
-/// The requests to a tool server but for the stream for its own requests, which is opened beside them, at any time.
+/// Returns the requests to a tool server without that for the stream of its own requests, which q opens at any time.
 fn messages_to(site: &Server) -> Vec<Recorded> {
     let mut requests = site.requests();
     requests.retain(|request| request.method != "GET");

@@ -10,10 +10,10 @@ use crate::matching::{blessed, diff, matches, merge, resolved};
 #[derive(Clone)]
 pub struct Case {
     pub path: PathBuf,
-    /// The name, and before it that of its file.
+    /// The name of its file, and its own name.
     pub full_name: String,
     pub name: String,
-    /// It was made of a row of a table, so that it does not stand in the file as it is.
+    /// Whether it was made of a row of a table, so that the file does not have it as it is.
     pub is_row: bool,
     /// Directives that the file has above its first case.
     pub shared: Vec<Item>,
@@ -22,8 +22,8 @@ pub struct Case {
 
 #[derive(Clone)]
 pub enum Item {
-    /// A blank line, or a line of the reason.
-    Other(String),
+    /// A blank line, or a line of a comment.
+    Comment(String),
     Directive(Directive),
     Command(Command),
 }
@@ -42,7 +42,7 @@ pub struct Directive {
 pub struct Command {
     /// Without the `$`; a script of several lines has newlines.
     pub script: String,
-    /// It is what the whole file asks, and does not stand in the case.
+    /// Whether it is the question of the whole file (`@asks`), so that the case does not have it.
     is_usual: bool,
     pub output: Output,
 }
@@ -55,7 +55,7 @@ pub struct Output {
     pub status: String,
 }
 
-/// How the lines of a case begin that are several cases.
+/// How the lines begin of what is several cases.
 const EACH: &str = "@each ";
 const ROWS: &str = "@rows ";
 /// How a case begins whose rows are those of a table above the first case.
@@ -64,7 +64,7 @@ const ROWS_OF: &str = "@rows of ";
 /// How a line may begin that is no output.
 const MARKS: [&str; 8] = ["$ ", "> ", "! ", "= ", "@", "=== ", "# ", "\\"];
 
-/// The cases of a file; `name` is its path below the directory, without its suffix.
+/// Returns the cases of a file. `name` is its path below the directory, without its suffix.
 pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let text = fs::read_to_string(path).expect("a transcript");
     let mut parts = text.split("\n=== ");
@@ -97,7 +97,7 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     cases
 }
 
-/// The lines of a case, with the rows in place of the name of their table, which is a `@table` of the file.
+/// Returns the lines of a case, with the rows in place of the name of their table, which is a `@table` of the file.
 fn with_rows(lines: &str, shared: &[Item]) -> String {
     let Some(rest) = lines.strip_prefix(ROWS_OF) else {
         return lines.to_owned();
@@ -116,7 +116,7 @@ fn with_rows(lines: &str, shared: &[Item]) -> String {
     text + lines
 }
 
-/// The name and the lines of a case, or of one for each value of its `@each` and each row of its `@rows`.
+/// Returns the name and the lines of a case, or of one for each value of its `@each` and each row of its `@rows`.
 fn expanded(title: &str, lines: &str) -> Vec<(String, String)> {
     if let Some(rest) = lines.strip_prefix(EACH) {
         let (head, lines) = rest.split_once('\n').expect("lines below @each");
@@ -143,7 +143,7 @@ fn expanded(title: &str, lines: &str) -> Vec<(String, String)> {
     lines.lines().take_while(is_row).flat_map(case).collect()
 }
 
-/// Lines in which the name of a column stands for its cell. Those with a cell that is a dash are left out.
+/// Returns lines with the cells of a row in place of the names of columns. A line with a cell that is a dash is left out.
 fn filled<'a>(lines: impl Iterator<Item = &'a str>, columns: &[&str], cells: &[&str]) -> String {
     let mut text = String::new();
     for line in lines {
@@ -175,7 +175,7 @@ pub fn replace(case: &Case, came: &Case) {
 }
 
 impl Case {
-    /// The value of the last directive with this key; those of the file come first.
+    /// Returns the value of the last directive with this key; those of the file come first.
     pub fn last(&self, key: Key) -> Option<&str> {
         let mut items = self.shared.iter().chain(&self.items).rev();
         items.find_map(|item| match item {
@@ -184,6 +184,7 @@ impl Case {
         })
     }
 
+    /// Whether it or its file has a directive with this key.
     pub fn has(&self, key: Key) -> bool {
         self.last(key).is_some()
     }
@@ -199,12 +200,12 @@ impl Case {
         first.starts_with("q ") && ![" -x", " -j", " -v"].into_iter().any(is_other)
     }
 
-    /// The lines of the case in its file.
+    /// Returns the lines of the case in its file.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for item in &self.items {
             match item {
-                Item::Other(line) => push_line(&mut text, line),
+                Item::Comment(line) => push_line(&mut text, line),
                 Item::Directive(directive) => directive.write(&mut text),
                 Item::Command(command) => {
                     if !command.is_usual {
@@ -269,7 +270,7 @@ impl Command {
         }
     }
 
-    /// The script of the same question with `-j`.
+    /// Returns the script of the same question with `-j`.
     pub fn as_json(&self) -> String {
         self.script.replacen("q ", "q -j ", 1)
     }
@@ -282,7 +283,7 @@ impl Output {
             && self.status == came.status
     }
 
-    /// What came, in which lines that fit are written as they are here.
+    /// Returns what came, in which lines that fit are written as they are here.
     pub fn blessed(&self, came: Output) -> Output {
         Output {
             stdout: blessed(&self.stdout, came.stdout),
@@ -291,7 +292,7 @@ impl Output {
         }
     }
 
-    /// How another one differs.
+    /// Returns how another one differs.
     pub fn difference(&self, came: &Output) -> String {
         let (mut expected, mut text) = (String::new(), String::new());
         let resolved = Output {
@@ -304,7 +305,7 @@ impl Output {
         diff(&expected, &text)
     }
 
-    /// The lines as they stand below a command.
+    /// Writes the lines as a case has them below a command.
     pub fn write(&self, text: &mut String) {
         for line in &self.stdout {
             let is_marked = line.is_empty() || MARKS.iter().any(|mark| line.starts_with(mark));
@@ -353,7 +354,7 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, asked: &str, place: &str) -> 
                 block: Vec::new(),
             }));
         } else if line.is_empty() || line.starts_with("# ") {
-            items.push(Item::Other(line.to_owned()));
+            items.push(Item::Comment(line.to_owned()));
         } else if belongs(items.last_mut(), line).is_none() {
             panic!("{place}: no place for: {line}");
         }
@@ -385,7 +386,7 @@ fn belongs(last: Option<&mut Item>, line: &str) -> Option<()> {
                 output.stdout.push(line.to_owned());
             }
         }
-        Item::Other(_) => return None,
+        Item::Comment(_) => return None,
     }
     Some(())
 }

@@ -16,7 +16,7 @@ const ANY_LINES: &str = "...";
 /// Times this close to now come from the run; all others are written in transcripts.
 const RECENT: Duration = Duration::days(30);
 
-/// Lines of an output, in which nothing is hidden: pictures of control characters, `⟨ff⟩` for a byte that is no text,
+/// Returns the lines of an output, in which nothing is hidden: pictures of control characters, `⟨ff⟩` for a byte that is no text,
 /// and `␄` where the last line has no end.
 pub fn visible(bytes: &[u8]) -> Vec<String> {
     let mut text = String::new();
@@ -47,7 +47,7 @@ fn picture(code: u32) -> char {
     char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// What a line of a block stands for: bytes for `⟨ff⟩` and control characters for their pictures.
+/// Returns the bytes that a line of a block stands for: bytes for `⟨ff⟩` and control characters for their pictures.
 pub fn bytes_of(text: &str) -> Vec<u8> {
     if text.is_ascii() {
         return text.as_bytes().to_vec();
@@ -70,7 +70,7 @@ pub fn bytes_of(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The byte that `⟨ff⟩` at the beginning stands for, and what follows it.
+/// Returns the byte that `⟨ff⟩` at the beginning stands for, and what follows it.
 fn named_byte(text: &str) -> Option<(u8, &str)> {
     let (hex, after) = text.strip_prefix('⟨')?.split_once('⟩')?;
     let is_byte = hex.len() == 2 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -78,14 +78,16 @@ fn named_byte(text: &str) -> Option<(u8, &str)> {
     is_byte.then_some((byte, after))
 }
 
-/// Replaces what differs from run to run: times close to now, and the ids that are made of them. An id has the same
-/// number wherever it comes in a case.
+/// The placeholders of a case for what differs from run to run: times close to now, durations, and ids that are made of
+/// times. An id has the same number everywhere in a case.
 #[derive(Default)]
-pub struct Names {
+pub struct Placeholders {
+    /// The ids so far, in the order of their numbers.
     ids: Vec<String>,
 }
 
-impl Names {
+impl Placeholders {
+    /// Returns a text with placeholders.
     pub fn stable(&mut self, text: &str) -> String {
         let mut stable = String::new();
         let mut rest = text;
@@ -117,14 +119,14 @@ impl Names {
     }
 }
 
-/// What follows the 17 digits of an id that was made now.
+/// Returns what follows the 17 digits of an id that was made now.
 fn recent_id(text: &str) -> Option<&str> {
     let digits = text.get(..17)?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && is_recent(&digits[..4], &digits[4..6], &digits[6..8])).then(|| &text[17..])
 }
 
-/// What follows a date close to now, and the time of day after it if there is one.
+/// Returns what follows a date close to now, and the time of day after it if there is one.
 fn recent_time(text: &str) -> Option<&str> {
     let date = text.get(..10)?;
     let mut parts = date.split('-');
@@ -158,7 +160,7 @@ fn is_recent(year: &str, month: &str, day: &str) -> bool {
     (OffsetDateTime::now_utc().date() - date).abs() < RECENT
 }
 
-/// What follows a duration like `0.3 s`.
+/// Returns what follows a duration like `0.3 s`.
 fn seconds(text: &str) -> Option<&str> {
     let end = text.find(|next: char| !next.is_ascii_digit() && next != '.')?;
     let rest = text[end..].strip_prefix(" s")?;
@@ -214,7 +216,7 @@ pub fn merge(lines: &mut Vec<String>, others: &[String]) {
     }
 }
 
-/// What two lines have in common at the beginning and at the end. The first one may have a wildcard already.
+/// Returns what two lines have in common at the beginning and at the end. The first one may have a wildcard already.
 fn merged(one: &str, other: &str) -> String {
     let first = one.split(ANY_TEXT).next().unwrap_or_default();
     let last = one.rsplit(ANY_TEXT).next().unwrap_or_default();
@@ -230,7 +232,7 @@ fn merged(one: &str, other: &str) -> String {
     format!("{begin}{ANY_TEXT}{end}")
 }
 
-/// The lines that came, except that those which the expected ones fit are written as they were, with their wildcards. Lines
+/// Returns the lines that came, except that those which the expected ones fit are written as they were, with their wildcards. Lines
 /// correspond from the beginning and from the end, and between these if there are as many.
 pub fn blessed(expected: &[String], came: Vec<String>) -> Vec<String> {
     let fits = |(expected, came): &(&String, &String)| line_matches(expected, came);
@@ -256,7 +258,7 @@ pub fn blessed(expected: &[String], came: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// The lines that are expected, except that those whose wildcards fit are shown as they came.
+/// Returns the lines that are expected, except that those whose wildcards fit are shown as they came.
 pub fn resolved(expected: &[String], came: &[String]) -> Vec<String> {
     let mut lines = expected.to_vec();
     for (line, came) in lines.iter_mut().zip(came) {
@@ -267,12 +269,13 @@ pub fn resolved(expected: &[String], came: &[String]) -> Vec<String> {
     lines
 }
 
-/// How lines differ from those that are expected, with their wildcards.
+/// Returns how lines differ from those that are expected, with their wildcards.
 pub fn difference(expected: &[String], came: &[String]) -> String {
     let text = |lines: &[String]| lines.join("\n") + "\n";
     diff(&text(&resolved(expected, came)), &text(came))
 }
 
+/// Returns how a text differs from the one that is expected; empty if it does not.
 pub fn diff(expected: &str, came: &str) -> String {
     let diff = TextDiff::from_lines(expected, came);
     let mut unified = diff.unified_diff();
@@ -293,12 +296,13 @@ impl Differences {
         Differences(names.collect())
     }
 
+    /// Whether a case is one of them.
     pub fn names(&self, case: &str) -> bool {
         self.0.iter().any(|name| case.starts_with(name))
     }
 }
 
-/// What decides about every case decides right.
+/// Checks the functions that decide about every case.
 pub fn check_matching() {
     for (expected, came, fits) in [
         ("a", "a", true),
@@ -367,7 +371,7 @@ pub fn check_matching() {
     }
     let today = OffsetDateTime::now_utc().date();
     let (year, month, day) = (today.year(), today.month() as u8, today.day());
-    let mut names = Names::default();
+    let mut placeholders = Placeholders::default();
     for (text, stable) in [
         (
             format!("{year}-{month:02}-{day:02}T10:11:12.123Z, x"),
@@ -398,7 +402,7 @@ pub fn check_matching() {
             "in <n> s, 3 s and 0.3 seconds",
         ),
     ] {
-        assert_eq!(names.stable(&text), stable, "{text}");
+        assert_eq!(placeholders.stable(&text), stable, "{text}");
     }
     let all = Vec::from_iter((0..=0x7f).chain([0xc3, 0xa9, 0xff, 0xfe]));
     for bytes in [&b"a\n"[..], b"a", b"a\x04\n", b"a\x04", b"\x7f\xff", &all] {

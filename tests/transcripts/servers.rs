@@ -9,24 +9,27 @@ use crate::harness::dialect::Dialect;
 use crate::harness::server::{Recorded, Reply, Server};
 use crate::harness::toolserver;
 
-/// What the servers of a stage answer.
-pub struct Script {
+/// What the servers of a stage are to answer.
+pub struct ServerScript {
     /// The next answers of the model.
     pub next: VecDeque<Reply>,
-    /// What it answers once there are none.
+    /// What the model answers once there are none.
     pub answer: String,
+    /// The list of models, or its first page.
     pub list: Reply,
     /// The pages of the list after the first one.
     pub pages: VecDeque<Reply>,
-    /// As a proxy it lets q through to itself, unless a case says something else.
+    /// What the server of models answers as a proxy: it lets q through to itself, unless a case says something else.
     pub tunnel: Reply,
     /// What the tool server over HTTP answers to these methods instead of what it would.
     pub refusals: Vec<(String, Reply)>,
 }
 
-pub type Shared = Arc<Mutex<Script>>;
+/// A script that the test changes while servers answer by it.
+pub type SharedScript = Arc<Mutex<ServerScript>>;
 
-pub fn model_server(dialect: &'static Dialect, script: &Shared) -> Server {
+/// Starts a server of models that answers by a script.
+pub fn model_server(dialect: &'static Dialect, script: &SharedScript) -> Server {
     let script = Arc::clone(script);
     Server::start(move |request, earlier| {
         let mut script = script.lock().expect("a script");
@@ -55,7 +58,7 @@ fn asks_for_page(path: &str) -> bool {
     parameters.iter().any(|parameter| path.contains(parameter))
 }
 
-/// The API that has questions at this path.
+/// Returns the API that has questions at this path.
 pub fn dialect_of(path: &str) -> Option<&'static Dialect> {
     let paths = [
         ("/chat/completions", "openai"),
@@ -67,7 +70,8 @@ pub fn dialect_of(path: &str) -> Option<&'static Dialect> {
     found.map(|(_, name)| Dialect::named(name))
 }
 
-pub fn tool_site(mode: &str, script: &Shared) -> Server {
+/// Starts a tool server over HTTP in a mode, which answers by a script where that has something for a method.
+pub fn tool_site(mode: &str, script: &SharedScript) -> Server {
     let script = Arc::clone(script);
     toolserver::site(mode, move |request| {
         let refusals = &mut script.lock().expect("a script").refusals;
@@ -81,7 +85,7 @@ pub fn tool_site(mode: &str, script: &Shared) -> Server {
     })
 }
 
-/// Models as a server lists them, in the form of any API: names, and the time when each was made, if it says so.
+/// Returns the list of models in the form of all APIs at once. Each is given as its name, and the time when it was made.
 pub fn listed(models: &str) -> Reply {
     let mut list = Vec::new();
     let mut names = Vec::new();
@@ -97,6 +101,7 @@ pub fn listed(models: &str) -> Reply {
     Reply::json(200, json!({"data": list, "models": names}))
 }
 
+/// Returns the method of a message to a tool server, or what the message is instead.
 pub fn method(message: &Value) -> String {
     if let Some(method) = message["method"].as_str() {
         return method.to_owned();
@@ -105,7 +110,7 @@ pub fn method(message: &Value) -> String {
     (if is_end { "end" } else { "an answer" }).to_owned()
 }
 
-/// What a request to a tool server says: its message, and of any other request the method.
+/// Returns the message of a request to a tool server. For a request without one, it has the method of HTTP.
 pub fn message(request: &Recorded) -> Value {
     if request.method == "POST" {
         return request.json();

@@ -22,9 +22,9 @@ use crate::harness::snapshot::snapshot;
 use crate::harness::times::{HOUR, MINUTE, ago};
 use crate::harness::toolserver::{expect_gone, section};
 use crate::keys::{Key, Set};
-use crate::matching::{Names, blessed, bytes_of, difference, matches, visible};
+use crate::matching::{Placeholders, blessed, bytes_of, difference, matches, visible};
 use crate::replies::{Split, reply};
-use crate::servers::{Script, Shared, listed, model_server, tool_site};
+use crate::servers::{ServerScript, SharedScript, listed, model_server, tool_site};
 
 /// What the model answers once it has made its calls.
 const ANSWER: &str = "the answer";
@@ -33,16 +33,17 @@ const ANSWER: &str = "the answer";
 #[derive(Clone)]
 pub struct Variant {
     pub dialect: &'static Dialect,
+    /// Whether the tool server is reached over HTTP.
     over_http: bool,
     split: Split,
-    /// The question is asked with `-j`, and the JSON has what would be printed.
+    /// Whether the question is asked with `-j`. Then the JSON must have what would be printed.
     as_json: bool,
-    /// What tells it from the other ones.
+    /// What tells it from the other ways, for the name of the test.
     words: Vec<&'static str>,
 }
 
 impl Variant {
-    /// The ways that a case asks for, by `@dialect`, `@over` and `@splits`.
+    /// Returns the ways that a case asks for, by `@dialect`, `@over` and `@splits`.
     pub fn all(case: &Case) -> Vec<Variant> {
         let dialects = case.last(Key::Sets(Set::Dialect)).unwrap_or("openai");
         let over = case.last(Key::Sets(Set::Over)).unwrap_or("program");
@@ -91,6 +92,7 @@ impl Variant {
         variants
     }
 
+    /// Returns what the name of its test ends with.
     pub fn suffix(&self) -> String {
         if self.words.is_empty() {
             return String::new();
@@ -99,14 +101,15 @@ impl Variant {
     }
 }
 
+/// Where one case is played in one way.
 pub struct Stage {
     pub variant: Variant,
     pub sandbox: Sandbox,
     pub model: Server,
     /// The tool server over HTTP, where it is one.
     pub site: Option<Server>,
-    /// What the two answer.
-    script: Shared,
+    /// What the servers of models and of tools answer.
+    script: SharedScript,
     env: Vec<(String, String)>,
     config: String,
     /// The mode of the tool server `db`, and the lines of its section.
@@ -118,8 +121,9 @@ pub struct Stage {
     stdin: Option<Directive>,
     /// What the last command had as its standard input, where that was a terminal.
     pub terminal: Option<Terminal>,
+    /// Whether modes of files count even where the tests run as root.
     obeys_modes: bool,
-    names: Names,
+    placeholders: Placeholders,
     /// How many requests there were before the last command.
     pub requests: usize,
     /// The directory on the path that has q.
@@ -137,7 +141,7 @@ impl Stage {
             fs::create_dir(&program).expect("a directory");
             symlink(old, program.join("q")).expect("a link");
         }
-        let script = Arc::new(Mutex::new(Script {
+        let script = Arc::new(Mutex::new(ServerScript {
             next: VecDeque::new(),
             answer: ANSWER.to_owned(),
             list: listed("first, second"),
@@ -161,7 +165,7 @@ impl Stage {
             stdin: None,
             terminal: None,
             obeys_modes: false,
-            names: Names::default(),
+            placeholders: Placeholders::default(),
             requests: 0,
             program,
         };
@@ -189,7 +193,7 @@ impl Stage {
         let mut last = None;
         for item in &mut came.items {
             match item {
-                Item::Other(_) => {}
+                Item::Comment(_) => {}
                 Item::Command(command) => {
                     let run = self.play_command(case, command, last.is_none(), is_blessing);
                     last = Some(run.map_err(|what| format!("$ {}\n{what}", command.script))?);
@@ -289,7 +293,7 @@ impl Stage {
                         self.set(set, &self.filled(directive));
                     }
                 }
-                Item::Other(_) => {}
+                Item::Comment(_) => {}
             }
         }
         record
@@ -354,7 +358,7 @@ impl Stage {
                 text = text.replace(address, name.trim_matches(['<', '>']));
             }
         }
-        self.names.stable(&text)
+        self.placeholders.stable(&text)
     }
 
     fn set(&mut self, set: Set, directive: &Directive) {
@@ -588,7 +592,7 @@ impl Stage {
         }
     }
 
-    fn script(&self) -> MutexGuard<'_, Script> {
+    fn script(&self) -> MutexGuard<'_, ServerScript> {
         self.script.lock().expect("a script")
     }
 }
