@@ -104,7 +104,8 @@ impl<'a> Ending<'a> {
             lines.extend(sources);
             run.notes.note_lines(lines);
         }
-        self.dialogue.window.report_messages_left_out(run.notes);
+        let window = &self.dialogue.window;
+        window.report_beyond_model(&run.record.question, run.notes);
         let rounds = run.settings.values.rounds;
         // Where its last reply breaks off, rounds are not why.
         if self.dialogue.must_answer() && self.last.reply.end.is_complete() {

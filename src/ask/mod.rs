@@ -20,6 +20,7 @@ mod saving;
 mod system;
 mod tools;
 mod verdict;
+mod unsent;
 mod window;
 
 use std::sync::Arc;

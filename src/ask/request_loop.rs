@@ -34,6 +34,8 @@ struct Timing {
 /// Answers the question, from a file if the answer is cached, and saves the exchange. A dry run prints the request instead.
 pub fn answer(run: &Run, dialogue: &mut Dialogue, context: &Context) -> Result<(), Error> {
     let file = AnswerFile::find(run, dialogue, context)?;
+    let window = &dialogue.window;
+    window.report_beyond_settings(&run.record.question, run.notes);
     if run.settings.arguments.dry_run {
         return print_request(run, dialogue, file.as_ref());
     }
@@ -62,7 +64,6 @@ pub fn answer(run: &Run, dialogue: &mut Dialogue, context: &Context) -> Result<(
 /// Prints the request that would be sent.
 fn print_request(run: &Run, dialogue: &Dialogue, file: Option<&AnswerFile>) -> Result<(), Error> {
     run.report_request(dialogue);
-    dialogue.window.report_messages_left_out(run.notes);
     if let Some(file) = file {
         file.report();
     }

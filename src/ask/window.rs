@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::unsent::Unsent;
 use crate::message::{Message, Role};
 use crate::output::Notes;
 use crate::session::{Exchange, StoredEntry};
@@ -17,8 +18,11 @@ pub struct Window {
     form: History,
     /// How many messages the conversation has.
     total: usize,
-    /// How many older ones are left out, because `max_history` or the provider allows no more.
-    cut: usize,
+    max_history: usize,
+    /// Older ones that `max_history` leaves out.
+    beyond_max_history: Unsent,
+    /// Older ones that are left out because the provider accepts no more.
+    beyond_model: Unsent,
     /// Whether the older half has been left out.
     pub is_halved: bool,
     /// How many are sent from now on, if `messages` allows no more and the conversation has more with this question for the
@@ -88,22 +92,27 @@ impl Window {
         let entries = Vec::from_iter(sent.iter().flat_map(|exchange| &exchange.entries));
         let places = SentPlaces::new(&sent, values, is_exact);
         let mut room = values.max_history;
-        let messages = newest_messages(&entries[places.first..], &mut room);
-        let wanted = entries.len() - places.first;
+        let newest = &entries[places.first..];
+        let messages = newest_messages(newest, &mut room);
+        let wanted = newest.len();
         let is_cut = messages.len() < wanted;
         let mut window = Window {
             messages,
             lasting: 0,
             form: values.history,
             total: count_messages(exchanges),
-            cut: 0,
+            max_history: values.max_history,
+            beyond_max_history: Unsent::default(),
+            beyond_model: Unsent::default(),
             is_halved: false,
             newly_limited_to: None,
         };
         window.drop_leading_answer();
         if is_cut {
             // The answer to a question over the limit is left out with it.
-            window.cut = wanted - window.messages.len();
+            let (over_limit, _) = newest.split_at(wanted - window.messages.len());
+            window.leave_out_lasting(&places.lasting, &entries);
+            window.leave_out(over_limit);
         } else {
             window.add_lasting(&places, &entries, room);
         }
@@ -122,13 +131,26 @@ impl Window {
             let exchange = Vec::from_iter(exchange.map(|entry| entry.entry().to_message()));
             let bytes = exchange.iter().map(|message| message.text.len()).sum();
             let Some(rest) = room.checked_sub(bytes) else {
-                let others = places.lasting[index..].iter();
-                self.cut += others.map(ExactSizeIterator::len).sum::<usize>();
+                self.leave_out_lasting(&places.lasting[index..], entries);
                 return;
             };
             room = rest;
             self.lasting += exchange.len();
             self.messages.splice(0..0, exchange);
+        }
+    }
+
+    /// Leaves out exchanges that would last. The newest comes first.
+    fn leave_out_lasting(&mut self, lasting: &[Range<usize>], entries: &[&StoredEntry]) {
+        for place in lasting.iter().rev() {
+            self.leave_out(&entries[place.clone()]);
+        }
+    }
+
+    /// Leaves out messages that come after those that `max_history` has left out already.
+    fn leave_out(&mut self, entries: &[&StoredEntry]) {
+        for entry in entries {
+            self.beyond_max_history.add(&entry.entry().to_message());
         }
     }
 
@@ -149,22 +171,24 @@ impl Window {
             return false;
         }
         self.is_halved = true;
-        self.messages.drain(..before.div_ceil(2));
-        self.drop_leading_answer();
-        let gone = before - self.messages.len();
-        self.lasting = self.lasting.saturating_sub(gone);
-        self.cut += gone;
+        let mut gone = Vec::from_iter(self.messages.drain(..before.div_ceil(2)));
+        gone.extend(self.drop_leading_answer());
+        for message in &gone {
+            self.beyond_model.add(message);
+        }
+        self.lasting = self.lasting.saturating_sub(gone.len());
         true
     }
 
-    /// Drops an answer without its question: native messages must begin with a question.
-    fn drop_leading_answer(&mut self) {
+    /// Drops and returns an answer without its question: native messages must begin with a question.
+    fn drop_leading_answer(&mut self) -> Option<Message> {
         if self.form == History::Messages
             && let Some(first) = self.messages.first()
             && first.role == Role::Assistant
         {
-            self.messages.remove(0);
+            return Some(self.messages.remove(0));
         }
+        None
     }
 
     /// Notes that messages go to another provider or model than the one that answered them.
@@ -183,8 +207,8 @@ impl Window {
         self.total - self.messages.len()
     }
 
-    /// Notes how many messages are left out, where the user may not expect it.
-    pub fn report_messages_left_out(&self, notes: &Notes) {
+    /// Notes what the settings leave out of the requests of this question, where the user may not expect it.
+    pub fn report_beyond_settings(&self, question: &Message, notes: &Notes) {
         if let Some(most) = self.newly_limited_to {
             let sent = match most {
                 0 => "no earlier message is".to_owned(),
@@ -196,13 +220,32 @@ impl Window {
                 most.max(1) * 2
             ));
         }
-        let count = self.cut;
-        if count > 0 {
+        if let Some(unsent) = self.beyond_max_history.in_words(question) {
+            let sent = self.messages.iter().map(|message| message.text.len());
+            let needed = self.beyond_max_history.bytes + sent.sum::<usize>();
             notes.note(&format!(
-                "older messages not sent: {count}, because max_history or the model allows no more"
+                "{unsent}, because max_history is {}; to send all: Q_MAX_HISTORY={} q …",
+                self.max_history,
+                with_room_to_grow(needed)
             ));
         }
     }
+
+    /// Notes what was left out because the provider accepts no more.
+    pub fn report_beyond_model(&self, question: &Message, notes: &Notes) {
+        if let Some(unsent) = self.beyond_model.in_words(question) {
+            notes.note(&format!(
+                "{unsent}, because the model accepts no more; to send all, ask a model with a larger context: -ff -m MODEL"
+            ));
+        }
+    }
+}
+
+/// Returns a limit of bytes that these stay below for some more follow-ups: a digit and zeros.
+fn with_room_to_grow(bytes: usize) -> usize {
+    let wanted = bytes.saturating_add(bytes / 10).max(1);
+    let unit = 10_usize.pow(wanted.ilog10());
+    wanted.div_ceil(unit).saturating_mul(unit)
 }
 
 fn count_messages<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> usize {
@@ -384,7 +427,12 @@ mod tests {
 
     #[test]
     fn exchanges_with_attached_input_are_left_out_beyond_max_history() {
-        for (max_history, names, cut) in [(1_000, "A B E F", 0), (41, "B E F", 2), (20, "E F", 4)] {
+        for (max_history, names, cut) in [
+            (1_000, "A B E F", 0),
+            (41, "B E F", 2),
+            (20, "E F", 4),
+            (3, "F", 5),
+        ] {
             let values = Values {
                 messages: 4,
                 max_history,
@@ -397,7 +445,22 @@ mod tests {
                 names,
                 "{max_history}"
             );
-            assert_eq!(window.cut, cut, "{max_history}");
+            assert_eq!(window.beyond_max_history.count, cut, "{max_history}");
+        }
+    }
+
+    #[test]
+    fn a_larger_limit_has_room_for_follow_ups() {
+        for (bytes, expected) in [
+            (0, 1),
+            (9, 9),
+            (10, 20),
+            (60, 70),
+            (500_123, 600_000),
+            (999_999, 2_000_000),
+            (usize::MAX, usize::MAX),
+        ] {
+            assert_eq!(with_room_to_grow(bytes), expected, "{bytes}");
         }
     }
 

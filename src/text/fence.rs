@@ -64,6 +64,36 @@ fn escaped(name: &str) -> String {
     escaped
 }
 
+/// Returns the name that `escaped` has made this value of.
+fn unescaped(value: &str) -> String {
+    let mut parts = value.split('&');
+    let mut name = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let reference = part.split_once(';');
+        if let Some((reference, rest)) = reference
+            && let Some(char) = referred(reference)
+        {
+            name.push(char);
+            name.push_str(rest);
+        } else {
+            // Another program has written this tag.
+            name.push('&');
+            name.push_str(part);
+        }
+    }
+    name
+}
+
+/// Returns the character that a reference such as `amp` or `#10` stands for.
+fn referred(reference: &str) -> Option<char> {
+    match reference {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "quot" => Some('"'),
+        _ => char::from_u32(reference.strip_prefix('#')?.parse().ok()?),
+    }
+}
+
 /// Whether a text begins like the fence of a file or of input, by its JSON. Some programs escape `<` there.
 pub fn begins_json(json: &str) -> bool {
     let text = json.strip_prefix('"').unwrap_or_default();
@@ -85,6 +115,21 @@ pub fn split_files(question: &str) -> (&str, &str) {
     }
     let length = question.len() - rest.len();
     (question[..length].trim_end_matches('\n'), rest)
+}
+
+/// Returns the names of the files at the beginning of a question.
+pub fn file_names(question: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = question;
+    while let Some((file, after)) = fenced(FILE, rest) {
+        let tag = file.split_once(">\n").map_or(file, |(tag, _)| tag);
+        let name = tag.split_once(" name=\"");
+        if let Some(name) = name.and_then(|(_, name)| name.strip_suffix('"')) {
+            names.push(unescaped(name));
+        }
+        rest = after;
+    }
+    names
 }
 
 /// Splits a question without its files into the input at its beginning, in its fence, and the words.
@@ -188,7 +233,9 @@ mod tests {
             ),
             ("größe 2", "<file name=\"größe 2\">"),
         ] {
-            assert_eq!(around_file(name, "x\n"), format!("{opening}\nx\n</file>"));
+            let file = around_file(name, "x\n");
+            assert_eq!(file, format!("{opening}\nx\n</file>"));
+            assert_eq!(file_names(&file), [name]);
         }
     }
 
@@ -199,10 +246,12 @@ mod tests {
             input in prop::option::of("(</?(context|file)(-[2-4])?>|[a-z \n]){0,20}"),
             words in "[a-z][a-z\n<>/]{0,20}",
         ) {
+            let names = Vec::from_iter(files.iter().map(|(name, _)| name.clone()));
             let files: Vec<String> = files.iter().map(|(name, text)| around_file(name, text)).collect();
             let (files, input) = (files.join(BETWEEN), input.as_deref().map(around_input).unwrap_or_default());
             let question = join([&*files, &input, &words]);
             prop_assert_eq!(split_files(&question).0, files);
+            prop_assert_eq!(file_names(&question), names);
             prop_assert_eq!(split_input(&question), (&*input, &*words));
         }
     }

@@ -31,7 +31,7 @@ def conversation(model):
 
 def message_count(text):
     """How many messages q says that it did not send."""
-    said = re.search(r"older messages not sent: (\d+), because max_history or the model allows no more", text)
+    said = re.search(r"older messages not sent: (\d+), because the model accepts no more", text)
     return int(said[1]) if said else 0
 
 
