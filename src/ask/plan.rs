@@ -107,7 +107,11 @@ impl Plan<'_> {
         if self.words.is_some() || is_any_read || self.relation == Relation::Again {
             return Ok(());
         }
-        Err(no_question(&self.settings.arguments))
+        let arguments = &self.settings.arguments;
+        Err(match input.stdin_fault {
+            Some(fault) if arguments.taken_word.is_none() => no_input(fault),
+            _ => no_question(arguments),
+        })
     }
 }
 
@@ -217,6 +221,15 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
     }
     Ok(())
 }
+/// Returns the error where standard input should have been the question, but has none.
+fn no_input(fault: &str) -> Error {
+    let error = Error::usage(format!("there is no question, because {fault}"));
+    error.advise(format!(
+        "check the command or the file that it comes from; {}",
+        manual::USAGE
+    ))
+}
+
 
 /// Returns the error where neither words nor input have a question.
 fn no_question(arguments: &Arguments) -> Error {

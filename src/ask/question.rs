@@ -122,6 +122,7 @@ mod tests {
         let input = QuestionInput {
             files: new,
             text: non_blank(text(input)),
+            stdin_fault: None,
         };
         compose(non_blank(words.to_owned()), input, Some(last), false).expect("a question")
     }

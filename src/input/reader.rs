@@ -54,6 +54,8 @@ pub struct QuestionInput {
     pub files: Vec<FileContent>,
     /// Standard input, unless it is one of the files or blank.
     pub text: Option<String>,
+    /// Why there is nothing of standard input, where a command or a file should have given something.
+    pub stdin_fault: Option<&'static str>,
 }
 
 /// A reader of standard input and files, which share their limits.
@@ -178,27 +180,38 @@ impl InputReader {
         has_words: bool,
     ) -> Result<QuestionInput, Error> {
         let mut text = None;
+        let mut is_blank = false;
         if let Some(place) = self.stdin {
-            self.read_stdin_as_file(place)?;
+            is_blank = self.read_stdin_as_file(place)?;
         } else if reads_stdin {
             text = non_blank(self.read_stdin_as_text()?);
-            // A command that failed may be the reason.
-            if text.is_none() && has_words && stdin::is_from_command() {
-                self.notes.note(if unix::can_read(io::stdin()) {
-                    "standard input was empty"
-                } else {
-                    "standard input cannot be read: it is open for writing only"
-                });
-            }
+            is_blank = text.is_none();
+        }
+        // A command that failed may be the reason.
+        let mut stdin_fault = None;
+        if is_blank && stdin::is_from_command() {
+            stdin_fault = Some(if unix::can_read(io::stdin()) {
+                "standard input was empty"
+            } else {
+                "standard input cannot be read: it is open for writing only"
+            });
+        }
+        if let Some(fault) = stdin_fault
+            && has_words
+            && self.stdin.is_none()
+        {
+            self.notes.note(fault);
         }
         Ok(QuestionInput {
             files: self.files,
             text,
+            stdin_fault,
         })
     }
 
-    /// Puts standard input in its place among the files. Whitespace alone counts as no input, here too.
-    fn read_stdin_as_file(&mut self, place: usize) -> Result<(), Error> {
+    /// Puts standard input in its place among the files. Whitespace alone counts as no input, here too. Returns whether it is no
+    /// more than that.
+    fn read_stdin_as_file(&mut self, place: usize) -> Result<bool, Error> {
         let source = InputSource::stdin(true);
         let bytes = self.read_all_of_stdin(&source)?;
         let is_blank = bytes.trim_ascii().is_empty();
@@ -207,7 +220,7 @@ impl InputReader {
         if !is_blank {
             self.files.insert(place, content);
         }
-        Ok(())
+        Ok(is_blank)
     }
 
     fn read_stdin_as_text(&mut self) -> Result<String, Error> {
