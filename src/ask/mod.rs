@@ -9,6 +9,7 @@ mod choice;
 mod dialogue;
 mod ending;
 mod failed_request;
+mod misread_words;
 mod place;
 mod plan;
 mod printer;
@@ -19,8 +20,8 @@ mod run;
 mod saving;
 mod system;
 mod tools;
-mod verdict;
 mod unsent;
+mod verdict;
 mod window;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use answer_form::Output;
 use asked::Asked;
 use choice::EarlyTarget;
 use dialogue::Dialogue;
+use misread_words::note_misread_words;
 use place::Place;
 use plan::Plan;
 use printer::Printer;
@@ -61,6 +63,7 @@ pub fn ask(
 ) -> Result<(), Error> {
     let settings = context.settings(command_line)?;
     let plan = Plan::new(command_line, &settings, context)?;
+    note_misread_words(&plan, &context.notes);
     let early = choice::choose_early(&plan, context)?;
     let prepared = prepare(plan, early, context, groups)?;
     answer(prepared, context)

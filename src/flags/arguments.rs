@@ -75,6 +75,8 @@ pub struct Arguments {
     pub attach: Vec<OsString>,
     /// Whether the words follow `-a` and its file, without `--` between them.
     pub words_follow_attach: bool,
+    /// Whether `--` comes before the words.
+    pub words_are_marked: bool,
     /// What the last argument is instead of a word, such as “trip” is the NAME of --session. `None` if it is not an option's
     /// value that is alone.
     pub taken_word: Option<String>,

@@ -34,6 +34,7 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, Error> {
         if let Some(rest) = parser.try_raw_args() {
             let Some(next) = rest.peek() else { break };
             if next == "--" {
+                arguments.words_are_marked = true;
                 arguments.words = rest.skip(1).collect();
                 break;
             }

@@ -256,6 +256,62 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (Section, "profile profiles agents", "roles"),
 ];
 
+/// The commands that other programs have as words, separated by commas, and what is here in their place. None of these deletes.
+const SUBCOMMANDS: &[(&str, &str)] = &[
+    (
+        "models, list-models, models list, list models",
+        "q --models lists the models",
+    ),
+    (
+        "list, ls, log, logs, logs list, sessions, chats, conversations, threads, list sessions, list chats",
+        "q --list lists the conversations",
+    ),
+    ("history", "q --history prints the conversation"),
+    ("last", "q --last prints the last answer again"),
+    (
+        "chat, continue, resume, interactive, repl",
+        "q -f QUESTION continues the conversation",
+    ),
+    (
+        "retry, redo, regenerate",
+        "q --again asks the last question again",
+    ),
+    ("help, man", "q --help prints the manual"),
+    ("version", "q --version prints the version"),
+    (
+        "config, settings, status, info, providers, config list, config show, list providers",
+        "q --status shows the settings",
+    ),
+    (
+        "login, auth, keys, setup, init, configure, auth login, keys set, keys list, config set",
+        "q --status names the variables of the keys",
+    ),
+    (
+        "roles, templates, templates list, list roles",
+        "q --status lists the roles",
+    ),
+    (
+        "tools, mcp, tools list, mcp list, list tools",
+        "q --list-tools lists the tools",
+    ),
+];
+
+/// Returns what is here in the place of a command of another program, if these words are one to the letter. After two words one
+/// more may say of what, as in `keys set openai`.
+pub fn subcommand(words: &[&str]) -> Option<&'static str> {
+    let command = match words {
+        [first, second, _] => format!("{first} {second}"),
+        words => words.join(" "),
+    };
+    let mut table = SUBCOMMANDS.iter();
+    let found = table.find(|(commands, _)| {
+        let is_listed = |listed| listed == command;
+        // A word with blanks in it was quoted, as a question is.
+        words.iter().all(|word| !word.contains(' ')) && commands.split(", ").any(is_listed)
+    });
+    found.map(|(_, here)| *here)
+}
+
 /// Fields of a request that other programs have as settings.
 const SAMPLING: &str =
     "temperature temp top_p top_k topp topk seed stop frequency_penalty presence_penalty";
@@ -305,7 +361,45 @@ pub fn meant(place: WordPlace, given: &str, names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::FLAGS;
     use crate::text::table::rows;
+
+    #[test]
+    fn a_command_of_another_program_is_answered_with_an_option_that_deletes_nothing() {
+        for [words, option] in rows(
+            "
+            models           | --models
+            list models      | --models
+            logs             | --list
+            history          | --history
+            help             | --help
+            version          | --version
+            config           | --status
+            login            | --status
+            keys set openai  | --status
+            chat             | -f
+            tools            | --list-tools
+            Models           | -
+            models of cars   | -
+            clear            | -
+            keys             | --status
+            keys of a piano  | -
+            list all primes  | -",
+        ) {
+            let words = Vec::from_iter(words.split(' '));
+            let found = subcommand(&words).map(|here| {
+                let option = here.split(' ').nth(1).expect("an option");
+                option.to_owned()
+            });
+            assert_eq!(found.unwrap_or_default(), option, "{words:?}");
+        }
+        assert_eq!(subcommand(&["list models"]), None);
+        for (_, here) in SUBCOMMANDS {
+            let is_meant = |flag: &&crate::flags::Flag| here.contains(flag.name());
+            let flag = FLAGS.iter().find(is_meant);
+            assert!(flag.is_none_or(|flag| !flag.deletes()), "{here}");
+        }
+    }
 
     #[test]
     fn a_setting_or_option_of_another_program_is_answered_with_the_one_of_q() {
