@@ -235,7 +235,7 @@ impl KnownProviders<'_> {
     fn check_roles(&self, roles: &[file::RoleSection]) -> Result<(), Error> {
         for role in roles {
             if let Some(name) = &role.options.provider {
-                self.check(name, |reason| role.error("provider", reason))?;
+                self.check(name, None, |reason| role.error("provider", reason))?;
             }
         }
         Ok(())
@@ -249,45 +249,67 @@ impl KnownProviders<'_> {
             .filter(|setting| setting.row.key == "provider");
         named.try_for_each(|setting| {
             setting.unset_wrong_layers(|Sourced { text, origin }| {
-                self.check(text, |reason| origin.error("provider", reason))
+                let wrong = |reason: &str| origin.error("provider", reason);
+                self.check(text, Some(origin), wrong)
             })
         })
     }
 
-    fn check(&self, name: &str, wrong: impl Fn(&str) -> Error) -> Result<(), Error> {
+    /// Refuses the name of a provider that is not configured. It comes from `origin`, or from a role.
+    fn check(
+        &self,
+        name: &str,
+        origin: Option<&Origin>,
+        wrong: impl Fn(&str) -> Error,
+    ) -> Result<(), Error> {
         let names = Vec::from_iter(self.providers.iter().map(|provider| &*provider.name));
         if names.contains(&name) {
             return Ok(());
         }
-        let there = advice_on_provider(name, &names);
-        let section = advice_to_add("providers", self.file);
         let error = wrong(&format!("there is no provider “{name}”"));
+        if let Some(question) = question_as_provider(name, origin) {
+            return Err(error.advise(format!(
+                "-p takes the name of a provider; to ask this as a question: q {question}"
+            )));
+        }
+        let there = advice_on_provider(name, &names, origin);
+        let section = advice_to_add("providers", self.file);
         Err(error.advise(format!("{there}; {section}")))
     }
 }
 
+/// Returns the question that was given to `-p`, quoted: Claude Code takes it there.
+fn question_as_provider(given: &str, origin: Option<&Origin>) -> Option<String> {
+    let is_option = matches!(origin, Some(Origin::Option(_)));
+    let is_question = given.trim().contains(' ') && given.len() <= MAX_SHOWN_QUESTION;
+    (is_option && is_question).then(|| quoted(&on_one_line(given)))
+}
+
 /// Returns what to choose in the place of a provider that is not there.
-fn advice_on_provider(name: &str, names: &[&str]) -> String {
-    let choose = format!("choose one with -p: {}", names.join(", "));
+fn advice_on_provider(name: &str, names: &[&str], origin: Option<&Origin>) -> String {
+    let there_are = match origin {
+        Some(Origin::Option(_)) => "choose one with -p:".to_owned(),
+        Some(Origin::Variable(variable)) => format!("set {variable} to one of:"),
+        _ => "choose one of:".to_owned(),
+    };
+    let choose = format!("{there_are} {}", names.join(", "));
     // Other programs name a model after its provider.
     let parts = name.split_once(['/', ':']);
     if let Some((provider, model)) = parts.filter(|(provider, _)| names.contains(provider)) {
         let provider = quoted(provider);
         let model = quoted(&on_one_line(model));
-        return format!("did you mean -p {provider} -m {model}? {choose}");
+        let both = match origin {
+            Some(Origin::Option(_)) => format!("-p {provider} -m {model}"),
+            Some(Origin::Variable(_)) => format!("Q_PROVIDER={provider} Q_MODEL={model}"),
+            _ => format!("{provider}, and the model {model}"),
+        };
+        return format!("did you mean {both}? {choose}");
     }
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
     if let Some((_, provider)) = other.filter(|(_, provider)| names.contains(provider)) {
         return format!("did you mean {provider}? {choose}");
     }
-    // Claude Code takes its question after -p.
-    if name.trim().contains(' ') && name.len() <= MAX_SHOWN_QUESTION {
-        let question = quoted(&on_one_line(name));
-        return format!(
-            "ask a question without -p, which names a provider: q {question}; {choose}"
-        );
-    }
-    choices(name, names, "choose one with -p:")
+    choices(name, names, &there_are)
 }
 
 impl Settings {
