@@ -22,9 +22,9 @@ use crate::shape::ItemFault;
 use crate::text::one_line::on_one_line;
 
 /// Advice where a server has passed on a call as text.
-const PARSE_CALLS: &str = "start a server of your own with its parser for tool calls: llama-server --jinja, \
-    vllm serve --enable-auto-tool-choice --tool-call-parser NAME; \
-    or choose another model with -m, or ask without tools: -t none";
+const PARSE_CALLS: &str = "choose another model with -m, ask without tools (-t none), \
+    or start a server of your own with its parser for tool calls: llama-server --jinja, \
+    vllm serve --enable-auto-tool-choice --tool-call-parser NAME";
 
 /// The words of servers for an answer that has filled the model's context, which a higher limit does not widen.
 const FULL_CONTEXT: &[&str] = &["model_length", "model_context_window_exceeded"];

@@ -198,9 +198,8 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
         "-a takes one file, so {} would be a word of the question",
         word.display()
     );
-    let word = quoted(&word.to_string_lossy());
     Err(Error::usage(error).advise(format!(
-        "put -a before each file, or a pattern in quotes: -a {pattern}; if it is a word, put -- before it: -- {word}"
+        "if it is a word, put -- before it; otherwise put -a before each file, or before a pattern in quotes: -a {pattern}"
     )))
 }
 
@@ -221,6 +220,7 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
     }
     Ok(())
 }
+
 /// Returns the error where standard input should have been the question, but has none.
 fn no_input(fault: &str) -> Error {
     let error = Error::usage(format!("there is no question, because {fault}"));
@@ -229,7 +229,6 @@ fn no_input(fault: &str) -> Error {
         manual::USAGE
     ))
 }
-
 
 /// Returns the error where neither words nor input have a question.
 fn no_question(arguments: &Arguments) -> Error {

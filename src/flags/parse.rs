@@ -274,38 +274,38 @@ fn looks_like_option(argument: &OsStr) -> bool {
     argument.as_encoded_bytes().starts_with(b"-") && argument != "-"
 }
 
-/// Refuses an option after the first word, and shows both command lines that the user may have meant.
+/// Refuses an option after the first word, and shows the command line that the user probably meant.
 fn refuse_late_options(args: &[OsString], arguments: &Arguments) -> Result<(), Error> {
     let words = arguments.words.as_slice();
     let Some(late) = words.iter().find(|word| looks_like_option(word)) else {
         return Ok(());
     };
     let before = &args[..args.len() - words.len()];
-    let as_one = words.join(OsStr::new(" "));
     let as_words = command_line(&[before, &["--".into()], &without_separators(words)].concat());
     let late = late.display();
     let message = format!("“{late}” comes after the first word of the question");
     let error = Error::usage(message);
     if !up_to_separator(words).any(looks_like_option) {
-        let as_one = command_line(&[before, &[as_one]].concat());
         return Err(error.advise(format!(
-            "put --, which ends the options, before the question{as_words}; \
-             if it is part of the question, quote the question{as_one}"
+            "if it is part of the question, quote the question; \
+             otherwise put --, which ends the options, before the question{as_words}"
         )));
     }
 
-    let to_do = match late_action(words, arguments.mode) {
+    let as_options = match late_action(words, arguments.mode) {
         Some(action) => action_alone(before, words, action),
         None => with_action_of_option(before, words, arguments.mode),
     };
-    let to_do = to_do.unwrap_or_else(|| {
-        let as_options = options_before_words(before, words, arguments.mode);
-        format!("put options before the question{as_options}")
+    let as_options = as_options.or_else(|| {
+        let command = options_before_words(before, words, arguments.mode)?;
+        Some(format!("put options before the question{command}"))
     });
-    Err(error.advise(format!(
-        "{to_do}; \
-         if it is part of the question, quote the question or put -- before it{as_words}"
-    )))
+    let if_part = "if it is part of the question, quote the question or put -- before it";
+    // A command to copy ends the line.
+    Err(error.advise(match as_options {
+        Some(as_options) => format!("{if_part}; otherwise {as_options}"),
+        None => format!("put options before the question; {if_part}{as_words}"),
+    }))
 }
 
 /// Returns the words before the first `--`: none after it is meant as an option.
@@ -351,7 +351,7 @@ fn with_action_of_option(before: &[OsString], words: &[OsString], mode: Mode) ->
     let (corrected, question) = options_among(&with_action, words, action.mode()?);
     let corrected = [corrected, question].concat();
     let is_right = parse(&corrected).is_ok();
-    let said = format!("{} needs {}", option.name(), action.name());
+    let said = format!("add {}, which {} needs", action.name(), option.name());
     is_right.then(|| said + &command_line(&corrected))
 }
 
@@ -365,23 +365,25 @@ fn action_alone(before: &[OsString], words: &[OsString], action: &Flag) -> Optio
         let said = format!("put {name} before the words");
         (said, [options, question].concat())
     } else {
-        (format!("{name} takes no words"), options)
+        let said = format!("leave out the words, because {name} takes none");
+        (said, options)
     };
     let is_right = parse(&corrected).is_ok_and(|parsed| parsed.mode == mode);
     is_right.then(|| said + &command_line(&corrected))
 }
 
-/// Returns the command line where those of the words that are options stand before the others; nothing if none of them is one.
-fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> String {
+/// Returns the command line where those of the words that are options stand before the others. `None` if none of them is one, or
+/// it cannot be shown.
+fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> Option<String> {
     let (mut options, question) = options_among(before, words, mode);
     if options.len() == before.len() {
-        return String::new();
+        return None;
     }
     if question.iter().any(|word| looks_like_option(word)) {
         options.push("--".into());
     }
     options.extend(question);
-    command_line(&options)
+    Some(command_line(&options)).filter(|command| !command.is_empty())
 }
 
 /// Returns the options before the words, and after them those among the words that a mode can use, up to `--`; and the other words.
@@ -560,7 +562,7 @@ mod tests {
                         None if !flag.is_for(Mode::Ask) => format!("--list {form} what is"),
                         _ => format!("{form} what is"),
                     };
-                    let is_said = said.contains(&format!(": q {corrected}; "));
+                    let is_said = said.ends_with(&format!(": q {corrected}"));
                     assert_eq!(is_said, !flag.deletes(), "{form}: {said}");
                     let corrected = parsed(&Vec::from_iter(corrected.split(' ')));
                     assert_eq!(
