@@ -74,10 +74,11 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
         let model = entry.model.as_ref().unwrap_or(&conversation.model);
         heading += &format!(" {}", on_one_line(&format!("{provider}/{model}")));
     }
-    // Numbers of any size are shown as the file has them.
     if let Some(usage) = &entry.usage
-        && let (Value::Number(input), Value::Number(output)) =
-            (&usage["input_tokens"], &usage["output_tokens"])
+        && let (Some(input), Some(output)) = (
+            token_count(&usage["input_tokens"]),
+            token_count(&usage["output_tokens"]),
+        )
     {
         heading += &format!(", {input} in, {output} out");
     }
@@ -93,6 +94,14 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
         heading += &format!("[{}]\n", on_one_line(&attached));
     }
     heading
+}
+
+/// Returns a number of tokens as the file has it, of any size. `None` if it is no number, or less than nothing.
+fn token_count(count: &Value) -> Option<String> {
+    let Value::Number(count) = count else {
+        return None;
+    };
+    Some(count.to_string()).filter(|count| !count.starts_with('-'))
 }
 
 /// Returns what the model said before its calls, and the calls, in order.
