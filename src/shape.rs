@@ -11,7 +11,7 @@ mod well_formed;
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use comparison::{ListPlace, Misfit};
 use comparison::{MAX_STEPS, compare, parse_answer};
@@ -98,12 +98,7 @@ impl Shape {
         let fields = short_form::parse(text, FormPurpose::Answer)?;
         let mut schema = short_form::schema_of(&fields);
         if is_list {
-            schema = json!({
-                "type": "object",
-                "properties": {"items": {"type": "array", "items": schema}},
-                "required": ["items"],
-                "additionalProperties": false,
-            });
+            schema = short_form::list_of(schema);
         }
         Ok(Shape {
             schema,
@@ -232,6 +227,8 @@ fn inside_fence(text: &str) -> Option<&str> {
 mod tests {
     use proptest::prelude::*;
     use serde_json::Map;
+
+    use serde_json::json;
 
     use super::*;
     use crate::text::table::rows;

@@ -275,36 +275,50 @@ pub fn schema_of(fields: &[ShortField]) -> Value {
     })
 }
 
-/// Whether a schema has the form of those that [`schema_of`] makes, or of a list of such objects.
+/// Returns the JSON Schema of an object with nothing but a list of such values.
+pub fn list_of(schema: Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": {"items": {"type": "array", "items": schema}},
+        "required": ["items"],
+        "additionalProperties": false,
+    })
+}
+
+/// Whether [`schema_of`] can have made a schema for an answer, alone or within [`list_of`].
 pub fn may_have_made(schema: &Value) -> bool {
-    let has_only = |object: &Map<String, Value>, words: &[&str]| {
-        object.keys().all(|word| words.contains(&word.as_str()))
-    };
-    let is_field = |field: &Value| {
-        let words = ["type", "items", "enum", "description"];
-        let mut kinds = KINDS.iter();
-        let is_known = kinds.any(|(_, kind)| field["type"] == kind.json_type());
-        is_known
-            && field
-                .as_object()
-                .is_some_and(|field| has_only(field, &words))
-    };
-    let words = ["type", "properties", "required", "additionalProperties"];
-    let Some(object) = schema.as_object().filter(|object| has_only(object, &words)) else {
-        return false;
-    };
-    let Some(fields) = schema["properties"].as_object() else {
-        return false;
-    };
-    if object.len() < words.len() || schema["additionalProperties"] != false {
-        return false;
-    }
-    match fields.get("items") {
-        Some(list) if fields.len() == 1 && list["items"]["properties"].is_object() => {
-            may_have_made(&list["items"])
+    let item = &schema["properties"]["items"]["items"];
+    is_of_fields(schema) || is_of_fields(item) && *schema == list_of(item.clone())
+}
+
+/// Whether a schema is the one that its own fields make.
+fn is_of_fields(schema: &Value) -> bool {
+    fields_of(schema).is_some_and(|fields| schema_of(&fields) == *schema)
+}
+
+/// Returns the fields that a schema may have been made of, as far as they can be read in it.
+fn fields_of(schema: &Value) -> Option<Vec<ShortField>> {
+    let required = schema["required"].as_array()?;
+    let mut fields = Vec::new();
+    for (name, field) in schema["properties"].as_object()? {
+        if !is_field_name(name) {
+            return None;
         }
-        _ => fields.values().all(is_field),
+        let values = field["enum"].as_array().map(|values| {
+            let texts = values.iter().filter_map(Value::as_str);
+            FieldKind::Choice(texts.map(str::to_owned).collect())
+        });
+        let mut kinds = KINDS.into_iter().map(|(_, kind)| kind);
+        let of_type = kinds.find(|kind| field["type"] == kind.json_type());
+        let description = field["description"].as_str().unwrap_or_default();
+        fields.push(ShortField {
+            kind: values.or(of_type)?,
+            is_optional: !required.iter().any(|required| required == name),
+            description: description.to_owned(),
+            ..ShortField::text(name)
+        });
     }
+    Some(fields)
 }
 
 /// Returns the parts of a field: its name and type, its default, and its description. A default may contain a colon, so the
@@ -337,6 +351,44 @@ pub fn is_argument_name(text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::text::table::rows;
+
+    #[test]
+    fn only_a_schema_as_of_the_short_form_counts_as_made_by_it() {
+        let object = |text: &str| schema_of(&parse(text, FormPurpose::Answer).expect("fields"));
+        for text in [
+            "a",
+            "a, b int, c? list: some words, mood good|bad",
+            "items",
+            "items list",
+        ] {
+            assert!(may_have_made(&object(text)), "{text}");
+            assert!(may_have_made(&list_of(object(text))), "{text}");
+        }
+        // What no short form says, in an object and in a list of it.
+        for (place, value) in [
+            ("/additionalProperties", json!(true)),
+            ("/required", json!(["b"])),
+            ("/required", json!([])),
+            ("/type", json!("array")),
+            ("/properties/a/type", json!("null")),
+            ("/properties/a/items", json!({"type": "integer"})),
+            ("/properties/a/enum", json!(["x", 1])),
+            ("/properties/a/minLength", json!(1)),
+        ] {
+            let mut changed = object("a");
+            let (parent, name) = place.rsplit_once('/').expect("a place");
+            let parent = changed.pointer_mut(parent).expect("an object");
+            parent[name] = value.clone();
+            let is_optional = value == json!([]);
+            assert_eq!(may_have_made(&changed), is_optional, "{place} {value}");
+            assert_eq!(may_have_made(&list_of(changed)), is_optional, "{place}");
+        }
+        let mut bounded = list_of(object("a"));
+        bounded["properties"]["items"]["minItems"] = json!(1);
+        assert!(!may_have_made(&bounded));
+        assert!(!may_have_made(&list_of(list_of(object("a")))));
+        assert!(!may_have_made(&json!({"type": "object"})));
+    }
 
     #[test]
     fn fields_of_the_short_form_have_a_type_and_may_be_optional() {
