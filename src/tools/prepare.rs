@@ -86,12 +86,8 @@ impl Preparation<'_> {
     }
 
     fn prepare(&mut self, section: ToolServer) -> Result<Server, Error> {
+        self.note_unfilled(&section);
         let name = &section.name;
-        if let ServerOrigin::Shared(SharedEntry { file, unfilled, .. }) = &section.origin {
-            for written in unfilled {
-                self.notes.note(&format!("{name}: {written} (in {file})"));
-            }
-        }
         let callee = match &section.kind {
             ServerKind::Local(local) => Callee::Local(self.program(&section, name, local)?),
             ServerKind::Commands { commands, about } => {
@@ -115,11 +111,10 @@ impl Preparation<'_> {
                 return Err(faults::as_error(&section, fault));
             }
         };
-        self.note_unfilled(&section);
         Ok(Server::new(section, callee, self.groups))
     }
 
-    /// Notes the variables that a section has where q fills in none. Its commands may have them in common.
+    /// Notes the variables that a section has where none is filled in. Its commands may have them in common.
     fn note_unfilled(&self, section: &ToolServer) {
         let own = &self.settings.environment;
         let mut notes = Vec::new();
@@ -139,10 +134,16 @@ impl Preparation<'_> {
             }
             ServerKind::Remote(_) | ServerKind::Wrong(_) => {}
         }
+        let name = &section.name;
+        if let ServerOrigin::Shared(SharedEntry { file, unfilled, .. }) = &section.origin {
+            for written in unfilled {
+                self.notes.note(&format!("{name}: {written} (in {file})"));
+            }
+        }
         let mut seen = HashSet::new();
         notes.retain(|note| seen.insert(note.clone()));
         for note in notes {
-            self.notes.note(&format!("tools.{}: {note}", section.name));
+            self.notes.note(&format!("tools.{name}: {note}"));
         }
     }
 
