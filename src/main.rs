@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use crate::actions::{change, show};
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::{Arguments, Generated, Mode};
+use crate::flags::{Arguments, Generated, Mode, NameList};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner, Terminal, Verbosity};
 use crate::session::directory::StateDirectory;
@@ -123,6 +123,47 @@ fn report(error: &Error, json: bool, notes: &Notes) {
     notes.explain_encoding();
 }
 
+/// The task of a run, by what it needs.
+enum Task {
+    /// Prints a text that is the same in every run.
+    Print(String),
+    /// Prints the manual, which is long.
+    ShowManual,
+    /// Prints the names that completions offer.
+    PrintNames(NameList),
+    /// Does something with conversations, settings or a provider.
+    Act(fn(&Arguments, &Context) -> Result<(), Error>),
+    /// Does something for which tool servers may start.
+    ActWithServers(fn(&Arguments, &Context, &ProcessGroups) -> Result<(), Error>),
+}
+
+impl Task {
+    fn of(arguments: &Arguments) -> Task {
+        match arguments.mode {
+            Mode::Ask => Task::ActWithServers(ask::ask),
+            Mode::ListTools => Task::ActWithServers(actions::tools::list),
+            Mode::History => Task::Act(show::history),
+            Mode::Last => Task::Act(show::last),
+            Mode::Result => Task::Act(show::result),
+            Mode::Undo => Task::Act(change::undo),
+            Mode::Copy => Task::Act(change::copy),
+            Mode::Clear => Task::Act(change::clear),
+            Mode::List => Task::Act(actions::list::list),
+            Mode::Status => Task::Act(actions::status::print_status),
+            Mode::Models => Task::Act(actions::models::list),
+            Mode::Generate => match arguments.generate {
+                Generated::Document(document) => {
+                    Task::Print(manual::generate(document, &own_name()))
+                }
+                Generated::Names(list) => Task::PrintNames(list),
+            },
+            Mode::ShortHelp => Task::Print(manual::short_help()),
+            Mode::LongHelp => Task::ShowManual,
+            Mode::Version => Task::Print(version()),
+        }
+    }
+}
+
 fn run(
     arguments: &Arguments,
     environment: Environment,
@@ -131,63 +172,39 @@ fn run(
 ) -> Result<(), Error> {
     // Documents need no context, because help must work where nothing else does.
     let terminal = notes.terminal().without_system();
-    if let Some(printed) = print_document(arguments, &environment, &terminal) {
-        return printed;
+    match Task::of(arguments) {
+        Task::Print(text) => output::print(&text, &terminal),
+        Task::ShowManual => {
+            let variable = |name: &str| environment.get(name);
+            output::page(&manual::long_help(), &terminal, variable)
+        }
+        Task::PrintNames(list) => {
+            let context = prepare_context(arguments, environment, notes)?;
+            actions::names::print(list, arguments, &context)
+        }
+        Task::Act(act) => {
+            let context = prepare_context(arguments, environment, notes)?;
+            act(arguments, &context)
+        }
+        Task::ActWithServers(act) => {
+            let context = prepare_context(arguments, environment, notes)?;
+            act(arguments, &context, servers)
+        }
     }
+}
+
+/// Finds out what surrounds the run, and refuses arguments that only this shows to be wrong.
+fn prepare_context(
+    arguments: &Arguments,
+    environment: Environment,
+    notes: Notes,
+) -> Result<Context, Error> {
     let context = find_context(arguments, environment, notes)?;
     if let Some((lack, list)) = &arguments.lacking_value {
         return Err(actions::names::lacking(lack, *list, arguments, &context));
     }
     actions::refuse_words(arguments, &context)?;
-    ask_or_act(arguments, &context, servers)
-}
-
-/// Prints what is the same in every run; `None` if something else is asked for.
-fn print_document(
-    arguments: &Arguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Option<Result<(), Error>> {
-    let text = match arguments.mode {
-        Mode::LongHelp => {
-            let variable = |name: &str| environment.get(name);
-            return Some(output::page(&manual::long_help(), terminal, variable));
-        }
-        Mode::ShortHelp => manual::short_help(),
-        Mode::Version => version(),
-        Mode::Generate => match arguments.generate {
-            Generated::Document(document) => manual::generate(document, &own_name()),
-            Generated::Names(_) => return None,
-        },
-        _ => return None,
-    };
-    Some(output::print(&text, terminal))
-}
-
-fn ask_or_act(
-    arguments: &Arguments,
-    context: &Context,
-    servers: &ProcessGroups,
-) -> Result<(), Error> {
-    match arguments.mode {
-        Mode::Ask => ask::ask(arguments, context, servers),
-        Mode::ListTools => actions::tools::list(arguments, context, servers),
-        Mode::History => show::history(arguments, context),
-        Mode::Last => show::last(arguments, context),
-        Mode::Result => show::result(arguments, context),
-        Mode::Undo => change::undo(arguments, context),
-        Mode::Copy => change::copy(arguments, context),
-        Mode::Clear => change::clear(arguments, context),
-        Mode::List => actions::list::list(arguments, context),
-        Mode::Status => actions::status::print_status(arguments, context),
-        Mode::Models => actions::models::list(arguments, context),
-        Mode::Generate => match arguments.generate {
-            Generated::Names(list) => actions::names::print(list, arguments, context),
-            Generated::Document(_) => Ok(()),
-        },
-        // They are printed already.
-        Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
-    }
+    Ok(context)
 }
 
 /// Finds out what surrounds the run.
