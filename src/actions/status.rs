@@ -26,7 +26,7 @@ use crate::tools::{faults, startup};
 const FIRST_LISTED: &str = "the first on its list";
 
 /// The conversation of this run, with its place. `None`: there is none.
-type Found = Result<(Handle, Option<Conversation>), Error>;
+type ConversationLookup = Result<(Handle, Option<Conversation>), Error>;
 
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them. A conversation that cannot be shown is an
 /// error, as in the other actions, once all the rest is printed.
@@ -65,7 +65,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
 
 /// Returns what the conversation has to say about the model. A question without `-f` begins a conversation, so what the current one
 /// keeps does not count.
-fn claim_of(found: &Found) -> Claim<'_> {
+fn claim_of(found: &ConversationLookup) -> Claim<'_> {
     match found {
         Ok((handle, Some(conversation))) if !handle.which.is_current() => {
             Claim::Keeps(conversation)
@@ -345,7 +345,7 @@ impl Report {
     }
 
     /// Adds the conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
-    fn add_conversation(&mut self, found: Found) {
+    fn add_conversation(&mut self, found: ConversationLookup) {
         self.line("");
         let mut conversation = Value::Null;
         match found {
@@ -393,14 +393,14 @@ impl Report {
 }
 
 /// Returns the conversation of this run.
-fn find_conversation(context: &Context) -> Found {
+fn find_conversation(context: &Context) -> ConversationLookup {
     let handle = context.find(Purpose::Look)?;
     let conversation = handle.open()?;
     Ok((handle, conversation))
 }
 
 /// Returns the error for a conversation that is not there though it was named, or that cannot be read.
-fn fault_of(found: &Found) -> Option<Error> {
+fn fault_of(found: &ConversationLookup) -> Option<Error> {
     let error = match found {
         Ok((handle, None)) if !handle.which.is_current() => handle.missing(),
         Ok(_) => return None,

@@ -10,16 +10,16 @@ use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 
 /// A server, and the model that it is asked for first.
-pub struct Asked {
+pub struct Addressee {
     pub target: Target,
     pub model: String,
 }
 
-impl Asked {
+impl Addressee {
     /// Chooses the model. Where nothing names one, the server is asked for its list.
-    pub fn choose(target: Target, settings: &Settings, notes: &Notes) -> Result<Asked, Error> {
+    pub fn choose(target: Target, settings: &Settings, notes: &Notes) -> Result<Addressee, Error> {
         let model = model_choice::choose(&target, settings, notes)?;
-        Ok(Asked { target, model })
+        Ok(Addressee { target, model })
     }
 
     /// Returns whom the conversation names for the answer.
@@ -33,7 +33,7 @@ impl Asked {
 
     /// Returns the provider, perhaps with its model, that continues the current conversation after another one.
     pub fn handed_to(&self, place: &Place) -> Option<String> {
-        let Asked { target, model } = self;
+        let Addressee { target, model } = self;
         let provider = &target.provider().name;
         let is_current = place.handle.as_ref()?.which.is_current();
         match &place.intent {

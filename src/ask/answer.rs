@@ -35,14 +35,45 @@ pub struct Answer {
     reply_begins: usize,
     /// Whether reasoning has come with the latest reply, or was found in its text.
     pub has_reasoned: bool,
-    /// Whether the text of the latest reply may begin with reasoning, though some has come before it.
-    may_reason_on: bool,
-    /// Whether reasoning has ended at a tag of the latest reply, so that no other tag ends it, unless it may go on.
-    has_ended_reasoning: bool,
-    /// Whether it is a cached answer. Reasoning was taken out of its text before it was stored.
-    is_cached: bool,
+    unopened_reasoning: UnopenedReasoning,
     /// Of the text, also that of the steps, and the sources. Once it is exhausted, none of them is kept.
     budget: ByteBudget,
+}
+
+/// What is known of reasoning at the beginning of the latest reply's text, of which only the end has a tag, because the server's
+/// template has opened it. What is known later in this list counts more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum UnopenedReasoning {
+    /// No reasoning has come otherwise, so the text may begin with it.
+    #[default]
+    Possible,
+    /// Reasoning has come apart from the text, or has ended at a tag, so another tag is a word of the answer.
+    Over,
+    /// The tag was opened again within reasoning, so the text may begin with more of it.
+    Nested,
+    /// The answer is a cached one. Reasoning was taken out of its text before it was stored.
+    TakenOut,
+}
+
+impl UnopenedReasoning {
+    /// Returns what a piece tells of it.
+    fn of_piece(piece: &Piece) -> UnopenedReasoning {
+        if piece.may_reason_on {
+            UnopenedReasoning::Nested
+        } else if piece.has_ended_reasoning || piece.has_words_of_reasoning() {
+            UnopenedReasoning::Over
+        } else {
+            UnopenedReasoning::Possible
+        }
+    }
+
+    /// Splits a reply at the end of its reasoning, if it begins with reasoning.
+    fn split(self, reply: &str, extent: Extent) -> Option<(&str, &str)> {
+        match self {
+            UnopenedReasoning::Possible | UnopenedReasoning::Nested => split_at_end(reply, extent),
+            UnopenedReasoning::Over | UnopenedReasoning::TakenOut => None,
+        }
+    }
 }
 
 impl Answer {
@@ -60,8 +91,7 @@ impl Answer {
     pub fn begin_reply(&mut self) {
         self.reply_begins = self.text.len();
         self.has_reasoned = false;
-        self.may_reason_on = false;
-        self.has_ended_reasoning = false;
+        self.unopened_reasoning = UnopenedReasoning::default();
     }
 
     /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
@@ -76,16 +106,16 @@ impl Answer {
 
     /// Adds a piece. Takes its sources. Returns whether the answer is still kept.
     pub fn push(&mut self, piece: &mut Piece) -> bool {
-        self.has_reasoned |= !piece.reasoning.trim().is_empty();
-        self.has_ended_reasoning |= piece.has_ended_reasoning;
-        self.may_reason_on |= piece.may_reason_on;
+        self.has_reasoned |= piece.has_words_of_reasoning();
+        let told = UnopenedReasoning::of_piece(piece);
+        self.unopened_reasoning = self.unopened_reasoning.max(told);
         let sources = std::mem::take(&mut piece.sources);
         self.keep(&piece.text, sources)
     }
 
     /// Makes a cached answer all of it. Returns whether it is kept.
     pub fn set_cached(&mut self, text: &str, sources: Sources) -> bool {
-        self.is_cached = true;
+        self.unopened_reasoning = UnopenedReasoning::TakenOut;
         self.keep(text, sources.list)
     }
 
@@ -158,19 +188,13 @@ impl Answer {
 
     /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
     pub fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
-        // Where reasoning has come apart from the text, a tag in the text is a word of the answer.
-        let has_come_apart = self.has_reasoned || self.has_ended_reasoning;
-        if self.is_cached || (has_come_apart && !self.may_reason_on) {
-            return None;
-        }
         let reply = self.text.get(self.reply_begins..)?;
-        let (reasoning, rest) = split_at_end(reply, extent)?;
+        let (reasoning, rest) = self.unopened_reasoning.split(reply, extent)?;
         let reasoning = reasoning.to_owned();
         let end = self.text.len() - rest.trim_start().len();
         self.text.drain(self.reply_begins..end);
         self.has_reasoned = true;
-        self.has_ended_reasoning = true;
-        self.may_reason_on = false;
+        self.unopened_reasoning = UnopenedReasoning::Over;
         Some(reasoning)
     }
 
@@ -210,5 +234,51 @@ impl Answer {
     pub fn take_back(&mut self, entry: Entry) {
         self.text = String::from(&*entry.text);
         self.steps = entry.steps;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pieces_tell_of_unopened_reasoning_decides_where_a_reply_is_split() {
+        use UnopenedReasoning::{Nested, Over, Possible};
+        let blank = Piece::default();
+        let reasoning = Piece {
+            reasoning: "so".to_owned(),
+            ..Piece::default()
+        };
+        let ended = Piece {
+            has_ended_reasoning: true,
+            ..Piece::default()
+        };
+        let nested = Piece {
+            may_reason_on: true,
+            ..Piece::default()
+        };
+        for (pieces, expected) in [
+            (vec![&blank], Possible),
+            (vec![&blank, &reasoning, &blank], Over),
+            (vec![&ended, &reasoning], Over),
+            (vec![&reasoning, &ended, &blank], Over),
+            (vec![&reasoning, &nested, &ended], Nested),
+        ] {
+            let mut found = Possible;
+            for piece in pieces {
+                found = found.max(UnopenedReasoning::of_piece(piece));
+            }
+            assert_eq!(found, expected);
+        }
+        let reply = "so\n</think>\n\nyes";
+        for (state, is_split) in [
+            (Possible, true),
+            (Over, false),
+            (Nested, true),
+            (UnopenedReasoning::TakenOut, false),
+        ] {
+            let found = state.split(reply, Extent::Whole);
+            assert_eq!(found.is_some(), is_split, "{state:?}");
+        }
     }
 }

@@ -27,7 +27,7 @@ pub struct Dialogue {
     pub has_taken_next_model: bool,
     /// Whether a model that is no longer served was replaced by the newest of its family.
     pub has_replaced_retired_model: bool,
-    pub paused: Paused,
+    pub paused: PausedAnswer,
     /// How many replies have called tools.
     rounds_called: usize,
     /// The most replies that may call tools, and the most that may pause the answer.
@@ -38,7 +38,7 @@ pub struct Dialogue {
 
 /// An answer that the API has paused, to be continued by another request.
 #[derive(Default)]
-pub struct Paused {
+pub struct PausedAnswer {
     /// The turn so far, as the API wants it back.
     pub turn: Echo,
     /// The end of its text.
@@ -94,7 +94,7 @@ impl Dialogue {
             reads_no_images: false,
             has_taken_next_model: false,
             has_replaced_retired_model: false,
-            paused: Paused::default(),
+            paused: PausedAnswer::default(),
             rounds_called: 0,
             max_rounds,
             room_for_arguments: MAX_ARGUMENTS,

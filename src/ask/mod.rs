@@ -1,10 +1,10 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
+mod addressee;
 mod answer;
 mod answer_file;
 mod answer_form;
-mod asked;
 mod choice;
 mod dialogue;
 mod ending;
@@ -32,8 +32,8 @@ use crate::flags::Arguments;
 use crate::input::InputReader;
 use crate::message::Message;
 use crate::tools::{ProcessGroups, Toolbox};
+use addressee::Addressee;
 use answer_form::Output;
-use asked::Asked;
 use choice::EarlyTarget;
 use dialogue::Dialogue;
 use misread_words::note_misread_words;
@@ -46,13 +46,13 @@ use tools::Tools;
 use window::Window;
 
 /// A question that can be asked.
-struct Prepared<'a> {
+struct ReadyQuestion<'a> {
     plan: Plan<'a>,
     place: Place,
     output: Output,
     question: Message,
     toolbox: Option<Toolbox>,
-    asked: Asked,
+    addressee: Addressee,
 }
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
@@ -65,8 +65,8 @@ pub fn ask(
     let plan = Plan::new(command_line, &settings, context)?;
     note_misread_words(&plan, &context.notes);
     let early = choice::choose_early(&plan, context)?;
-    let prepared = prepare(plan, early, context, groups)?;
-    answer(prepared, context)
+    let ready = prepare(plan, early, context, groups)?;
+    answer(ready, context)
 }
 
 /// Reads the input and the conversation, and makes the question for the server and the model that they lead to.
@@ -75,7 +75,7 @@ fn prepare<'a>(
     early: Option<EarlyTarget>,
     context: &Context,
     groups: &ProcessGroups,
-) -> Result<Prepared<'a>, Error> {
+) -> Result<ReadyQuestion<'a>, Error> {
     let notes = &context.notes;
     let settings = plan.settings;
     let arguments = &settings.arguments;
@@ -95,29 +95,29 @@ fn prepare<'a>(
     let last = place.question_to_repeat.as_ref();
     let question = question::compose(words, input, last, arguments.is)?;
     let toolbox = tools.ready(&place, &target)?;
-    let asked = Asked::choose(target, settings, notes)?;
-    Ok(Prepared {
+    let addressee = Addressee::choose(target, settings, notes)?;
+    Ok(ReadyQuestion {
         plan,
         place,
         output,
         question,
         toolbox,
-        asked,
+        addressee,
     })
 }
 
 /// Asks the question, prints the answer and saves both.
-fn answer(prepared: Prepared, context: &Context) -> Result<(), Error> {
-    let (plan, place) = (&prepared.plan, &prepared.place);
-    let (output, asked) = (&prepared.output, &prepared.asked);
-    let toolbox = prepared.toolbox;
+fn answer(ready: ReadyQuestion, context: &Context) -> Result<(), Error> {
+    let (plan, place) = (&ready.plan, &ready.place);
+    let (output, addressee) = (&ready.output, &ready.addressee);
+    let toolbox = ready.toolbox;
     let notes = &context.notes;
     let settings = plan.settings;
     let window = Window::new(place.intent.earlier(), settings);
     let system = system::prompt(plan, output, place, toolbox.as_ref());
-    let saver = saving::saver(plan, place, asked.responder(), context);
+    let saver = saving::saver(plan, place, addressee.responder(), context);
     let schema = output.shape().map(|shape| shape.schema.clone());
-    let record = Arc::new(Record::new(prepared.question, schema, saver, context));
+    let record = Arc::new(Record::new(ready.question, schema, saver, context));
     let display = context.display_options(&settings.values);
     let printer = Printer::new(output, toolbox.is_some(), display, notes)?;
     let screen = Arc::clone(&printer.screen);
@@ -127,13 +127,18 @@ fn answer(prepared: Prepared, context: &Context) -> Result<(), Error> {
         settings,
         notes,
         output,
-        target: &asked.target,
-        handed_to: asked.handed_to(place),
+        target: &addressee.target,
+        handed_to: addressee.handed_to(place),
         system,
         record,
         printer,
     };
-    let mut dialogue = Dialogue::new(asked.model.clone(), window, toolbox, settings.values.rounds);
+    let mut dialogue = Dialogue::new(
+        addressee.model.clone(),
+        window,
+        toolbox,
+        settings.values.rounds,
+    );
     let result = request_loop::answer(&run, &mut dialogue, context);
     let failure = result.as_ref().err();
     dialogue.end_servers(failure.is_none_or(Error::is_about_content));

@@ -143,7 +143,7 @@ enum Decision {
 
 /// What a line means that was typed after a screenful.
 #[derive(Debug, PartialEq, Eq)]
-enum Typed {
+enum TypedLine {
     Decision(Decision),
     /// The next screenful is to be shown.
     Next,
@@ -152,15 +152,15 @@ enum Typed {
 }
 
 /// Returns what a line means that was typed after a screenful, the last one or not.
-fn meaning_of(line: &str, is_last: bool) -> Typed {
+fn meaning_of(line: &str, is_last: bool) -> TypedLine {
     if is_last && is_yes(line) {
-        return Typed::Decision(Decision::Yes);
+        return TypedLine::Decision(Decision::Yes);
     }
     match line.trim().to_lowercase().as_str() {
-        "a" | "always" if is_last => Typed::Decision(Decision::Always),
-        "v" | "view" if !is_last => Typed::Next,
-        "?" | "h" | "help" => Typed::Help,
-        _ => Typed::Decision(Decision::No),
+        "a" | "always" if is_last => TypedLine::Decision(Decision::Always),
+        "v" | "view" if !is_last => TypedLine::Next,
+        "?" | "h" | "help" => TypedLine::Help,
+        _ => TypedLine::Decision(Decision::No),
     }
 }
 
@@ -220,9 +220,9 @@ impl Question<'_> {
             let is_last = shown == screens.len();
             match typed {
                 TerminalInput::Line(line) => match meaning_of(&line, is_last) {
-                    Typed::Decision(decision) => return decision,
-                    Typed::Next => (),
-                    Typed::Help => {
+                    TypedLine::Decision(decision) => return decision,
+                    TypedLine::Next => (),
+                    TypedLine::Help => {
                         explained = help(is_last);
                         shown -= 1;
                     }
@@ -330,17 +330,17 @@ mod tests {
 
     #[test]
     fn only_a_yes_after_the_last_screenful_allows_a_call() {
-        let no = || Typed::Decision(Decision::No);
+        let no = || TypedLine::Decision(Decision::No);
         for (line, before_the_last, after_the_last) in [
-            ("y\n", no(), Typed::Decision(Decision::Yes)),
-            (" YES \n", no(), Typed::Decision(Decision::Yes)),
-            ("a\n", no(), Typed::Decision(Decision::Always)),
-            ("Always\n", no(), Typed::Decision(Decision::Always)),
-            ("v\n", Typed::Next, no()),
-            ("view\n", Typed::Next, no()),
-            ("?\n", Typed::Help, Typed::Help),
-            (" H\n", Typed::Help, Typed::Help),
-            ("help\n", Typed::Help, Typed::Help),
+            ("y\n", no(), TypedLine::Decision(Decision::Yes)),
+            (" YES \n", no(), TypedLine::Decision(Decision::Yes)),
+            ("a\n", no(), TypedLine::Decision(Decision::Always)),
+            ("Always\n", no(), TypedLine::Decision(Decision::Always)),
+            ("v\n", TypedLine::Next, no()),
+            ("view\n", TypedLine::Next, no()),
+            ("?\n", TypedLine::Help, TypedLine::Help),
+            (" H\n", TypedLine::Help, TypedLine::Help),
+            ("help\n", TypedLine::Help, TypedLine::Help),
             ("n\n", no(), no()),
             ("yy\n", no(), no()),
             ("??\n", no(), no()),

@@ -26,6 +26,11 @@ pub struct Piece {
 }
 
 impl Piece {
+    /// Whether more than whitespace of reasoning has arrived.
+    pub fn has_words_of_reasoning(&self) -> bool {
+        !self.reasoning.trim().is_empty()
+    }
+
     /// Removes secrets from what comes with the text, and cuts the reason if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
         for source in &mut self.sources {
