@@ -36,6 +36,7 @@ mod unix;
 mod wait;
 mod whole_file;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -207,6 +208,17 @@ fn prepare_context(
     Ok(context)
 }
 
+/// Adds advice to the error for a wrong value of `-s`. Other programs take a system prompt after that letter, or a task for the
+/// shell.
+fn advise_on_session(error: Error, given: &OsStr, mode: Mode) -> Error {
+    if mode != Mode::Ask || !given.to_string_lossy().trim().contains(' ') {
+        return error;
+    }
+    error.advise(
+        "give a system prompt with -S, or ask for code alone with -x, because -s names a conversation",
+    )
+}
+
 /// Finds out what surrounds the run.
 fn find_context(
     arguments: &Arguments,
@@ -217,7 +229,10 @@ fn find_context(
     let variable = environment.get("Q_SESSION");
     let which = match arguments.session.as_deref() {
         // What is given on the command line must be right. A wrong variable fails only where a conversation is needed.
-        Some(given) => Ok(ConversationRef::find(Some(given), None)?),
+        Some(given) => {
+            let found = ConversationRef::find(Some(given), None);
+            Ok(found.map_err(|error| advise_on_session(error, given, arguments.mode))?)
+        }
         None => ConversationRef::find(None, variable),
     };
     Ok(Context {

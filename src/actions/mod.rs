@@ -27,6 +27,7 @@ pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Erro
     }
     let meant = match option_of_existing(word, context) {
         Some(option) => format!("did you mean{option}? "),
+        None if mode.is_of_conversation() => "name a conversation with -s NAME; ".to_owned(),
         None => String::new(),
     };
     Err(flags::stray_word(mode, word, &meant))

@@ -454,10 +454,27 @@ fn option_argument(argument: &OsStr) -> Option<OptionArgument> {
 fn unknown(argument: &Arg) -> Error {
     let spelling = spelling_of(argument);
     let error = Error::usage(format!("unknown option {spelling}"));
-    match nearest_option(spelling.trim_start_matches('-')) {
+    let bare = spelling.trim_start_matches('-');
+    if let Some(advice) = synonyms::instead_of_option(bare) {
+        return error.advise(format!("{advice}; q -h lists the options"));
+    }
+    match nearest_option(bare).or_else(|| in_other_case(argument)) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
         None => error.advise("q -h lists the options; to ask about it, put -- before the question"),
     }
+}
+
+/// Returns the option that has the same letter in the other case.
+fn in_other_case(argument: &Arg) -> Option<String> {
+    let Arg::Short(letter) = argument else {
+        return None;
+    };
+    let other = if letter.is_ascii_uppercase() {
+        letter.to_ascii_lowercase()
+    } else {
+        letter.to_ascii_uppercase()
+    };
+    find(&Arg::Short(other)).map(|_| format!("-{other}"))
 }
 
 /// Returns the option that was probably meant.

@@ -25,57 +25,108 @@ use WordPlace::{Command, CommandLine, Confinement, Provider, Role, Section, Serv
 const HABITS: &[(WordPlace, &str, &str)] = &[
     (
         CommandLine,
-        "c continue resume follow-up interactive repl",
+        "c continue continue-last resume follow-up interactive interaction prompt-interactive repl",
         "-f",
     ),
     (
         CommandLine,
-        "image images img picture file files attachment attachments fragment context-file",
+        "image images img picture file files attachment attachments at attachment-type fragment context-file",
         "-a",
     ),
-    (CommandLine, "dir directory folder add-dir include", "-a"),
-    (CommandLine, "format output output-format", "-j"),
+    (
+        CommandLine,
+        "dir directory folder add-dir include include-directories all-files",
+        "-a",
+    ),
+    // A picture for Codex, and the beginning of a chat for Gemini.
+    (CommandLine, "i", "-a FILE, or -f"),
+    (
+        CommandLine,
+        "format format-as output output-format json-mode json-output",
+        "-j",
+    ),
     (CommandLine, "output-file output-last-message", ">FILE"),
     (CommandLine, "no-color no-colour", "NO_COLOR=1"),
-    (CommandLine, "raw plain no-markdown no-md", "Q_STYLE=false"),
-    (CommandLine, "markdown md render", "Q_STYLE=true or false"),
-    (CommandLine, "no-wrap", "Q_WRAP=false"),
+    (CommandLine, "log-file", "-v … 2>FILE"),
+    (
+        CommandLine,
+        "raw raw-output plain no-markdown no-md no-style no-highlight",
+        "Q_STYLE=false",
+    ),
+    (
+        CommandLine,
+        "markdown md render color colour style highlight",
+        "Q_STYLE=true or false",
+    ),
+    (
+        CommandLine,
+        "no-wrap nowordwrap no-word-wrap",
+        "Q_WRAP=false",
+    ),
+    (CommandLine, "wrap word-wrap", "Q_WRAP=true or false"),
     (CommandLine, "jsonl ndjson json-lines", "--lines"),
     (
         CommandLine,
         "json-schema output-schema schema-file response-format",
         "--schema",
     ),
-    (CommandLine, "code shell bash execute", "-x"),
-    (CommandLine, "think thinking reasoning", "-e"),
     (
         CommandLine,
-        "usage cost tokens debug trace stats timing td tools-debug",
+        "schema-multi",
+        "--schema '[FIELD, …]', for a list of objects",
+    ),
+    (CommandLine, "code shell bash execute xl extract-last", "-x"),
+    (
+        CommandLine,
+        "think thinking thinking-level reasoning reasoning-effort variant",
+        "-e",
+    ),
+    (
+        CommandLine,
+        "u usage cost tokens d debug trace stats timing td tools-debug vv",
         "-v",
     ),
     (CommandLine, "silent", "-q"),
     (CommandLine, "preview", "--dry-run"),
+    // A tool for llm, and the temperature for others.
+    (CommandLine, "t", "-t NAME, or -o temperature=…"),
     (CommandLine, "temperature temp", "-o temperature=…"),
-    (CommandLine, "top-p", "-o top_p=…"),
-    (CommandLine, "top-k", "-o top_k=…"),
+    (CommandLine, "top-p topp", "-o top_p=…"),
+    (CommandLine, "top-k topk", "-o top_k=…"),
+    (CommandLine, "min-p", "-o min_p=…"),
+    (CommandLine, "frequency-penalty", "-o frequency_penalty=…"),
+    (CommandLine, "presence-penalty", "-o presence_penalty=…"),
+    (CommandLine, "keepalive keep-alive", "-o keep_alive=…"),
     (CommandLine, "seed", "-o seed=…"),
     (CommandLine, "stop", "-o stop=…"),
     (CommandLine, "param params data", "-o KEY=VALUE"),
     (
         CommandLine,
-        "max-tokens max-output-tokens num-predict",
+        "max-tokens max-output-tokens num-predict n-predict",
         "Q_MAX_TOKENS=…",
     ),
     (CommandLine, "timeout max-time", "Q_TIMEOUT=…"),
-    (CommandLine, "max-retries", "Q_RETRIES=…"),
-    (CommandLine, "max-turns max-steps", "Q_ROUNDS=…"),
-    (CommandLine, "proxy", "HTTPS_PROXY=…"),
-    (CommandLine, "cacert ca-cert", "SSL_CERT_FILE=…"),
+    (CommandLine, "retries max-retries", "Q_RETRIES=…"),
     (
         CommandLine,
-        "key keys api-key login auth token",
-        "the variable of the provider's key, which --status names, or key_cmd",
+        "rounds max-rounds max-turns max-steps chain-limit cl max-tool-repetitions",
+        "Q_ROUNDS=…",
     ),
+    (CommandLine, "max-history", "Q_MAX_HISTORY=…"),
+    (CommandLine, "pairs", "Q_PAIRS=…"),
+    (CommandLine, "expire", "Q_EXPIRE=…"),
+    (CommandLine, "keep delete-older-than", "Q_KEEP=…"),
+    (CommandLine, "answers cache-dir", "Q_ANSWERS=…"),
+    (CommandLine, "mismatch", "Q_MISMATCH=continue, or -ff"),
+    (CommandLine, "config-dir config-file", "XDG_CONFIG_HOME=…"),
+    (
+        CommandLine,
+        "session-dir state-dir data-dir",
+        "XDG_STATE_HOME=…",
+    ),
+    (CommandLine, "cd cwd working-dir", "cd DIRECTORY; q"),
+    (CommandLine, "proxy http-proxy", "HTTPS_PROXY=…"),
+    (CommandLine, "cacert ca-cert insecure", "SSL_CERT_FILE=…"),
     (
         CommandLine,
         "url base-url api-base api-url endpoint host",
@@ -90,10 +141,11 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "web-search internet online browse", "-w"),
     (
         CommandLine,
-        "log logs list-chats list-sessions list-conversations sessions chats conversations",
+        "l log logs list-chats list-sessions list-conversations sessions chats conversations",
         "--list",
     ),
-    (CommandLine, "show-chat export", "--history"),
+    (CommandLine, "show show-chat export", "--history"),
+    (CommandLine, "show-last last-answer", "--last"),
     (
         CommandLine,
         "chat cid conversation conversation-id session-id",
@@ -101,12 +153,7 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     ),
     (
         CommandLine,
-        "new new-chat new-session",
-        "a question without -f",
-    ),
-    (
-        CommandLine,
-        "no-log no-history no-session ephemeral incognito",
+        "no-log no-history no-session no-session-persistence ephemeral incognito",
         "--no-save",
     ),
     (
@@ -114,13 +161,32 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
         "template pattern agent profile preset persona assistant",
         "-r",
     ),
-    (CommandLine, "list-models model-list", "--models"),
     (
         CommandLine,
-        "config settings list-roles roles list-providers providers info",
+        "api backend vendor service local-provider",
+        "-p",
+    ),
+    (
+        CommandLine,
+        "oss local offline",
+        "-p ollama, or another local server",
+    ),
+    (CommandLine, "ask-model", "-m"),
+    (
+        CommandLine,
+        "list-models model-list sync-models",
+        "--models",
+    ),
+    (
+        CommandLine,
+        "config settings show-role list-roles roles list-agents list-templates list-providers providers info dirs doctor",
         "--status",
     ),
-    (CommandLine, "list-mcp", "--list-tools"),
+    (
+        CommandLine,
+        "list-mcp mcp-list mcp-list-tools",
+        "--list-tools",
+    ),
     (
         CommandLine,
         "mcp mcp-config mcp-server mcp-servers",
@@ -129,17 +195,18 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "function functions", "-t"),
     (
         CommandLine,
-        "allowedtools allowed-tools",
+        "allowedtools allowed-tools allow-tool available-tools",
         "-t, and allow of a tool in config.toml",
     ),
     (
         CommandLine,
-        "disallowedtools disallowed-tools no-tools",
+        "disallowedtools disallowed-tools deny-tool no-tools mcp-disable",
         "-t none",
     ),
     (
         CommandLine,
-        "yolo full-auto auto-approve dangerously-skip-permissions",
+        "y yolo full-auto auto-approve assume-yes allow-all-tools dangerously-skip-permissions \
+         dangerously-bypass-approvals-and-sandbox",
         "--yes",
     ),
     (
@@ -148,20 +215,16 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
         "--yes, or allow of a tool in config.toml",
     ),
     (CommandLine, "sandbox", "confine of a tool in config.toml"),
-    (CommandLine, "edit editor", "vipe </dev/null | q"),
+    (CommandLine, "no-input", "-n"),
     (
         CommandLine,
-        "print prompt query question",
-        "the question as words alone",
+        "completion completions generate-completion install-completion",
+        "--generate KIND",
     ),
+    (CommandLine, "man manual examples", "--help"),
     (CommandLine, "regenerate redo retry", "--again"),
     (CommandLine, "no-cache", "--again, or no --cached"),
     (CommandLine, "cache", "--cached"),
-    (
-        CommandLine,
-        "clear-cache",
-        "--status, which names the directory of cached answers",
-    ),
     // What deletes is an answer to this very word alone.
     (CommandLine, "delete", "--clear"),
     (
@@ -169,7 +232,7 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
         "rename mv",
         "--copy NEW -s OLD, then --clear -s OLD",
     ),
-    (CommandLine, "branch fork", "--copy"),
+    (CommandLine, "branch fork fork-session", "--copy"),
     (
         CommandLine,
         "name title",
@@ -179,6 +242,11 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
         CommandLine,
         "system-prompt append-system-prompt instructions",
         "-S",
+    ),
+    (
+        CommandLine,
+        "system-file system-prompt-file append-system-prompt-file system-fragment sf",
+        "-S \"$(cat FILE)\"",
     ),
     (Settings, "default_provider model_provider", "provider"),
     (Settings, "default_model", "model"),
@@ -312,6 +380,87 @@ pub fn subcommand(words: &[&str]) -> Option<&'static str> {
     found.map(|(_, here)| *here)
 }
 
+/// Options of other programs that are no option here, with blanks between them, and what to do instead.
+const INSTEAD: &[(&str, &str)] = &[
+    (
+        "print prompt query question text",
+        "write the question as words, without an option",
+    ),
+    (
+        "explain describe-shell",
+        "write into the question what to explain",
+    ),
+    (
+        "edit editor",
+        "write the question in an editor: vipe </dev/null | q",
+    ),
+    (
+        "stdin input pipe",
+        "pipe the input into q, or attach a file with -a",
+    ),
+    (
+        "new new-chat new-session reset empty-session clear-history",
+        "ask without -f to start a new conversation",
+    ),
+    (
+        "save-session",
+        "leave it out, because q saves every conversation; -s NAME gives one a name",
+    ),
+    (
+        "save create-role save-template",
+        "write a role into a file roles/NAME.md next to config.toml, for -r NAME",
+    ),
+    (
+        "key keys api-key login auth token",
+        "export the variable of the provider's key, which --status names, or set key_cmd in config.toml",
+    ),
+    (
+        "hide-reasoning hidethinking hide-thinking",
+        "leave it out, because only -v shows the reasoning",
+    ),
+    (
+        "tools-approve ta",
+        "leave it out, because q asks before a tool call unless it is allowed",
+    ),
+    (
+        "stream streaming",
+        "leave it out, because q streams the answer unless --no-stream is given",
+    ),
+    (
+        "no-interaction no-interactive non-interactive headless",
+        "leave it out, because q asks one question and exits",
+    ),
+    (
+        "skip-git-repo-check",
+        "leave it out, because q needs no repository",
+    ),
+    (
+        "install-integration",
+        "bind a key of the shell: eval \"$(q --generate keys-bash)\"",
+    ),
+    (
+        "rag rebuild-rag",
+        "attach files with -a, or let the model search them with a tool (-t)",
+    ),
+    (
+        "clear-cache",
+        "delete files in the directory of cached answers, which --status names",
+    ),
+];
+
+/// What people call providers by the names of their models or of their owners.
+const OTHER_PROVIDER_NAMES: &[(&str, &str)] = &[
+    ("claude", "anthropic"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+    ("google", "gemini"),
+    ("grok", "xai"),
+    ("kimi", "moonshot"),
+    ("glm", "zai"),
+    ("zhipu", "zai"),
+    ("llama.cpp", "llamacpp"),
+];
+
 /// Fields of a request that other programs have as settings.
 const SAMPLING: &str =
     "temperature temp top_p top_k topp topk seed stop frequency_penalty presence_penalty";
@@ -333,6 +482,22 @@ pub fn habit(place: WordPlace, given: &str) -> Option<&'static str> {
         }
     }
     None
+}
+
+/// Returns what to do instead of giving an option of another program, which is no option here.
+pub fn instead_of_option(given: &str) -> Option<&'static str> {
+    let given = given.to_lowercase().replace('_', "-");
+    let mut known = INSTEAD.iter();
+    let found = known.find(|(words, _)| words.split(' ').any(|word| word == given));
+    found.map(|(_, advice)| *advice)
+}
+
+/// Returns the provider that has this other name.
+pub fn provider(given: &str) -> Option<&'static str> {
+    let given = given.to_lowercase();
+    let mut known = OTHER_PROVIDER_NAMES.iter();
+    let found = known.find(|(other, _)| *other == given);
+    found.map(|(_, provider)| *provider)
 }
 
 /// Returns what was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
@@ -360,8 +525,8 @@ pub fn meant(place: WordPlace, given: &str, names: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::{FLAGS, Flag};
     use super::*;
-    use crate::flags::FLAGS;
     use crate::text::table::rows;
 
     #[test]
@@ -395,9 +560,40 @@ mod tests {
         }
         assert_eq!(subcommand(&["list models"]), None);
         for (_, here) in SUBCOMMANDS {
-            let is_meant = |flag: &&crate::flags::Flag| here.contains(flag.name());
+            let is_meant = |flag: &&Flag| here.contains(flag.name());
             let flag = FLAGS.iter().find(is_meant);
             assert!(flag.is_none_or(|flag| !flag.deletes()), "{here}");
+        }
+    }
+
+    #[test]
+    fn every_option_of_another_program_is_no_option_here_and_has_one_answer() {
+        let own = Vec::from_iter(FLAGS.iter().flat_map(Flag::spellings));
+        let mut seen = std::collections::HashSet::new();
+        let habits = HABITS
+            .iter()
+            .filter(|(place, _, _)| *place == CommandLine)
+            .map(|(_, words, _)| *words);
+        for word in habits
+            .chain(INSTEAD.iter().map(|(words, _)| *words))
+            .flat_map(|words| words.split(' '))
+        {
+            let is_own = word.len() > 1 && own.contains(&&*format!("--{word}"));
+            assert!(!is_own, "{word} is an option");
+            assert!(seen.insert(word), "{word} stands twice");
+        }
+    }
+
+    #[test]
+    fn every_option_that_is_named_as_an_answer_exists() {
+        let own = Vec::from_iter(FLAGS.iter().flat_map(Flag::spellings));
+        let answers = HABITS.iter().map(|(_, _, answer)| *answer);
+        for answer in answers.chain(INSTEAD.iter().map(|(_, advice)| *advice)) {
+            let words = answer.split([' ', ',', ';', ')', '(']);
+            for option in words.filter(|word| word.starts_with('-')) {
+                let is_own = own.contains(&option) || option == "-ff";
+                assert!(is_own, "{answer}: {option}");
+            }
         }
     }
 
@@ -440,7 +636,20 @@ mod tests {
             line | max_tokens | Q_MAX_TOKENS=…
             line | allowedTools | -t, and allow of a tool in config.toml
             line | no-cache | --again, or no --cached
-            line | cod | -",
+            line | cod | -
+            line | T | -t NAME, or -o temperature=…
+            line | u | -v
+            line | at | -a
+            line | schema-multi | --schema '[FIELD, …]', for a list of objects
+            line | chain-limit | Q_ROUNDS=…
+            line | show-role | --status
+            line | show-last | --last
+            line | continue-last | -f
+            line | topp | -o top_p=…
+            line | api | -p
+            line | allow-all-tools | --yes
+            line | all_files | -a
+            line | reset-all | -",
         ) {
             let place = if place == "top" {
                 Settings

@@ -52,7 +52,7 @@ use mcp::SharedServers;
 use tools::{SharedSettings, ToolSection};
 
 use crate::error::Error;
-use crate::flags::{Arguments, Mode};
+use crate::flags::{Arguments, Mode, synonyms};
 use crate::provider::request::Field;
 use crate::text::json;
 use crate::text::nearest::choices;
@@ -70,19 +70,6 @@ pub struct Setting {
 
 /// What each layer sets, from the lowest to the highest: the defaults, the file, the environment and the options.
 type Layers = [Option<Sourced>; 4];
-
-/// What people call providers by the names of their models or of their owners.
-const OTHER_NAMES: [(&str, &str); 9] = [
-    ("claude", "anthropic"),
-    ("gpt", "openai"),
-    ("chatgpt", "openai"),
-    ("google", "gemini"),
-    ("grok", "xai"),
-    ("kimi", "moonshot"),
-    ("glm", "zai"),
-    ("zhipu", "zai"),
-    ("llama.cpp", "llamacpp"),
-];
 
 /// The most bytes of a question that is shown in advice.
 const MAX_SHOWN_QUESTION: usize = 200;
@@ -305,8 +292,7 @@ fn advice_on_provider(name: &str, names: &[&str], origin: Option<&Origin>) -> St
         };
         return format!("did you mean {both}? {choose}");
     }
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
-    if let Some((_, provider)) = other.filter(|(_, provider)| names.contains(provider)) {
+    if let Some(provider) = synonyms::provider(name).filter(|provider| names.contains(provider)) {
         return format!("did you mean {provider}? {choose}");
     }
     choices(name, names, &there_are)

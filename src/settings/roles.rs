@@ -37,7 +37,11 @@ pub fn apply(
         return Ok(given.clone());
     };
     if !is_role(name) {
-        return Err(Error::usage(format!("--role: “{name}”: {ROLE_NAMES}")));
+        let error = Error::usage(format!("--role: “{name}”: {ROLE_NAMES}"));
+        if name.trim().contains(' ') {
+            return Err(error.advise("give a system prompt with -S, because -r names a role"));
+        }
+        return Err(error);
     }
     let Some(file) = file else {
         return Err(unknown(name, sections, None));

@@ -394,6 +394,8 @@ fn whole(text: &str, range: &RangeInclusive<usize>) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::synonyms::{self, WordPlace};
+    use crate::flags::{FLAGS, Flag};
     use crate::text::table::rows;
     use crate::text::whole_name::has_name;
 
@@ -419,6 +421,23 @@ mod tests {
                     assert_eq!(meant.as_deref(), Some(word), "{}: {misspelt}", row.key);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn every_setting_that_is_typed_as_an_option_is_answered_with_its_variable() {
+        for row in SETTINGS {
+            let option = format!("--{}", row.key.replace('_', "-"));
+            let mut parts = FLAGS.iter().flat_map(Flag::spellings);
+            let exists = parts.any(|spelling| {
+                spelling == option || spelling.strip_prefix("--no-") == option.get(2..)
+            });
+            if exists {
+                continue;
+            }
+            let answer = synonyms::habit(WordPlace::CommandLine, row.key);
+            let is_right = answer.is_some_and(|answer| answer.contains(&row.variable()));
+            assert!(is_right, "{option}: {answer:?}");
         }
     }
 
