@@ -1,8 +1,10 @@
 //! The command line: what it may hold, and how it is read. Also the words by which other programs call its options and the keys of
 //! the configuration file.
 
+mod argument;
 mod arguments;
 mod document;
+mod late_options;
 mod parse;
 pub mod synonyms;
 mod table;
