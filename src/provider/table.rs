@@ -38,6 +38,8 @@ pub struct ProviderRow {
     pub quirks: Quirks,
     /// The command that starts the server, if it is one on the user's own machine.
     pub start: Option<&'static str>,
+    /// The command that gets a model for that server, before the name of the model.
+    pub get_model: Option<&'static str>,
 }
 
 /// What is assumed about an unknown server. A row says where a provider differs.
@@ -61,6 +63,7 @@ pub const OPENAI_LIKE: ProviderRow = ProviderRow {
         effort: None,
     },
     start: None,
+    get_model: None,
 };
 
 /// Returns a server on the internet, which wants a key.
@@ -225,6 +228,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
     },
     ProviderRow {
         host_variable: Some("OLLAMA_HOST"),
+        get_model: Some("ollama pull"),
         ..local(
             "ollama",
             "http://127.0.0.1:11434/v1",
@@ -241,12 +245,15 @@ pub const PROVIDERS: &[ProviderRow] = &[
             "llama-server -m MODEL.gguf",
         )
     },
-    local(
-        "lmstudio",
-        "http://127.0.0.1:1234/v1",
-        &["LM_API_TOKEN"],
-        "lms server start",
-    ),
+    ProviderRow {
+        get_model: Some("lms get"),
+        ..local(
+            "lmstudio",
+            "http://127.0.0.1:1234/v1",
+            &["LM_API_TOKEN"],
+            "lms server start",
+        )
+    },
     local(
         "vllm",
         "http://127.0.0.1:8000/v1",

@@ -92,13 +92,22 @@ impl<'a> ApiClient<'a> {
     fn checked_models(&self, mut models: Vec<ListedModel>) -> Result<Vec<ListedModel>, ApiError> {
         if models.is_empty() {
             let failed = self.failed("the provider lists no models");
-            let advice = "load a model there, name one with -m, or check base_url";
-            return Err(failed.advise(Some(advice.to_owned())));
+            let load = self.advice_to_load();
+            let advice = format!("{load}, name one with -m, or check base_url");
+            return Err(failed.advise(Some(advice)));
         }
         for model in &mut models {
             model.id = secret::redact(&model.id, &self.secrets);
         }
         Ok(models)
+    }
+
+    /// Returns what to do where the server has no model that q can ask.
+    pub fn advice_to_load(&self) -> String {
+        match self.credentials.provider.command_to_get("MODEL") {
+            Some(command) => format!("get a model with {command}"),
+            None => "load a model there".to_owned(),
+        }
     }
 
     /// Fetches the first page of the list of models, or the page with the token `next`. Returns the page and its size in bytes.
@@ -398,11 +407,17 @@ impl<'a> ApiClient<'a> {
     }
 
     fn explain_connection(&self, failure: ConnectionFailure) -> ApiError {
+        let advice = match self.credentials.provider.start_command() {
+            Some(command) if failure.is_refused_by_server() => Some(format!(
+                "start the server ({command}), or check that this is its address"
+            )),
+            _ => failure.advice,
+        };
         let mut failed = self.failed(failure.cause);
         if failure.is_transient {
             failed.meaning = ErrorClass::Transient;
         }
-        failed.advise(failure.advice)
+        failed.advise(advice)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::output::Notes;
 use crate::provider::table;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::on_one_line;
+use crate::text::shell_words::quoted;
 
 /// Returns the model to ask: the chosen one, else the first that the server lists and that can chat.
 pub fn choose(target: &Target, settings: &Settings, notes: &Notes) -> Result<String, Error> {
@@ -35,8 +36,8 @@ fn first_model(target: &Target, notes: &Notes) -> Result<String, Error> {
         return Ok(first);
     }
     let failed = client.failed("the provider lists no model that can chat");
-    let advice = "load a model there, or name one with -m";
-    Err(failed.error.advise(advice))
+    let load = client.advice_to_load();
+    Err(failed.error.advise(format!("{load}, or name one with -m")))
 }
 
 /// Returns the first model for a dry run, which asks only a server on this machine that needs no key.
@@ -74,12 +75,13 @@ pub fn replace_retired(
         Ok(listed) => listed,
         Err(unlisted) => {
             let reason = on_one_line(&unlisted.message);
-            return Err(error.advise(format!(
-                "name another model with -m; its models cannot be listed: {reason}"
-            )));
+            let advice =
+                format!("name another model with -m; its models cannot be listed: {reason}");
+            return Err(advise_to_get(error.advise(advice), target, model));
         }
     };
     if let Model::Named(_) = target.choice.model {
+        let error = advise_to_get(error, target, model);
         return Err(model_list::advise_similar(error, model, &listed));
     }
     let family = target.provider().row.family;
@@ -90,5 +92,17 @@ pub fn replace_retired(
         return Ok(newest);
     }
     let provider = &target.provider().name;
-    Err(model_list::advise_some(error, provider, &listed))
+    let error = model_list::advise_some(error, provider, &listed);
+    Err(advise_to_get(error, target, model))
+}
+
+/// Puts the command that gets a model before the other advice, if the server is one on this machine that has such a command.
+fn advise_to_get(error: Error, target: &Target, model: &str) -> Error {
+    let model = quoted(&on_one_line(model));
+    let Some(command) = target.provider().command_to_get(&model) else {
+        return error;
+    };
+    let other = error.advice.as_deref().unwrap_or_default();
+    let advice = format!("get the model with {command}; {other}");
+    error.advise(advice)
 }

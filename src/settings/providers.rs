@@ -286,6 +286,21 @@ impl Provider {
         matches!(self.key, Key::Optional(_)) && self.address().is_ok_and(ServerUrl::is_exposed)
     }
 
+    /// Returns the command that starts its server; `None` if that is not one on this machine.
+    pub fn start_command(&self) -> Option<&'static str> {
+        self.row.start.filter(|_| self.is_on_this_machine())
+    }
+
+    /// Returns the command that gets a model for its server, if that is one on this machine and has such a command.
+    pub fn command_to_get(&self, model: &str) -> Option<String> {
+        let command = self.row.get_model.filter(|_| self.is_on_this_machine())?;
+        Some(format!("{command} {model}"))
+    }
+
+    fn is_on_this_machine(&self) -> bool {
+        self.address().is_ok_and(ServerUrl::is_loopback)
+    }
+
     /// Whether a key is set that it needs, or a command that prints it.
     pub(super) fn has_key(&self, environment: &Environment) -> bool {
         match &self.key {

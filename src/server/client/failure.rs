@@ -189,6 +189,11 @@ impl ConnectionFailure {
         ConnectionFailure { kind, ..self }
     }
 
+    /// Whether nobody takes the connection at the address of the server.
+    pub fn is_refused_by_server(&self) -> bool {
+        matches!(self.kind, FailureKind::Refused)
+    }
+
     /// Describes why there is no response, or no more of it.
     pub fn from_library(error: ureq::Error, proxy: Option<&NamedProxy>) -> ConnectionFailure {
         let Some(named) = proxy else {
@@ -226,6 +231,8 @@ impl ConnectionFailure {
             failure.advice = Some(advice);
         }
         let (host, port) = (named.proxy.host(), named.proxy.port());
+        // It was the proxy that was asked.
+        failure.kind = FailureKind::Other;
         failure.cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         failure
     }
