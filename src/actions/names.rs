@@ -41,7 +41,7 @@ pub fn lacking(lack: &str, list: NameList, arguments: &Arguments, context: &Cont
     };
     let there = match &*names.join(", ") {
         "" => format!("there are no {kind}"),
-        names => format!("the {kind} are {names}"),
+        names => format!("choose one of {names}"),
     };
     let section = match list {
         NameList::Tools => advice_to_add_tools(file),
@@ -97,7 +97,7 @@ fn server_names(settings: &Settings) -> Vec<String> {
 /// Returns the tool servers. If the file of other programs cannot be read, there are still those of the configuration.
 fn servers(settings: &Settings) -> Vec<ToolServer> {
     let servers = settings.all_tool_servers();
-    servers.unwrap_or_else(|_| settings.configured_tool_servers.clone())
+    servers.unwrap_or_else(|_| settings.tool_servers_of_sections())
 }
 
 /// Returns the tool servers, and the tools that the configuration names.

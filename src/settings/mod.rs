@@ -417,6 +417,15 @@ impl Settings {
             .map_err(Error::clone)
     }
 
+    /// Returns the servers that sections name, for where the file of the setting `mcp` cannot be read.
+    pub fn tool_servers_of_sections(&self) -> Vec<ToolServer> {
+        let mut servers = self.configured_tool_servers.clone();
+        for settings in self.shared_settings.clone() {
+            servers.push(settings.without_server());
+        }
+        servers
+    }
+
     /// Returns the server with this name that the file of the setting `mcp` switches off.
     pub fn disabled_server(&self, name: &str) -> Option<&DisabledServer> {
         let servers = self.known_servers().as_ref().ok()?;

@@ -166,8 +166,14 @@ impl LocalProgram {
             } in variables::unfilled(value.expose())
             {
                 if is_whole || own.get_os(&name).is_some() {
+                    // What env sets wins over what env_from passes on, which keeps its name.
+                    let instead = if *key == name {
+                        format!("write env_from = [{name:?}] in its place")
+                    } else {
+                        format!("export {key} to q, and write env_from = [{key:?}] in its place")
+                    };
                     notes.push(format!(
-                        "env.{key}: {written} is passed as it stands; env_from = [{name:?}] passes that variable"
+                        "env.{key}: {written} is passed as it stands; {instead}"
                     ));
                 }
             }

@@ -127,6 +127,12 @@ pub fn unknown_key(place: WordPlace, key: &str) -> ConfigError {
     reason.into()
 }
 
+/// Whether a key of the section of a server belongs to a command alone.
+pub fn is_only_of_command(key: &str) -> bool {
+    let is_key = |place| kind(place).is_some_and(|kind| kind.keys.contains(&key));
+    is_key(WordPlace::Command) && !is_key(WordPlace::Server)
+}
+
 /// Says where a key belongs, if it exists at all.
 fn home_of(key: &str) -> Option<String> {
     // In TOML, all that follows the head of a section is in it.

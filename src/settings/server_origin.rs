@@ -1,6 +1,6 @@
 //! Where a tool server is configured, and what messages call its keys there (pure).
 
-/// The place where a tool server is configured. Its faults are told and mended there.
+/// The place where a tool server is configured. Its faults are told and corrected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerOrigin {
     /// A section `[tools.NAME]` of the configuration file.

@@ -265,6 +265,11 @@ impl ToolRules {
             _ if sections::keys(WordPlace::Server).contains(&key) => {
                 return Err(misfit(key, value));
             }
+            _ if sections::is_only_of_command(key) => {
+                return Err(
+                    "this key belongs to a command, which has a name: [tools.SECTION.NAME]".into(),
+                );
+            }
             _ => return Err(unknown_key(WordPlace::Server, key)),
         }
         Ok(())
@@ -836,7 +841,7 @@ mod tests {
             at once; db.a_b: the name must be | [a_b]␊run = ["x"]
             at once; db.none: the name must be | [none]␊run = ["x"]
             if used; headers: cannot be combined with | [headers]␊run = ["x"]
-            at once; db.run: this key belongs in a section such as [tools.date.calendar] | run = ["x"]
+            at once; db.run: this key belongs to a command, which has a name: [tools.SECTION.NAME] | run = ["x"]
         "##,
         ) {
             let wrong = fault(&text.replace('␊', "\n"));

@@ -275,7 +275,7 @@ mod tests {
     use crate::text::table::rows;
 
     #[test]
-    fn each_fault_of_a_shared_files_server_is_told_and_mended_there() {
+    fn each_fault_of_a_shared_files_server_is_told_and_corrected_there() {
         // A server, the fault without its beginning and end, and the advice.
         let table = r#"
             {"command": "~/bin/x", "cwd": "/"} | command: there is no program /none/bin/x | correct its path in "command"
