@@ -13,6 +13,12 @@ function __q_conversations
     end
 end
 
+# Only session files, and the directories that may hold some.
+function __q_session_files
+    set -l typed (string replace -r '^(--session=|-[A-Za-z]*s)' '' -- (commandline -ct))
+    __fish_complete_path $typed | string match -r '^[^\t]*(?:/|\.json)(?:\t.*)?$'
+end
+
 # Whether there can still be options: not after the first word of the question.
 function __q_options
     set -l words (commandline -opc)
@@ -31,7 +37,7 @@ function __q_options
 end
 
 complete -c q -n __q_options -s f -l follow -d 'continue the current conversation; -ff forces it'
-complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'use the conversation NAME, or create it'
+complete -c q -n __q_options -s s -l session -x -a '(__q_conversations) (__q_session_files)' -d 'use the conversation NAME, or create it'
 complete -c q -n __q_options -s p -l provider -x -a '(__q_names providers)' -d 'use this provider'
 complete -c q -n __q_options -s m -l model -x -d 'use this model'
 complete -c q -n __q_options -s r -l role -x -a '(__q_names roles)' -d 'apply a role: a named set of options'

@@ -142,7 +142,9 @@ fn fish_action(completion: Completion) -> String {
         Completion::Nothing => " -x".to_owned(),
         Completion::NamesOf(list) => format!(" -x -a '(__@NAME@_names {})'", list.name()),
         Completion::Files => " -r -F".to_owned(),
-        Completion::Conversations => " -r -F -a '(__@NAME@_conversations)'".to_owned(),
+        Completion::Conversations => {
+            " -x -a '(__@NAME@_conversations) (__@NAME@_session_files)'".to_owned()
+        }
         Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),
     }
 }
@@ -162,7 +164,7 @@ mod tests {
                 Completion::Conversations,
                 "_@NAME@_conversations".to_owned(),
                 "_@NAME@_conversations",
-                " -r -F -a '(__@NAME@_conversations)'",
+                " -x -a '(__@NAME@_conversations) (__@NAME@_session_files)'",
             ),
             (
                 Completion::NamesOf(NameList::Roles),

@@ -144,7 +144,7 @@ fn the_chat_scripts_have_their_own_conversation_and_survive_ctrl_c() {
         shown = terminal.wait_for("taken back", shown).len();
         terminal.type_in("\x03");
         shown = terminal.wait_for("^C", shown).len();
-        // The shell sets the terminal anew after the signal; what is typed meanwhile is not its editor's. It has done so once it
+        // The shell sets the terminal again after the signal; what is typed meanwhile is not its editor's. It has done so once it
         // shows the line again.
         terminal.type_in("\x0c");
         shown = terminal.wait_for("> taken back", shown).len();
@@ -158,6 +158,8 @@ fn the_chat_scripts_have_their_own_conversation_and_survive_ctrl_c() {
         running.wait();
         let text = terminal.text();
         assert!(!text.contains("usage"), "{text}");
+        // The first question continues nothing, so it needs no note.
+        assert!(!text.contains("no conversation to continue"), "{text}");
         assert_eq!(server.requests().len(), 3, "{text}");
         let said = prompt(&server.last_request());
         let is_right = said.contains("Human: first") && said.ends_with("Human: last");
