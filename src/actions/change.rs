@@ -89,7 +89,7 @@ pub fn copy(arguments: &Arguments, context: &Context) -> Result<(), Error> {
                 Some(link) => format!("{path} is {link}", path = target.path.display()),
                 None => format!("there is already a conversation {name}"),
             };
-            Err(Error::nothing(taken).advise("--copy needs a new name"))
+            Err(Error::nothing(taken).advise("choose a new name for --copy"))
         }
         Err(error) => Err(Error::file(format!("nothing was copied: {error}"))),
     }

@@ -373,12 +373,12 @@ impl InputReader {
             }
             if file_format::is_utf_32(&bytes) {
                 return Err(error.advise(
-                    "it seems to be text in UTF-32; convert it: iconv -f UTF-32 -t UTF-8",
+                    "convert it, because it seems to be text in UTF-32: iconv -f UTF-32 -t UTF-8",
                 ));
             }
             if let Some(seeming) = file_format::utf_16_without_mark(&bytes) {
                 return Err(error.advise(format!(
-                    "it seems to be text in {seeming} without a byte order mark; convert it: iconv -f {seeming} -t UTF-8"
+                    "convert it, because it seems to be text in {seeming} without a byte order mark: iconv -f {seeming} -t UTF-8"
                 )));
             }
             return Err(error);
@@ -456,7 +456,9 @@ impl InputSource {
         let mut error = Error::new(ErrorKind::Input, error);
         if name.contains("://") {
             let address = quoted(name);
-            error = error.advise(format!("-a takes files only: curl -s {address} | q -a -"));
+            error = error.advise(format!(
+                "fetch it, because -a takes files only: curl -s {address} | q -a -"
+            ));
         } else if is_missing && let Ok(target) = fs::read_link(&self.path) {
             let target = on_one_line(&target.to_string_lossy());
             error = error.advise(format!("check the link: it leads to {target}"));
@@ -470,12 +472,11 @@ impl InputSource {
         let name = &self.name;
         if self.is_attached {
             let error = format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF");
-            return Error::new(ErrorKind::Binary, error).advise(
-                "-a takes only these; convert documents to PDF or text, other images to PNG",
-            );
+            return Error::new(ErrorKind::Binary, error)
+                .advise("convert documents to PDF or text, other images to PNG");
         }
         Error::new(ErrorKind::Binary, format!("{name} is binary")).advise(
-            "if it is an image or a PDF, send it with -a -; to not read standard input, use -n",
+            "send it with -a - if it is an image or a PDF, or use -n to not read standard input",
         )
     }
 }

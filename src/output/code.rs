@@ -68,7 +68,7 @@ impl NoCode {
             return error;
         }
         let option = if option.is_empty() { " -f" } else { option };
-        error.advise_also(format!("q{option} -x \"in one block\" asks for one block"))
+        error.advise_also(format!("ask for one block: q{option} -x \"in one block\""))
     }
 }
 

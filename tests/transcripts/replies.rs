@@ -188,7 +188,7 @@ fn events(body: &mut [u8]) -> Vec<Vec<u8>> {
     events
 }
 
-/// The first event, so many seconds of silence, and the rest.
+/// The first event, that many seconds without data, and the rest.
 fn paused(reply: Reply, body: &[u8], seconds: u64) -> Reply {
     let end = body
         .windows(2)
