@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 use super::stdout::FULL_PIPE_POLL;
 
 /// How long q waits for a reader that takes nothing.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Whether q has waited in vain. It does not wait once more for each further message until one gets through.
 static IS_STUCK: AtomicBool = AtomicBool::new(false);
 
 /// Writes all of a text. If standard error cannot be written, q continues without it.
 pub fn write_stderr(text: &str) {
-    write_unless_stuck(&mut io::stderr().lock(), text, PATIENCE, &IS_STUCK);
+    write_unless_stuck(&mut io::stderr().lock(), text, TIMEOUT, &IS_STUCK);
 }
 
 /// Writes all of a text, and waits this long for a reader that takes nothing, unless that was in vain before.
-fn write_unless_stuck(to: &mut impl Write, text: &str, patience: Duration, is_stuck: &AtomicBool) {
-    let patience = if is_stuck.load(Ordering::Relaxed) {
+fn write_unless_stuck(to: &mut impl Write, text: &str, timeout: Duration, is_stuck: &AtomicBool) {
+    let timeout = if is_stuck.load(Ordering::Relaxed) {
         Duration::ZERO
     } else {
-        patience
+        timeout
     };
-    let ended = write_waiting(to, text.as_bytes(), patience);
+    let ended = write_waiting(to, text.as_bytes(), timeout);
     let was_in_vain = ended.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
     is_stuck.store(was_in_vain, Ordering::Relaxed);
 }
 
 /// Writes all bytes. Another program may have made the pipe non-blocking; while it is full, its reader has this long to take
 /// something.
-fn write_waiting(to: &mut impl Write, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
+fn write_waiting(to: &mut impl Write, mut bytes: &[u8], timeout: Duration) -> io::Result<()> {
     let mut began = Instant::now();
     while !bytes.is_empty() {
         match to.write(bytes) {
@@ -43,7 +43,7 @@ fn write_waiting(to: &mut impl Write, mut bytes: &[u8], patience: Duration) -> i
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => {}
-                io::ErrorKind::WouldBlock if began.elapsed() < patience => {
+                io::ErrorKind::WouldBlock if began.elapsed() < timeout => {
                     thread::sleep(FULL_PIPE_POLL);
                 }
                 _ => return Err(error),
@@ -57,7 +57,7 @@ fn write_waiting(to: &mut impl Write, mut bytes: &[u8], patience: Duration) -> i
 mod tests {
     use super::*;
 
-    /// A pipe that takes two bytes at a time, and is full so many times before each of them.
+    /// A pipe that takes two bytes at a time, and is full this often before each of them.
     struct FullPipe {
         written: Vec<u8>,
         times: usize,
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_reader_of_a_full_pipe_has_time_to_take_a_message() {
         let hour = Duration::from_secs(3600);
-        for (times, patience, written) in [
+        for (times, timeout, written) in [
             (0, Duration::ZERO, "q: no"),
             (3, hour, "q: no"),
             (1, Duration::ZERO, "q:"),
@@ -94,7 +94,7 @@ mod tests {
                 times,
                 full: 0,
             };
-            let ended = write_waiting(&mut pipe, b"q: no", patience);
+            let ended = write_waiting(&mut pipe, b"q: no", timeout);
             let error = ended.err().map(|error| error.kind());
             let is_whole = written == "q: no";
             assert_eq!(error, (!is_whole).then_some(io::ErrorKind::WouldBlock));
@@ -107,7 +107,7 @@ mod tests {
         let is_stuck = AtomicBool::new(false);
         let (none, hour) = (Duration::ZERO, Duration::from_secs(3600));
         // How often the pipe is full before each part, how long its reader has, and what is written.
-        for (times, patience, written) in [
+        for (times, timeout, written) in [
             (1, none, "q:"),
             (1, hour, "q:"),
             (0, hour, "q: no"),
@@ -119,7 +119,7 @@ mod tests {
                 times,
                 full: 0,
             };
-            write_unless_stuck(&mut pipe, "q: no", patience, &is_stuck);
+            write_unless_stuck(&mut pipe, "q: no", timeout, &is_stuck);
             assert_eq!(String::from_utf8_lossy(&pipe.written), written, "{times}");
         }
     }

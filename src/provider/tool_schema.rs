@@ -531,7 +531,7 @@ mod tests {
             limits that are not long
             {"type": "array", "maxItems": 50, "items": {"type": "string", "maxLength": 1999}}
             {"type": "array", "maxItems": 50, "items": {"type": "string", "maxLength": 1999}}
-            a type beside anyOf
+            a type next to anyOf
             {"type": "string", "anyOf": [{"format": "date"}, {"type": "string", "enum": ["today"]}], "description": "d"}
             {"description": "d", "anyOf": [{"format": "date", "type": "string"}, {"type": "string", "enum": ["today"]}]}
             anyOf with null

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_request_is_sent_again_while_its_failure_may_pass() {
-        // Failures one after the other, each after so many seconds; what the server asks for, in milliseconds; the limits of
+        // Failures one after the other, each after this many seconds; what the server asks for, in milliseconds; the limits of
         // retries and of milliseconds for loading; what follows each, after how many milliseconds.
         let table = r##"
             busy | - | 3 | - | 500..750

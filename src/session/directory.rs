@@ -297,7 +297,7 @@ impl StateDirectory {
         self.check()?;
         for directory in [&self.root, &self.sessions] {
             make_directory(directory, PRIVATE).map_err(|error| {
-                // A full disk, or a file in the place of the directory, can be mended where it is.
+                // A full disk, or a file in the place of the directory, can be corrected where it is.
                 if !matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
                     return error;
                 }

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(ruling(b"gr\xFCn", "gr", false), "");
     }
 
-    /// The text of a file with so many of this rule.
+    /// The text of a file with that many of this rule.
     fn times(rule: &str, count: usize) -> String {
         format!("{rule}\n").repeat(count)
     }

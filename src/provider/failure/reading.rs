@@ -324,7 +324,7 @@ fn is_error(json: &Value) -> bool {
     let is_named = json["object"] == "error" || json["type"] == "error";
     let mut errors = values(json, &["error", "errors"]);
     let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
-    // An error with nothing beside it is one, even if its code is that of the response that it came with.
+    // An error with nothing next to it is one, even if its code is that of the response that it came with.
     let has_error = errors
         .any(|error| check_field(error).is_err() || (is_alone && has_message_of_failure(error)));
     // MiniMax has this field in answers, too, with a zero.
@@ -501,7 +501,7 @@ fn split_after(text: &str, is_part: fn(char) -> bool) -> Option<(&str, &str)> {
 fn from_fields(json: &Value) -> Option<ServerError> {
     let codes = codes(json);
     let inner = values(json, INNER).filter(|value| !value.is_string());
-    // Clarifai has the error in its status. Others have a message beside that.
+    // Clarifai has the error in its status. Others have a message next to that.
     let status_object = json.get("status").filter(|status| status.is_object());
     // An object is read once, because each may have another one in it.
     let inner_error = &json["error"];

@@ -90,7 +90,7 @@ impl CallItem {
         self.has_arguments_of(other) || is_part(&other.arguments, &self.arguments)
     }
 
-    /// Whether two items have an id in common. A server may have made the other one anew.
+    /// Whether two items have an id in common. A server may have made the other one again.
     fn shares_id(&self, other: &CallItem) -> bool {
         let mut pairs = [(&self.call_id, &other.call_id), (&self.id, &other.id)].into_iter();
         pairs.any(|(own, others)| !own.is_empty() && own == others)

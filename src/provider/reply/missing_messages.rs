@@ -1,5 +1,5 @@
-//! Compares the messages of a complete reply with the text that has arrived of it: a last look, so that no text is lost in
-//! silence, whatever the server's habits (pure).
+//! Compares the messages of a complete reply with the text that has arrived of it: a last look, so that no text is lost
+//! without a note, whatever the server's habits (pure).
 
 use super::spelling::{letters, visible};
 

@@ -72,7 +72,7 @@ impl ModelTurn {
         Some(added)
     }
 
-    /// Whether tools were offered, more may come, and there is room for so many bytes more of a call.
+    /// Whether tools were offered, more may come, and there is room for that many bytes more of a call.
     fn takes_call(&mut self, call: &ToolCall, bytes: usize) -> bool {
         self.has_called |= !self.offers_tools || !calls::says_nothing(call);
         self.offers_tools && !self.is_closed && self.budget.spend(bytes)
