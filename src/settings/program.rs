@@ -232,8 +232,8 @@ fn check_variable_name(name: &str) -> Result<(), String> {
             .chars()
             .all(|c| c == '*' || c.is_ascii_alphanumeric() || c == '_');
         let pattern = if is_pattern { rest } else { "" };
-        let name = variable.name + pattern;
-        return Err(format!("has names without $ and braces: write {name:?}"));
+        let meant = variable.name + pattern;
+        return Err(format!("has names without $ and braces: write {meant:?}"));
     }
     if name.contains('$') {
         return Err("has names of variables, and no name has a $".to_owned());
