@@ -240,7 +240,8 @@ fn notes_and_errors_are_broken_between_words_and_go_on_under_their_text() {
     sandbox.q(&["-s", "a b", "hi"]).on(&terminal).run().exit(2);
     let expected = "\
         q: --session: “a b” is not a \n   valid name: it must have 1 \n   \
-        to 100 characters: A-Z a-z \n   0-9 . _ -, and not begin \n   with a dot, a hyphen, \n   “current” or “session_”\n";
+        to 100 characters: A-Z a-z \n   0-9 . _ -, and not begin \n   with a dot, a hyphen, \n   “current” or “session_”\n\
+        q: give a system prompt with \n   -S, or ask for code alone \n   with -x, because -s names \n   a conversation\n";
     assert_eq!(terminal.screen().join("\n"), expected);
 }
 
