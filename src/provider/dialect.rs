@@ -286,9 +286,18 @@ impl Dialect {
     }
 }
 
-/// What servers send to keep a connection alive, in lower case: all of it, or a word of it. Others send one word, a time, or a tag.
-const SIGNS_OF_LIFE: [&str; 2] = ["openrouter processing", "keep alive"];
-const WORDS_OF_LIFE: [&str; 4] = ["keepalive", "keep-alive", "heartbeat", "ping"];
+/// The words that servers send to keep a connection alive, in lower case. Others send a time or a tag.
+const SIGNS_OF_LIFE: &[&str] = &[
+    "openrouter",
+    "processing",
+    "keep",
+    "alive",
+    "keepalive",
+    "keep-alive",
+    "heartbeat",
+    "ping",
+    "ok",
+];
 
 /// Whether an event without JSON says something to people.
 fn is_sentence(data: &str) -> bool {
@@ -298,11 +307,12 @@ fn is_sentence(data: &str) -> bool {
     is_plain && begins_with_letter && has_words && !is_sign_of_life(&data.to_lowercase())
 }
 
-/// Whether a line in lower case is there to keep a connection alive.
+/// Whether a line in lower case is there to keep a connection alive: it has no other words but numbers.
 fn is_sign_of_life(line: &str) -> bool {
-    let mut words =
-        line.split(|character: char| !(character.is_alphanumeric() || character == '-'));
-    SIGNS_OF_LIFE.contains(&line) || words.any(|word| WORDS_OF_LIFE.contains(&word))
+    let mut words = line
+        .split_whitespace()
+        .map(|word| word.trim_end_matches([':', ',', '.']));
+    words.all(|word| SIGNS_OF_LIFE.contains(&word) || word.parse::<u64>().is_ok())
 }
 
 /// Reads an event or an answer, where the last of several fields with one name counts, as for most programs. Few have any, so it is

@@ -133,21 +133,17 @@ const fn by_name(field: OptionalField) -> MeaningRow {
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const ROWS: &[MeaningRow] = &[
     Means(ErrorClass::WantsTls, Words(words::TLS)),
-    // These two may name a tool that is right.
+    // It may name a tool that is right.
     Means(
         ErrorClass::LacksSignature,
         Judged(|case| case.lacks_signature()),
-    ),
-    Means(
-        ErrorClass::NeedsResponses,
-        Judged(|case| case.needs_responses()),
     ),
     // It may name a tool and its schema.
     Means(ErrorClass::Transient, Words(words::FAILED_CALL)),
     Finds(|case| case.rejected_tool()),
     Finds(|case| case.too_large_limit()),
     Means(ErrorClass::TooLong, Judged(|case| case.is_too_long())),
-    Means(ErrorClass::NeedsStream, Words(words::NO_STREAM)),
+    Means(ErrorClass::NeedsStream, Judged(|case| case.needs_stream())),
     Means(ErrorClass::RejectsStream, Words(words::STREAM)),
     Means(ErrorClass::ToolsSwitchedOff, Words(words::SWITCHED_OFF)),
     Means(
@@ -176,6 +172,10 @@ const ROWS: &[MeaningRow] = &[
     by_name(OptionalField::Usage),
     by_name(OptionalField::Limit),
     Means(ErrorClass::Loading, Judged(|case| case.is_loading())),
+    Means(
+        ErrorClass::NeedsResponses,
+        Judged(|case| case.needs_responses()),
+    ),
     Means(ErrorClass::CannotChat, Words(words::CANNOT_CHAT)),
     Means(ErrorClass::UnknownModel, Words(words::MODEL)),
     Means(ErrorClass::UnknownModel, Judged(|case| case.lacks_model())),
@@ -575,16 +575,30 @@ impl Case<'_> {
             || (self.is_bad_request() && may_be)
     }
 
-    /// Whether the address or the model is not there, and the words say that it is the model. They may also name the model that
-    /// lacks something, or the path of the request.
+    /// Whether a call has gone back without the signature that came with it.
     fn lacks_signature(&self) -> bool {
-        self.words.contains("missing") && self.words.contains("thought_signature")
+        let plain = self.words.replace(['"', '\'', '`'], "");
+        let is_missing = ["missing a thought_signature", "missing thought_signature"];
+        matches!(self.status, Some(400) | None)
+            && !self.request.earlier_call_ids.is_empty()
+            && is_missing.iter().any(|phrase| plain.contains(phrase))
+    }
+
+    fn needs_stream(&self) -> bool {
+        let streams = self.request.body.as_ref();
+        let streams = streams.is_some_and(|body| body.contains(r#""stream":true"#));
+        let is_bad = matches!(self.status, Some(400 | 422) | None);
+        is_bad && !streams && self.says(words::NO_STREAM)
     }
 
     fn needs_responses(&self) -> bool {
-        self.request.path.ends_with("/chat/completions") && self.says(words::RESPONSES)
+        matches!(self.status, Some(400 | 404 | 405) | None)
+            && self.request.path.ends_with("/chat/completions")
+            && self.says(words::RESPONSES)
     }
 
+    /// Whether the address or the model is not there, and the words say that it is the model. They may also name the model that
+    /// lacks something, or the path of the request.
     fn lacks_model(&self) -> bool {
         let is_missing = match self.status {
             Some(404 | 410) => true,
@@ -1132,8 +1146,9 @@ mod tests {
             NeedsStream | 400 | {"error":{"code":"invalid_parameter_error","message":"This model only support stream mode, please enable the stream parameter to access the model."}}
             NeedsStream | 400 | This model is only supported in streaming mode
             NeedsStream | 400 | non-streaming is not supported
-            LacksSignature | 400 | {"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly.","status":"INVALID_ARGUMENT"}}
-            LacksSignature | 400 | function call `a` in the 2. content block is missing a `thought_signature`
+            not NeedsStream | 429 | Streaming is required
+            not NeedsStream | 400 | This model only supports stream=false
+            not LacksSignature | 400 | Function call is missing a thought_signature in functionCall parts.
         "##;
         check(ALL, table);
         check(&[], table);

@@ -314,8 +314,9 @@ pub const STREAM: &[&str] = &[
 /// The words for an answer that can only be streamed, of Anthropic, DashScope, OpenAI and others.
 pub const NO_STREAM: &[&str] = &[
     "streaming is required",
-    "only support stream",
-    "only supports stream",
+    "only support stream mode",
+    "only supports stream mode",
+    "only supports streaming",
     "only supported in streaming mode",
     "stream must be set to true",
     "non-streaming is not supported",
@@ -323,8 +324,8 @@ pub const NO_STREAM: &[&str] = &[
 
 /// The words for a model that answers through the Responses API alone, of OpenAI, Azure and Copilot.
 pub const RESPONSES: &[&str] = &[
-    "v1/responses",
-    "responses api instead",
+    "only supported in v1/responses",
+    "mean v1/responses",
     "chatcompletion operation does not work with the specified model",
     "not accessible via the /chat/completions endpoint",
 ];

@@ -80,7 +80,9 @@ impl ModelTurn {
 
     /// Adds a field that has arrived with the call at this place, if there is room for it.
     pub fn add_api_data(&mut self, place: usize, name: &str, data: Json) {
-        if !data.is_null() && self.has_room_for(data.get()) {
+        // A later fragment may have an empty one.
+        let is_empty = matches!(data.get(), "null" | "\"\"");
+        if !is_empty && self.has_room_for(data.get()) {
             self.calls.set_api_data(place, name, data.value());
         }
     }
