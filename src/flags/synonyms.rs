@@ -324,25 +324,20 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (Section, "profile profiles agents", "roles"),
 ];
 
-/// The commands that other programs have as words, separated by commas, and what is here in their place. None of these deletes.
+/// The commands that other programs have as words, separated by commas, and what is here in their place. None of these deletes, and
+/// none is about the conversation before, because the words begin another one.
 const SUBCOMMANDS: &[(&str, &str)] = &[
     (
         "models, list-models, models list, list models",
         "q --models lists the models",
     ),
     (
-        "list, ls, log, logs, logs list, sessions, chats, conversations, threads, list sessions, list chats",
+        "list, ls, log, logs, logs list, sessions, chats, conversations, threads, history, list sessions, list chats",
         "q --list lists the conversations",
     ),
-    ("history", "q --history prints the conversation"),
-    ("last", "q --last prints the last answer again"),
     (
-        "chat, continue, resume, interactive, repl",
-        "q -f QUESTION continues the conversation",
-    ),
-    (
-        "retry, redo, regenerate",
-        "q --again asks the last question again",
+        "chat, interactive, repl",
+        "q -f QUESTION continues this conversation",
     ),
     ("help, man", "q --help prints the manual"),
     ("version", "q --version prints the version"),
@@ -536,7 +531,9 @@ mod tests {
             models           | --models
             list models      | --models
             logs             | --list
-            history          | --history
+            history          | --list
+            retry            | -
+            continue         | -
             help             | --help
             version          | --version
             config           | --status
