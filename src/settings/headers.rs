@@ -6,7 +6,7 @@ use super::environment::Environment;
 use super::key::{keys_in_headers, names_key};
 use super::origin::Origin;
 use super::value::{self, ConfigError, check_header, for_each};
-use super::variables;
+use super::variables::{self, LeftAsItIs};
 use crate::secret::Secret;
 
 /// A header of a section; its value may name variables.
@@ -48,8 +48,8 @@ pub struct OwnHeaders {
 }
 
 impl OwnHeaders {
-    /// Adds a header, whose variables are written as `${NAME}` and `${NAME:-default}`. Returns those that are set and written as
-    /// `$NAME`, which stay as they are.
+    /// Adds a header, whose variables are written as `${NAME}` and `${NAME:-default}`. Returns what stays in it although another
+    /// program would fill it in.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl OwnHeaders {
         name: &str,
         written: &str,
         environment: &Environment,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<LeftAsItIs>, String> {
         let filled = variables::fill(written, environment)?;
         check_credentials(name, &filled.text, &filled.blank)?;
         let header = (name.to_owned(), Secret::new(filled.text));
@@ -72,12 +72,10 @@ impl OwnHeaders {
         self.keys
             .extend(keys_in_headers(std::slice::from_ref(&header)));
         self.all.push(header);
-        for variable in &filled.without_braces {
-            self.unfilled.push(format!(
-                "headers: {name}: ${variable} is passed as it stands; write ${{{variable}}} for its value"
-            ));
+        for left in &filled.left {
+            self.unfilled.push(format!("headers: {name}: {left}"));
         }
-        Ok(filled.without_braces)
+        Ok(filled.left)
     }
 }
 

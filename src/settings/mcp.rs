@@ -14,7 +14,7 @@ use super::program::LocalProgram;
 use super::section_fault::SectionFault;
 use super::server_origin::{DisabledServer, ServerOrigin, SharedEntry};
 use super::tools::{RemoteServer, ServerKind, ToolServer};
-use super::variables::{self, Filled};
+use super::variables::{self, Filled, LeftAsItIs};
 use crate::flags::NO_TOOLS;
 use crate::secret::Secret;
 use crate::server_url::Endpoint;
@@ -51,6 +51,18 @@ const INCLUDE_KEYS: [&str; 4] = ["includeTools", "enabledTools", "enabled_tools"
 
 /// What they call the list of those that are not.
 const EXCLUDE_KEYS: [&str; 3] = ["excludeTools", "disabledTools", "disabled_tools"];
+
+/// Keys that change what a server is in the programs that know them, and what their absence means.
+const UNREAD_KEYS: [(&str, &str); 2] = [
+    (
+        "envFile",
+        "the server does not get the variables of that file; write them in \"env\", such as \"NAME\": \"${NAME}\"",
+    ),
+    (
+        "headersHelper",
+        "no program makes headers; write them in \"headers\", such as \"Authorization\": \"Bearer ${TOKEN}\"",
+    ),
+];
 
 /// The servers of the file.
 pub struct SharedServers {
@@ -289,10 +301,22 @@ impl SectionReader<'_> {
         };
         section.entries()?;
         refuse_own_keys(&section)?;
+        self.note_unread_keys(&section);
         let mut server = ToolServer::new(name, self.kind(&section)?);
         server.rules.only = self.included(&section)?;
         server.rules.without = self.excluded(&section)?;
         Ok(server)
+    }
+
+    /// Notes the keys of other programs without which a server is another one. What only says how they treat it is not noted.
+    fn note_unread_keys(&mut self, section: &SharedField) {
+        for (key, effect) in UNREAD_KEYS {
+            if let Some(field) = section.get(key) {
+                self.note(field.explain(format!("q does not read it, so {effect}")));
+            }
+        }
+        // VS Code.
+        self.entry.is_sandboxed = section.value["sandboxEnabled"] == true;
     }
 
     /// Returns the lists of the tools to offer. A tool must be in each of them.
@@ -372,7 +396,7 @@ impl SectionReader<'_> {
         let mut argv = self.program(&command)?;
         if let Some(arguments) = section.get("args") {
             for argument in arguments.list()? {
-                argv.push(self.fill(&argument)?.text);
+                argv.push(self.fill_argument(&argument)?);
             }
         }
         refuse_dollar(&command, &argv[0])?;
@@ -394,7 +418,7 @@ impl SectionReader<'_> {
             }
         }
         if let Some(cwd) = section.get("cwd") {
-            let directory = self.fill(&cwd)?.text;
+            let directory = self.fill_value(&cwd)?.text;
             refuse_dollar(&cwd, &directory)?;
             check_directory(&directory).map_err(|reason| cwd.explain(reason))?;
             program.cwd = Some(directory);
@@ -403,11 +427,11 @@ impl SectionReader<'_> {
     }
 
     /// Returns a program and its first arguments: a list, the name or the path of a program, or all of them as one text.
-    fn program(&self, command: &SharedField) -> Result<Vec<String>, String> {
+    fn program(&mut self, command: &SharedField) -> Result<Vec<String>, String> {
         if command.value.is_array() {
             let mut argv = Vec::new();
             for word in command.list()? {
-                argv.push(self.fill(&word)?.text);
+                argv.push(self.fill_argument(&word)?);
             }
             return if argv.first().is_none_or(String::is_empty) {
                 command.wrong("must name a program")
@@ -415,7 +439,7 @@ impl SectionReader<'_> {
                 Ok(argv)
             };
         }
-        let whole = self.fill(command)?.text;
+        let whole = self.fill_argument(command)?;
         if whole.trim().is_empty() {
             return command.wrong("must name a program");
         }
@@ -447,8 +471,8 @@ impl SectionReader<'_> {
                     continue;
                 }
                 let added = server.headers.add(name, &field.text()?, self.environment);
-                let without_braces = added.map_err(|reason| field.explain(reason))?;
-                self.note_unfilled(&field, &without_braces);
+                let left = added.map_err(|reason| field.explain(reason))?;
+                self.note_left(&field, &left);
             }
         }
         Ok(server)
@@ -463,18 +487,28 @@ impl SectionReader<'_> {
     /// Does the same for a value that no shell reads, where `$NAME` is hardly meant as it stands.
     fn fill_value(&mut self, field: &SharedField) -> Result<Filled, String> {
         let filled = self.fill(field)?;
-        self.note_unfilled(field, &filled.without_braces);
+        self.note_left(field, &filled.left);
         Ok(filled)
     }
 
-    /// Notes the variables that a field has as `$NAME`.
-    fn note_unfilled(&mut self, field: &SharedField, names: &[String]) {
-        for name in names {
-            let note = format!("${name} is passed as it stands; write ${{{name}}} for its value");
-            let note = field.explain(note);
-            if !self.entry.unfilled.contains(&note) {
-                self.entry.unfilled.push(note);
-            }
+    /// Does the same for an argument, which may be a script.
+    fn fill_argument(&mut self, field: &SharedField) -> Result<String, String> {
+        let mut filled = self.fill(field)?;
+        filled.left.retain(|left| !left.is_usual_in_scripts());
+        self.note_left(field, &filled.left);
+        Ok(filled.text)
+    }
+
+    /// Notes what stays in a field although another program would fill it in.
+    fn note_left(&mut self, field: &SharedField, left: &[LeftAsItIs]) {
+        for form in left {
+            self.note(field.explain(form));
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.entry.unread.contains(&note) {
+            self.entry.unread.push(note);
         }
     }
 }
@@ -735,7 +769,7 @@ mod tests {
             {"command": "x", "env": {"A": "${NO:-$TOKEN}"}} | -
             {"command": "x", "env": {"A": "$NO $TOKENS $token $1 $ $"}} | -
             {"command": "x", "env": {"A": "pa$TOKEN $$TOKEN TOKEN"}} | -
-            {"command": "sh", "args": ["-c", "echo $TOKEN"]} | -
+            {"command": "sh", "args": ["-c", "echo $TOKEN $(x) {{.Names}}"]} | -
         "#;
         let own = Environment::new(&[("HOME", "/h"), ("TOKEN", "open-sesame"), ("TWO", "2")]);
         for [section, expected] in rows(table) {
@@ -744,13 +778,45 @@ mod tests {
                 panic!("{section} is of a section");
             };
             let expected = Vec::from_iter(expected.split("; ").filter(|note| !note.is_empty()));
-            assert_eq!(entry.unfilled.len(), expected.len(), "{section}");
-            for (note, expected) in entry.unfilled.iter().zip(expected) {
+            assert_eq!(entry.unread.len(), expected.len(), "{section}");
+            for (note, expected) in entry.unread.iter().zip(expected) {
                 let (_, name) = expected.split_once('$').expect("a variable");
                 let expected = format!(
                     "mcpServers.s.{expected} is passed as it stands; write ${{{name}}} for its value"
                 );
                 assert_eq!(*note, expected, "{section}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_and_forms_of_other_programs_that_change_a_server_are_noted() {
+        // A server, and the beginnings of the notes.
+        let table = r#"
+            {"command": "x", "env": {"A": "${TOKEN"}} | env.A: ${TOKEN has no closing brace
+            {"command": "x", "env": {"A": "{file:~/.key}", "B": "{{TOKEN}}"}} | env.A: {file:…} is passed as it stands; env.B: {{…}} is passed as it stands
+            {"url": "https://x", "headers": {"A": "Bearer {env:TOKEN"}} | headers.A: ${TOKEN has no closing brace
+            {"command": "x", "args": ["--token", "${TOKEN"]} | args[1]: ${TOKEN has no closing brace
+            {"command": ["x", "{file:/k}"]} | command[1]: {file:…} is passed as it stands
+            {"command": "x", "cwd": "/x/{{dir}}"} | cwd: {{…}} is passed as it stands
+            {"command": "x", "envFile": "/x/.env"} | envFile: q does not read it
+            {"command": "x", "envFile": "${workspaceFolder}/.env"} | envFile: q does not read it
+            {"url": "https://x", "headersHelper": "/x/token.sh"} | headersHelper: q does not read it
+            {"command": "x", "envFile": null, "headersHelper": null} | -
+            {"command": "x", "alwaysAllow": ["a"], "autoApprove": ["*"], "trust": true, "timeout": 5} | -
+        "#;
+        let own = Environment::new(&[("TOKEN", "open-sesame")]);
+        for [section, expected] in rows(table) {
+            let server = ToolServer::parse_shared(section, &own);
+            assert!(!server.allows("a", true), "{section}");
+            let ServerOrigin::Shared(entry) = server.origin else {
+                panic!("{section} is of a section");
+            };
+            let expected = Vec::from_iter(expected.split("; ").filter(|note| !note.is_empty()));
+            assert_eq!(entry.unread.len(), expected.len(), "{section}");
+            for (note, expected) in entry.unread.iter().zip(expected) {
+                let expected = format!("mcpServers.s.{expected}");
+                assert!(note.starts_with(&expected), "{note}");
             }
         }
     }

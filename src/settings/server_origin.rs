@@ -23,8 +23,10 @@ pub struct SharedEntry {
     /// The keys that it has of those that list the tools to offer, and of those that list the others.
     pub include_keys: Vec<&'static str>,
     pub exclude_keys: Vec<&'static str>,
-    /// What is passed on as it is written although it looks like a variable, for notes.
-    pub unfilled: Vec<String>,
+    /// What another program would read otherwise, for notes.
+    pub unread: Vec<String>,
+    /// Whether another program confines it.
+    pub is_sandboxed: bool,
 }
 
 /// A server that its file switches off.
@@ -52,7 +54,8 @@ impl SharedEntry {
             url_key: "url",
             include_keys: Vec::new(),
             exclude_keys: Vec::new(),
-            unfilled: Vec::new(),
+            unread: Vec::new(),
+            is_sandboxed: false,
         }
     }
 

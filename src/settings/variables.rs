@@ -1,5 +1,7 @@
 //! Fills in the variables of the environment that a text names (pure).
 
+use std::fmt;
+
 use super::environment::Environment;
 use crate::secret::Secret;
 
@@ -11,9 +13,58 @@ pub struct Filled {
     pub values: Vec<(String, Secret)>,
     /// The variables that leave nothing but whitespace: by their value or their default.
     pub blank: Vec<String>,
-    /// Variables that are set, and that it names in a way that others fill in and q does not: `$NAME`.
-    pub without_braces: Vec<String>,
+    /// What stays in it although another program would fill it in.
+    pub left: Vec<LeftAsItIs>,
 }
+
+/// A form that other programs, or a typing error, have for a variable, and that stays in a text. None has anything of the text
+/// but a variable's name, because the rest may be a password with such characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeftAsItIs {
+    /// `$NAME`, of a variable that is set.
+    WithoutBraces(String),
+    /// `${NAME` of a variable that is set, or at the end of the text.
+    Unclosed(Option<String>),
+    /// A form of another program, without what it names.
+    Foreign(&'static str),
+}
+
+impl LeftAsItIs {
+    /// Whether it is a variable in a script, too, as arguments may be.
+    pub fn is_usual_in_scripts(&self) -> bool {
+        match self {
+            LeftAsItIs::WithoutBraces(_) => true,
+            LeftAsItIs::Unclosed(_) => false,
+            LeftAsItIs::Foreign(form) => *form != FILE_FORM,
+        }
+    }
+}
+
+/// The end of a sentence that begins with the place of the text.
+impl fmt::Display for LeftAsItIs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeftAsItIs::WithoutBraces(name) => write!(
+                formatter,
+                "${name} is passed as it stands; write ${{{name}}} for its value"
+            ),
+            LeftAsItIs::Unclosed(Some(name)) => write!(
+                formatter,
+                "${{{name} has no closing brace, so it is passed as it stands; write ${{{name}}} for its value"
+            ),
+            LeftAsItIs::Unclosed(None) => formatter.write_str(
+                "${… has no closing brace, so it is passed as it stands; write ${NAME} for the value of a variable",
+            ),
+            LeftAsItIs::Foreign(form) => write!(
+                formatter,
+                "{form} is passed as it stands; only ${{NAME}}, ${{NAME:-default}}, ${{env:NAME}} and {{env:NAME}} are filled in"
+            ),
+        }
+    }
+}
+
+/// How opencode has the text of a file put in.
+const FILE_FORM: &str = "{file:…}";
 
 /// Returns the text with the values of its variables, `${NAME}`, `${env:NAME}` or `${NAME:-default}`, in their places. opencode
 /// writes `{env:NAME}`.
@@ -87,8 +138,8 @@ impl Filled {
         self.text.push_str(value);
     }
 
-    /// Notes the variables that a part of the text names as `$NAME`, each as a whole word. A password may have a dollar, too, so
-    /// only those count that are set.
+    /// Notes the variables that a part of the text names as `$NAME`, each as a whole word, and those that others name in other
+    /// forms. A password may have a dollar, too, so only those count that are set.
     fn note_others(&mut self, part: &str, environment: &Environment) {
         for (at, _) in part.match_indices('$') {
             let is_within_word =
@@ -97,8 +148,41 @@ impl Filled {
                 && let Some(name) = variable_at_start(&part[at..])
                 && environment.get_os(name).is_some()
             {
-                self.without_braces.push(name.to_owned());
+                self.left.push(LeftAsItIs::WithoutBraces(name.to_owned()));
             }
+        }
+        self.note_unclosed(part, environment);
+        for (form, opening, closing) in [
+            (FILE_FORM, "{file:", '}'),
+            ("{{…}}", "{{", '}'),
+            ("{env:…}", "{env:", '}'),
+            ("$(…)", "$(", ')'),
+        ] {
+            let begins_well = |inner: &str| match form {
+                // Python has other things in such braces.
+                FILE_FORM => inner.starts_with(['/', '~', '.']),
+                _ => true,
+            };
+            let is_form = |inner: &str| begins_well(inner) && inner.contains(closing);
+            let mut parts = part.split(opening).skip(1);
+            if parts.any(is_form) {
+                self.left.push(LeftAsItIs::Foreign(form));
+            }
+        }
+    }
+
+    /// Notes a variable whose brace is not closed.
+    fn note_unclosed(&mut self, part: &str, environment: &Environment) {
+        let Some((_, inner)) = part.rsplit_once("${").or_else(|| part.rsplit_once("{env:")) else {
+            return;
+        };
+        let inner = inner.strip_prefix("env:").unwrap_or(inner);
+        let name = beginning_of_name(inner);
+        let is_set = !name.is_empty() && environment.get_os(name).is_some();
+        let is_at_end = !name.is_empty() && name.len() == inner.len();
+        if !inner.contains('}') && (is_set || is_at_end) {
+            let name = is_set.then(|| name.to_owned());
+            self.left.push(LeftAsItIs::Unclosed(name));
         }
     }
 }
@@ -268,6 +352,44 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_only_another_program_fills_in_is_noted_and_nothing_else_of_the_text() {
+        let environment = Environment::new(&[("A", "1"), ("B_2", "2")]);
+        // A text, and what is noted; a star marks what is usual in a script.
+        let table = r"
+            plain | -
+            ${A}{env:A} | -
+            $A | $A*
+            <$A> $B_2 $C $a | $A* $B_2*
+            ${A | ${A
+            Bearer ${env:B_2 | ${B_2
+            {env:A | ${A
+            ${C | ${…
+            ${A} ${C | ${…
+            pa${hunter2 word | -
+            x${ | -
+            ${A x | ${A
+            {file:~/.key} {file:/k} {file:./k} | {file:…}
+            {file:>10} {file} {file:~/x | -
+            {{A}} {{ secrets.A }} | {{…}}*
+            {{A} {A}} }} | {{…}}*
+            {{ {A | -
+            {env:A:-b} | {env:…}*
+            a$(cat /x)b | $(…)*
+            $( (A $A( | $A*
+            ${X:-$A{{b} | -
+        ";
+        for [text, expected] in rows(table) {
+            let left = fill(text, &environment).expect(text).left;
+            let shown = left.iter().map(|left| {
+                let said = left.to_string();
+                let form = said.split([' ', '\n']).next().unwrap_or_default();
+                form.to_owned() + if left.is_usual_in_scripts() { "*" } else { "" }
+            });
+            assert_eq!(Vec::from_iter(shown).join(" "), expected, "{text}");
         }
     }
 

@@ -135,9 +135,18 @@ impl Preparation<'_> {
             ServerKind::Remote(_) | ServerKind::Wrong(_) => {}
         }
         let name = &section.name;
-        if let ServerOrigin::Shared(SharedEntry { file, unfilled, .. }) = &section.origin {
-            for written in unfilled {
+        if let ServerOrigin::Shared(entry) = &section.origin {
+            let SharedEntry { file, path, .. } = entry;
+            for written in &entry.unread {
                 self.notes.note(&format!("{name}: {written} (in {file})"));
+            }
+            if entry.is_sandboxed
+                && let ServerKind::Local(program) = &section.kind
+                && program.confine.is_none()
+            {
+                self.notes.note(&format!(
+                    "{name}: {path}.sandboxEnabled: q does not read it, so the server is not confined; confine in a section [tools.{name}] does that (in {file})"
+                ));
             }
         }
         let mut seen = HashSet::new();
