@@ -35,7 +35,8 @@ pub enum Version {
 }
 
 /// The error for a URL with a variable in place of one of its parts. A list of tool servers has its variables filled in before.
-const UNFILLED: &str = "is not a URL: variables such as ${HOST} are not filled in here";
+const UNFILLED: &str =
+    "is not a URL: variables such as ${HOST} are not filled in here; write their values";
 
 /// The parameters of a query that hold a key.
 const KEY_PARAMETERS: [&str; 6] = ["key", "api-key", "api_key", "token", "access_token", "sig"];
@@ -266,7 +267,8 @@ fn check_is_filled_in(text: &str) -> Result<(), String> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path_and_query) = rest.split_at(end);
     let host = authority.rsplit('@').next().unwrap_or_default();
-    if host.contains("${") || path_and_query.contains("${") {
+    // A path may have a dollar, and no host has one.
+    if host.contains('$') || path_and_query.contains("${") {
         return Err(UNFILLED.to_owned());
     }
     Ok(())
@@ -522,6 +524,10 @@ mod tests {
         for text in [
             "${URL}",
             "${URL}/mcp",
+            "$URL",
+            "$URL/v1",
+            "http://$HOST/mcp",
+            "https://u:p@h:$PORT?x",
             "http://${HOST}/mcp",
             "https://u@h:${PORT}?x",
             "https://h/v1/${TOKEN}/mcp",
