@@ -21,7 +21,8 @@ pub fn refuse(args: &[OsString], arguments: &Arguments, parse: Parse) -> Result<
         return Ok(());
     };
     let before = &args[..args.len() - words.len()];
-    let as_words = command_line(&[before, &["--".into()], &without_separators(words)].concat());
+    let as_words = [before, &["--".into()], &without_separators(words)].concat();
+    let as_words = parse(&as_words).map_or_else(|_| String::new(), |_| command_line(&as_words));
     let late = late.display();
     let message = format!("“{late}” comes after the first word of the question");
     let error = Error::usage(message);
@@ -37,7 +38,7 @@ pub fn refuse(args: &[OsString], arguments: &Arguments, parse: Parse) -> Result<
         None => with_action_of_option(before, words, arguments.mode, parse),
     };
     let as_options = as_options.or_else(|| {
-        let command = options_before_words(before, words, arguments.mode)?;
+        let command = options_before_words(before, words, arguments.mode, parse)?;
         Some(format!("put options before the question{command}"))
     });
     let if_part = "if it is part of the question, quote the question or put -- before it";
@@ -124,9 +125,14 @@ fn action_alone(
     is_right.then(|| said + &command_line(&corrected))
 }
 
-/// Returns the command line where those of the words that are options stand before the others. `None` if none of them is one, or
-/// it cannot be shown.
-fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> Option<String> {
+/// Returns the command line where those of the words that are options stand before the others. `None` if none of them is one, q
+/// does not take that either, or it cannot be shown.
+fn options_before_words(
+    before: &[OsString],
+    words: &[OsString],
+    mode: Mode,
+    parse: Parse,
+) -> Option<String> {
     let (mut options, question) = options_among(before, words, mode);
     if options.len() == before.len() {
         return None;
@@ -135,6 +141,7 @@ fn options_before_words(before: &[OsString], words: &[OsString], mode: Mode) -> 
         options.push("--".into());
     }
     options.extend(question);
+    parse(&options).ok()?;
     Some(command_line(&options)).filter(|command| !command.is_empty())
 }
 
@@ -196,6 +203,41 @@ mod tests {
 
     fn words(typed: &str) -> Vec<OsString> {
         typed.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_command_line_that_q_refuses_is_not_suggested() {
+        let options = [
+            "-x",
+            "--lines",
+            "-s a",
+            "-f",
+            "-j",
+            "--is",
+            "--schema a",
+            "--list",
+            "--last",
+            "-t none",
+            "--again",
+            "--dry-run",
+            "--all",
+            "--yes",
+            "-n",
+        ];
+        for before in ["", "-x ", "-j ", "--list ", "--is ", "--schema a "] {
+            for first in options {
+                for second in options {
+                    let typed = format!("{before}what is {first} {second}");
+                    let Err(error) = parse(&words(&typed)) else {
+                        panic!("{typed} has a late option")
+                    };
+                    let said = error.advice.unwrap_or_default();
+                    if let Some((_, suggested)) = said.split_once(": q ") {
+                        assert!(parse(&words(suggested)).is_ok(), "{typed}: {suggested}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
