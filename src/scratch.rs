@@ -27,8 +27,9 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to look for a name that no other process takes.
 const ATTEMPTS: usize = 100;
 
-/// How a name begins that nobody can know before, and how many digits follow.
-const RANDOM_PREFIX: &str = "q-";
+/// How a name begins that nobody can know before, and how many digits follow. It is longer than q's own name, because the sweep
+/// removes what has such a name, among the files of other programs.
+const RANDOM_PREFIX: &str = "q-confined-";
 const RANDOM_DIGITS: usize = 16;
 
 /// How many of these directories, and of those moved out of them, this process has named.
@@ -360,6 +361,19 @@ mod tests {
     /// The rights in the mode of a directory.
     const RIGHTS: u32 = 0o7777;
 
+    /// Makes a directory where no other user can put something in its place, wherever `TMPDIR` leads. `None` where a machine has
+    /// no such place.
+    fn safe_root() -> Option<tempfile::TempDir> {
+        let places = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+        let mut places = [std::env::temp_dir()].into_iter().chain(places);
+        let safe = places
+            .find(|place| safe_directory(place).is_ok_and(|real| check_writable(&real).is_ok()));
+        if safe.is_none() {
+            crate::unix::tests::skip("no directory for temporary files is safe");
+        }
+        Some(tempfile::tempdir_in(safe?).expect("a directory"))
+    }
+
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
         // No user makes anything there, and where it is missing, nobody makes it either.
@@ -399,7 +413,7 @@ mod tests {
                 "cannot make a directory in COMMON: No such file or directory",
             ),
         ] {
-            let root = tempfile::tempdir().expect("a directory");
+            let Some(root) = safe_root() else { return };
             let root = fs::canonicalize(root.path()).expect("a path");
             let common = root.join("common");
             if mode != 0 {
@@ -569,7 +583,9 @@ mod tests {
 
     #[test]
     fn the_sweep_removes_what_no_running_q_has_and_nothing_else() {
-        let random = "q-000000000000000";
+        let random = "q-confined-000000000000000";
+        // A script that calls q may name its own directory so.
+        let others = "q-000000000000000";
         // The place, the mode of the common one, how the names of directories there begin, and whether they are swept.
         for (place, mode, prefix, is_swept) in [
             ("own", 0o1777, "1-", true),
@@ -578,9 +594,10 @@ mod tests {
             ("common", 0o700, random, true),
             ("common", 0o777, random, false),
             ("common", 0o1777, "1-", false),
+            ("common", 0o1777, others, false),
         ] {
             let case = format!("{place} {mode:o} {prefix}");
-            let root = tempfile::tempdir().expect("a directory");
+            let Some(root) = safe_root() else { return };
             let root = fs::canonicalize(root.path()).expect("a path");
             let (cache, common) = (root.join("cache"), root.join("common"));
             fs::create_dir(&common).expect("a directory");
