@@ -10,7 +10,7 @@ mod test_repository;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::{Path, PathBuf};
+use std::path::{self, Component, Path, PathBuf};
 use std::rc::Rc;
 
 use crate::error::Error;
@@ -20,6 +20,9 @@ use rule_set::{RuleSet, Ruling};
 
 /// The most bytes of an ignore file.
 const MAX_IGNORE_FILE: u64 = 1_000_000;
+
+/// The most links on the way to a file; systems follow no more.
+const MAX_LINKS: usize = 40;
 
 /// The rules that apply at a place of a walk, which enters a directory before it comes to the files in it.
 pub struct IgnoreRules<'a> {
@@ -118,22 +121,21 @@ impl<'a> IgnoreRules<'a> {
             }
         }
         // Git may ignore a link, or the directory that has it, and not what the link leads to.
-        let Some(link) = root.ancestors().find(|path| path.is_symlink()) else {
-            return Ok(false);
-        };
-        let leads_away = link.canonicalize().is_ok_and(|target| is_left(&target));
-        let parent = link.parent().unwrap_or(Path::new(""));
-        let directory = Path::new(".").join(parent);
-        let link = directory.join(link.file_name().unwrap_or_default());
-        let mut rules = IgnoreRules::above_with(&directory, Rc::clone(&self.git))?;
-        if leads_away && rules.is_ignored(&link, true)? {
-            return Ok(true);
+        for link in links_on_the_way(&root) {
+            let leads_away = link.canonicalize().is_ok_and(|target| is_left(&target));
+            let Some(directory) = link.parent() else {
+                continue;
+            };
+            let mut rules = IgnoreRules::above_with(directory, Rc::clone(&self.git))?;
+            if (leads_away && rules.is_ignored(&link, true)?) || rules.is_root_ignored()? {
+                return Ok(true);
+            }
         }
-        rules.is_root_ignored()
+        Ok(false)
     }
 
-    /// Whether what a path of the walk leads to is ignored where it is, behind links. That counts below the root of the walk, and
-    /// elsewhere in the repository of the path.
+    /// Whether what a path of the walk leads to is ignored where it is, behind links, or one of these links is. That counts below
+    /// the root of the walk, and elsewhere in the repository of the path.
     pub fn is_target_ignored(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
         let Ok(target) = path.canonicalize() else {
             return Ok(false);
@@ -141,6 +143,17 @@ impl<'a> IgnoreRules<'a> {
         if target == self.real(path) {
             return Ok(false);
         }
+        for link in links_on_the_way(path) {
+            let leads_to_directory = link.is_dir();
+            if self.is_real_path_ignored(&link, leads_to_directory)? {
+                return Ok(true);
+            }
+        }
+        self.is_real_path_ignored(&target, is_directory)
+    }
+
+    /// Whether a path without links above it is ignored, as [`IgnoreRules::is_target_ignored`] counts it.
+    fn is_real_path_ignored(&mut self, target: &Path, is_directory: bool) -> Result<bool, Error> {
         // The root itself may be ignored, as it was named.
         let base = if target.starts_with(&self.real_root) {
             self.real_root.clone()
@@ -150,7 +163,7 @@ impl<'a> IgnoreRules<'a> {
                 _ => return Ok(false),
             }
         };
-        let below = target.strip_prefix(&base).unwrap_or(&target);
+        let below = target.strip_prefix(&base).unwrap_or(target);
         let rules = match self.of_targets.entry(base.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
@@ -307,6 +320,37 @@ impl RuleReader<'_> {
         let rules = RuleSet::read(&text, self.directory, ignores_case, &mut self.cost);
         rules.map_err(|reason| ignore_file::unusable(path, reason))
     }
+}
+
+/// Returns the links that lead to a file, each in its own directory without links.
+fn links_on_the_way(path: &Path) -> Vec<PathBuf> {
+    let mut links = Vec::new();
+    let mut ahead = Vec::from_iter(path::absolute(path));
+    let mut real = PathBuf::new();
+    while let Some(rest) = ahead.pop() {
+        let mut parts = rest.components();
+        let Some(part) = parts.next() else {
+            continue;
+        };
+        ahead.push(parts.as_path().to_owned());
+        match part {
+            Component::CurDir => continue,
+            Component::ParentDir => {
+                real.pop();
+                continue;
+            }
+            _ => real.push(part),
+        }
+        if let Ok(target) = real.read_link() {
+            if links.len() == MAX_LINKS {
+                break;
+            }
+            links.push(real.clone());
+            real.pop();
+            ahead.push(target);
+        }
+    }
+    links
 }
 
 #[cfg(test)]
