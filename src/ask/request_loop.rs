@@ -35,7 +35,7 @@ struct Timing {
 pub fn answer(run: &Run, dialogue: &mut Dialogue, context: &Context) -> Result<(), Error> {
     let file = AnswerFile::find(run, dialogue, context)?;
     let window = &dialogue.window;
-    window.report_beyond_settings(&run.record.question, run.notes);
+    window.report_beyond_settings(&run.record.question, run.again.as_deref(), run.notes);
     if run.settings.arguments.dry_run {
         return print_request(run, dialogue, file.as_ref());
     }

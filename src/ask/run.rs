@@ -30,6 +30,8 @@ pub struct Run<'a> {
     pub handed_to: Option<String>,
     /// The system prompt.
     pub system: String,
+    /// The command that asks the question again once its exchange is saved.
+    pub again: Option<String>,
     /// The question, and what comes of its answer.
     pub record: Arc<Record>,
     pub printer: Printer,

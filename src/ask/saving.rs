@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::place::Place;
 use super::plan::Plan;
 use crate::context::Context;
-use crate::session::name::ConversationRef;
+use crate::session::name::{ConversationRef, option_of};
 use crate::session::rules::{self, AnsweredBy, Circumstances, Intent, QuestionRule, Rules};
 use crate::session::save::Saver;
 use crate::session::store::Handle;
-use crate::settings::Settings;
+use crate::settings::{Cached, Settings};
 use crate::tools::Selection;
 
 /// Returns the way to save the exchange with the answer of this model; `None` if nothing is saved.
@@ -47,6 +47,23 @@ pub fn saver(
         scratch_places: context.scratch_places(),
         handle,
     })
+}
+
+/// Returns the command that asks the question again, with what the conversation does not remember of the options; `None` if nothing
+/// is saved, or if no question may be sent again.
+pub fn command_to_ask_again(plan: &Plan, place: &Place) -> Option<String> {
+    let settings = plan.settings;
+    if !settings.saves() || settings.values.cached_setting == Cached::Only {
+        return None;
+    }
+    let handle = place.handle.as_ref()?;
+    let mut option = String::new();
+    if !handle.which.is_current() {
+        // A number may be that of another one by then.
+        option = option_of(&handle.id());
+    }
+    let given = &plan.options_as_given;
+    Some(format!("q --again{option}{given}"))
 }
 
 /// Returns where the exchange is saved. The link to the current conversation may lead to a file of the user's in another

@@ -207,8 +207,9 @@ impl Window {
         self.total - self.messages.len()
     }
 
-    /// Notes what the settings leave out of the requests of this question, where the user may not expect it.
-    pub fn report_beyond_settings(&self, question: &Message, notes: &Notes) {
+    /// Notes what the settings leave out of the requests of this question, where the user may not expect it. `again` is the
+    /// command that asks it again, if there is one.
+    pub fn report_beyond_settings(&self, question: &Message, again: Option<&str>, notes: &Notes) {
         if let Some(most) = self.newly_limited_to {
             let sent = match most {
                 0 => "no earlier message is".to_owned(),
@@ -223,10 +224,14 @@ impl Window {
         if let Some(unsent) = self.beyond_max_history.in_words(question) {
             let sent = self.messages.iter().map(|message| message.text.len());
             let needed = self.beyond_max_history.bytes + sent.sum::<usize>();
+            let limit = with_room_to_grow(needed);
+            let once = match again {
+                Some(command) => format!("to send all: Q_MAX_HISTORY={limit} {command}"),
+                None => format!("to send all, set Q_MAX_HISTORY={limit}"),
+            };
             notes.note(&format!(
-                "{unsent}, because max_history is {}; to send all: Q_MAX_HISTORY={} q …",
+                "{unsent}, because max_history is {}; {once}; to send all every time: max_history = {limit} in config.toml",
                 self.max_history,
-                with_room_to_grow(needed)
             ));
         }
     }
