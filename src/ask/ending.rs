@@ -140,13 +140,18 @@ impl<'a> Ending<'a> {
                 let _ = run.printer.screen.end();
                 let is_blank = run.record.lock().answer.is_blank();
                 // The finish reason keeps a blocked exchange from being sent again.
-                let saved = run.record.save(AnswerEnd::BrokenOff {
-                    finish: last.reply.end.blocked(),
-                });
+                let blocked = last.reply.end.blocked();
+                let saved = run.record.save(AnswerEnd::BrokenOff { finish: blocked });
                 if is_blank {
                     return Err(failed.error);
                 }
-                Err(advise_last(failed.error, &saved))
+                let error = advise_last(failed.error, &saved);
+                let may_ask_again = saved.id.is_some() && blocked.is_none();
+                if !may_ask_again {
+                    return Err(error);
+                }
+                let option = &saved.option;
+                Err(error.advise_also(format!("q --again{option} asks again")))
             }
         }
     }

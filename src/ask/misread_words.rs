@@ -7,7 +7,8 @@ use std::path::Path;
 use super::plan::{Plan, Relation};
 use crate::flags::{Arguments, synonyms};
 use crate::output::Notes;
-use crate::text::one_line::on_one_line;
+use crate::text::escape::{escape_all, is_hidden};
+use crate::text::locale::Charset;
 use crate::text::shell_words::quoted;
 
 /// Notes what the words may have been meant for. Only a person gets such a note, who reads it on a terminal and has typed the
@@ -39,28 +40,33 @@ fn note_of_subcommand(arguments: &Arguments) -> Option<String> {
     Some(format!("“{typed}” is asked as a question; {here}"))
 }
 
-/// Returns what to type for the files that the words name, as other programs take files: after the question, or after `-f`.
+/// Returns what to type for the files that the words name, as other programs take files: before the question or after it.
 fn note_of_files(arguments: &Arguments) -> Option<String> {
     let words = &arguments.words;
-    let mut at_beginning = 0;
-    if arguments.follow {
-        at_beginning = words.iter().take_while(|word| is_file(word)).count();
-    }
+    let at_beginning = words.iter().take_while(|word| is_file(word)).count();
     let at_end = words[at_beginning..].iter().rev();
     let at_end = at_end.take_while(|word| is_file(word)).count();
-    let name = if at_beginning > 0 {
-        words.first()
-    } else {
-        words.get(words.len() - at_end)
+    let first = match at_beginning {
+        0 => words.len() - at_end,
+        _ => 0,
     };
-    let name = on_one_line(&name?.to_string_lossy());
-    let argument = quoted(&name);
-    Some(match at_beginning + at_end {
-        0 => return None,
-        1 => {
-            format!("{name} is sent as a word; -a {argument} before the question sends the file")
+    let word = words.get(first)?;
+    // What hides in a name, or is no text, cannot be copied into a command.
+    let plain = word.to_str().filter(|name| !name.contains(is_hidden));
+    let name = match plain {
+        Some(name) => name.to_owned(),
+        None => escape_all(&word.to_string_lossy(), Charset::Unicode),
+    };
+    Some(match (at_beginning + at_end, plain) {
+        (0, _) => return None,
+        (1, Some(plain)) => format!(
+            "{name} is sent as a word; -a {} before the question sends the file",
+            quoted(plain)
+        ),
+        (1, None) => {
+            format!("{name} is sent as a word; -a and its name before the question send the file")
         }
-        count => format!(
+        (count, _) => format!(
             "{name} and {} more are sent as words; -a before each, before the question, sends the files",
             count - 1
         ),

@@ -37,10 +37,7 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, Error> {
                 break;
             }
         }
-        let Some(argument) = parser
-            .next()
-            .map_err(|error| Error::usage(error.to_string()))?
-        else {
+        let Some(argument) = parser.next().map_err(of_lexopt)? else {
             break;
         };
         let flag = find(&argument).ok_or_else(|| unknown(&argument))?;
@@ -52,6 +49,16 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, Error> {
     arguments.follow_anyway = follows.count() > 1;
     check(&arguments, &used)?;
     Ok(arguments)
+}
+
+/// Returns the error for an argument that cannot be read.
+fn of_lexopt(unread: lexopt::Error) -> Error {
+    let lexopt::Error::UnexpectedValue { option, value } = unread else {
+        return Error::usage(unread.to_string());
+    };
+    let value = beginning(&on_one_line(&value.to_string_lossy()), MAX_WORD);
+    let error = Error::usage(format!("{option} takes no value, but there is “{value}”"));
+    error.advise(format!("write {option} without a value; q -h lists the options"))
 }
 
 /// Says of which option the last argument is the value, where somebody may have meant it as the question.

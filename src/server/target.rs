@@ -61,7 +61,7 @@ impl Target {
         }
         // A dry run needs none.
         if !arguments.dry_run {
-            provider.key.read(&provider.name, environment)?;
+            require_key(provider, environment)?;
         }
         let client = Client::new(provider.address()?, values.timeout, environment)?;
         if provider.other_address.is_none() {
@@ -139,7 +139,7 @@ impl Target {
     pub fn ready<'c>(&'c self, notes: &'c Notes) -> Result<ApiClient<'c>, Error> {
         let provider = self.provider();
         // A key that is not set is said before anything that only a request needs.
-        provider.key.read(&provider.name, &self.environment)?;
+        require_key(provider, &self.environment)?;
         let client = self.located_client()?;
         self.fetch_key(notes)?;
         let limits = RetryLimits {
@@ -201,6 +201,13 @@ impl Target {
         let listed = self.ready(notes)?.list_models();
         listed.map_err(|failed| failed.error)
     }
+}
+
+/// Refuses a provider that needs a key where there is none.
+fn require_key(provider: &Provider, environment: &Environment) -> Result<(), Error> {
+    let key = provider.key.read(&provider.name, environment);
+    key.map(drop)
+        .map_err(|error| error.advise_also("q --status shows which keys are set"))
 }
 
 /// Checks that a provider can search the web over its API.

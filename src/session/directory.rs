@@ -2,9 +2,7 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::io::ErrorKind::{
-    InvalidInput, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
-};
+use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -296,14 +294,7 @@ impl StateDirectory {
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.check()?;
         for directory in [&self.root, &self.sessions] {
-            make_directory(directory, PRIVATE).map_err(|error| {
-                // A full disk, or a file in the place of the directory, can be corrected where it is.
-                if !matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
-                    return error;
-                }
-                let advice = "set HOME or XDG_STATE_HOME to a directory that you can write in";
-                io::Error::new(error.kind(), format!("{error}; {advice}"))
-            })?;
+            make_directory(directory, PRIVATE)?;
             let mode = fs::metadata(directory).or_cannot("read", directory)?.mode();
             if mode & !PRIVATE & RIGHTS != 0 {
                 // Some file systems have no modes.

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 use std::path::{Path, PathBuf};
 
 use super::conversation::{Conversation, Exchange};
@@ -57,6 +58,16 @@ impl SaveOutcome {
     }
 }
 
+/// Adds to the reason why nothing was saved what to do about a directory that cannot be written. A full disk, or a file in the place
+/// of the directory, can be corrected where it is.
+fn advised(error: io::Error) -> io::Error {
+    if !matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
+        return error;
+    }
+    let advice = "set HOME or XDG_STATE_HOME to a directory that you can write in, or Q_SAVE=false to save nothing";
+    io::Error::new(error.kind(), format!("{error}; {advice}"))
+}
+
 impl Saver {
     /// Saves an exchange.
     pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> SaveOutcome {
@@ -69,7 +80,7 @@ impl Saver {
         if directory.prepare().is_ok() {
             sweep::sweep_if_due(directory, &self.rules, &self.scratch_places);
         }
-        saved.unwrap_or_else(|error| SaveOutcome::unsaved(&error))
+        saved.unwrap_or_else(|error| SaveOutcome::unsaved(&advised(error)))
     }
 
     /// Reads the conversation again under the lock, and saves the exchange where it belongs now. The caller gets the lock, and

@@ -148,13 +148,58 @@ fn line_at(text: &str, at: usize) -> &str {
     text.get(begin..end).unwrap_or_default()
 }
 
-/// Returns the parser's words for what is wrong with the text, which do not say which key is there twice.
+/// What the parser says of common mistakes, and what to write.
+const SYNTAX_FAULTS: &[(&str, &str)] = &[
+    (
+        "invalid basic string, expected `\"`",
+        "the text is not closed: put \" at its end",
+    ),
+    (
+        "invalid literal string, expected `'`",
+        "the text is not closed: put ' at its end",
+    ),
+    (
+        "invalid multi-line basic string, expected `\"`",
+        "the text is not closed: put \"\"\" at its end",
+    ),
+    (
+        "invalid multi-line literal string, expected `'`",
+        "the text is not closed: put ''' at its end",
+    ),
+    (
+        "missing escaped value, expected ",
+        "the text has a single \\: write \\\\, or put the text in '…' instead of \"…\"",
+    ),
+    (
+        "unclosed table, expected `]`",
+        "the name of the section is not closed: put ] after it",
+    ),
+    (
+        "unclosed array, expected `]`",
+        "the list is not closed: put ] at its end",
+    ),
+    (
+        "unclosed inline table, expected `}`",
+        "the table is not closed: put } at its end",
+    ),
+    (
+        "key with no value, expected `=`",
+        "there is no = between key and value",
+    ),
+];
+
+/// Returns what is wrong with the text, in the parser's words where q has none of its own.
 fn syntax_fault(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message();
     let place = error.span().and_then(|span| text.get(span));
-    match (error.message(), place) {
-        ("duplicate key", Some(key)) => format!("{key}: it is there twice"),
-        (message, _) => message.to_owned(),
+    if message == "duplicate key"
+        && let Some(key) = place
+    {
+        return format!("{key}: it is there twice");
     }
+    let mut known = SYNTAX_FAULTS.iter();
+    let known = known.find(|(begin, _)| message.starts_with(begin));
+    known.map_or(message, |(_, fault)| fault).to_owned()
 }
 
 fn read_entries(text: &str, lines: &Lines) -> (File, Option<ConfigError>) {

@@ -445,7 +445,10 @@ impl Settings {
                 disabled: Vec::new(),
             });
         };
-        let wrong = |reason| Error::settings(format!("mcp: {reason}"));
+        let wrong = |reason| {
+            let error = Error::settings(format!("mcp: {reason}"));
+            error.advise("correct the file that mcp (Q_MCP) names, or unset mcp")
+        };
         let text = read_text(Path::new(path), text_file::MAX_SHARED).map_err(wrong)?;
         let is_file = |file: &str| Path::new(file).is_file();
         let shared = mcp::read_shared(text, path, &self.environment, &is_file)
