@@ -116,7 +116,12 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         Cleared::Conversation | Cleared::Link(_) => (1, "the conversation was cleared"),
     };
     let report = json!({"cleared": count});
-    print_done(done, &report, "Conversation cleared", arguments, context)?;
+    let mut text = "Conversation cleared";
+    if count == 0 && io::stdout().is_terminal() {
+        // A person reads the note, and a script looks for these words.
+        text = "";
+    }
+    print_done(done, &report, text, arguments, context)?;
     match cleared {
         Cleared::Nothing => context.notes.note("there was no conversation"),
         Cleared::Conversation => {}
