@@ -58,7 +58,9 @@ fn of_lexopt(unread: lexopt::Error) -> Error {
     };
     let value = beginning(&on_one_line(&value.to_string_lossy()), MAX_WORD);
     let error = Error::usage(format!("{option} takes no value, but there is “{value}”"));
-    error.advise(format!("write {option} without a value; q -h lists the options"))
+    error.advise(format!(
+        "write {option} without a value; q -h lists the options"
+    ))
 }
 
 /// Says of which option the last argument is the value, where somebody may have meant it as the question.

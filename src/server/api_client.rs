@@ -368,6 +368,7 @@ impl<'a> ApiClient<'a> {
         ApiError {
             meaning,
             retry_after: None,
+            is_unreached: false,
             error,
         }
     }
@@ -414,6 +415,7 @@ impl<'a> ApiClient<'a> {
             _ => failure.advice,
         };
         let mut failed = self.failed(failure.cause);
+        failed.is_unreached = failure.is_unreached;
         if failure.is_transient {
             failed.meaning = ErrorClass::Transient;
         }

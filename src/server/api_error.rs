@@ -13,6 +13,8 @@ pub struct ApiError {
     pub meaning: ErrorClass,
     /// How long the server asks to wait before another try.
     pub retry_after: Option<Duration>,
+    /// Whether no server was reached, so that a few more tries hardly help.
+    pub is_unreached: bool,
 }
 
 impl From<Error> for ApiError {
@@ -21,6 +23,7 @@ impl From<Error> for ApiError {
             error,
             meaning: ErrorClass::Other,
             retry_after: None,
+            is_unreached: false,
         }
     }
 }

@@ -76,9 +76,10 @@ impl Attempts {
         Some(wait)
     }
 
-    /// Adds to the last failure, if it may pass, how often q has tried. After a single retry there is hardly a wait to explain.
+    /// Adds to the last failure, if it may pass, how often q has tried. After a single retry there is hardly a wait to explain, and
+    /// where no server was reached, it is the network that has to be looked at.
     pub fn explain(&self, mut failed: ApiError) -> ApiError {
-        if self.retries > 1 && failed.is_transient() {
+        if self.retries > 1 && failed.is_transient() && !failed.is_unreached {
             let tried = self.retries + 1;
             let advice =
                 format!("raise the retries setting (Q_RETRIES) to try more than {tried} times");
@@ -216,6 +217,30 @@ mod tests {
             error: Error::new(ErrorKind::Provider { status }, ""),
             meaning,
             retry_after: asked.parse().ok().map(Duration::from_millis),
+            is_unreached: false,
+        }
+    }
+
+    #[test]
+    fn more_retries_are_advised_only_where_a_server_was_reached_and_retried_twice() {
+        for (retries, word, is_unreached, is_advised) in [
+            (3, "busy", false, true),
+            (2, "busy", false, true),
+            (1, "busy", false, false),
+            (3, "busy", true, false),
+            (3, "no model", false, false),
+        ] {
+            let attempts = Attempts {
+                retries,
+                loading_since: None,
+            };
+            let failed = ApiError {
+                is_unreached,
+                ..failure(word, "-")
+            };
+            let advice = attempts.explain(failed).error.advice;
+            let found = advice.is_some_and(|advice| advice.contains("Q_RETRIES"));
+            assert_eq!(found, is_advised, "{retries} {word} {is_unreached}");
         }
     }
 

@@ -28,6 +28,12 @@ const DO_NOT_COMPRESS: &str = "configure the server, or a proxy or gateway befor
 /// What to do about a server that takes longer than q waits.
 const WAIT_LONGER: &str = "raise the timeout setting (Q_TIMEOUT) to wait longer";
 
+/// What to do about a name that is not resolved.
+const CHECK_NAME: &str = "check the network and the name in the address";
+
+/// What to do about a server that cannot be reached.
+const CHECK_NETWORK: &str = "check the network and the address; a firewall may be in the way";
+
 /// What to do about a proxy that does not lead to the server.
 const LEAVE_OUT_THE_PROXY: &str =
     "if the server can be reached without the proxy, name its host in NO_PROXY";
@@ -91,6 +97,8 @@ pub struct ConnectionFailure {
     pub advice: Option<String>,
     /// Whether the next try may succeed.
     pub is_transient: bool,
+    /// Whether nothing was reached, neither the server nor a proxy.
+    pub is_unreached: bool,
     kind: FailureKind,
 }
 
@@ -101,6 +109,8 @@ enum FailureKind {
     Unresolved,
     /// Nobody takes the connection.
     Refused,
+    /// There is no way to the address, or nothing answers there.
+    Unreachable,
     /// What should speak TLS does not answer in it, or not at all.
     LacksTls,
     /// What was not asked in TLS answers in it.
@@ -167,6 +177,7 @@ impl ConnectionFailure {
             cause: cause.into(),
             advice: None,
             is_transient: false,
+            is_unreached: false,
             kind: FailureKind::Other,
         }
     }
@@ -186,7 +197,20 @@ impl ConnectionFailure {
     }
 
     fn of_kind(self, kind: FailureKind) -> ConnectionFailure {
-        ConnectionFailure { kind, ..self }
+        let is_unreached = matches!(
+            kind,
+            FailureKind::Unresolved | FailureKind::Refused | FailureKind::Unreachable
+        );
+        ConnectionFailure {
+            kind,
+            is_unreached,
+            ..self
+        }
+    }
+
+    /// Describes an address that nothing answers at, or to which there is no way.
+    fn unreachable(cause: impl Into<String>) -> ConnectionFailure {
+        ConnectionFailure::advised(cause, CHECK_NETWORK).of_kind(FailureKind::Unreachable)
     }
 
     /// Whether nobody takes the connection at the address of the server.
@@ -208,6 +232,9 @@ impl ConnectionFailure {
         let is_encrypted = named.protocol == ProxyProtocol::Https;
         let advice = match failure.kind {
             // The connection to the proxy comes first, and so does its name, unless q has to resolve the server's, too.
+            FailureKind::Unreachable => {
+                format!("check the network, and that {variable} has the address of the proxy")
+            }
             FailureKind::Refused => {
                 format!("check that the proxy runs, and that {variable} has its address")
             }
@@ -299,12 +326,16 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
     let limit = CONNECT_TIMEOUT.as_secs();
     match error {
         ureq::Error::Io(error) => io_failure(&error),
-        ureq::Error::Timeout(Timeout::Connect) => {
-            ConnectionFailure::transient(format!("no connection within {limit} s"))
-        }
+        ureq::Error::Timeout(Timeout::Connect) => ConnectionFailure {
+            is_transient: true,
+            ..ConnectionFailure::unreachable(format!("no connection within {limit} s"))
+        },
         ureq::Error::Timeout(Timeout::Resolve) => {
             let cause = format!("{UNRESOLVED}: no answer within {limit} s");
-            ConnectionFailure::transient(cause).of_kind(FailureKind::Unresolved)
+            ConnectionFailure {
+                is_transient: true,
+                ..ConnectionFailure::advised(cause, CHECK_NAME).of_kind(FailureKind::Unresolved)
+            }
         }
         ureq::Error::Timeout(Timeout::Global) => ConnectionFailure::advised(
             "timed out: the response was not complete in time",
@@ -340,13 +371,10 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
     if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
         // `EAI_AGAIN` in the words of glibc, musl and the BSDs.
         let is_transient = reason.contains("Temporary failure") || reason.contains("ry again");
+        let failure = ConnectionFailure::advised(format!("{UNRESOLVED}: {reason}"), CHECK_NAME);
         return ConnectionFailure {
             is_transient,
-            kind: FailureKind::Unresolved,
-            ..ConnectionFailure::advised(
-                format!("{UNRESOLVED}: {reason}"),
-                "check the network and the name in the address",
-            )
+            ..failure.of_kind(FailureKind::Unresolved)
         };
     }
     match error.kind() {
@@ -356,6 +384,9 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
         )
         .of_kind(FailureKind::Refused),
         ErrorKind::InvalidData => tls_failure(error),
+        ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::NetworkDown => {
+            ConnectionFailure::unreachable(text)
+        }
         ErrorKind::TimedOut => ConnectionFailure::transient("the connection timed out"),
         ErrorKind::ConnectionReset
         | ErrorKind::ConnectionAborted
@@ -419,6 +450,41 @@ mod tests {
             assert_eq!(failed.is_transient, is_transient, "{failed:?}");
             let cause = failed.cause;
             assert!(cause.starts_with(UNRESOLVED), "{cause}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_reached_is_told_from_a_server_that_fails() {
+        let system = |code| ureq::Error::Io(io::Error::from_raw_os_error(code));
+        for (error, is_transient, advice) in [
+            (
+                ureq::Error::Io(unresolved(libc::EAI_AGAIN)),
+                true,
+                CHECK_NAME,
+            ),
+            (
+                ureq::Error::Io(unresolved(libc::EAI_NONAME)),
+                false,
+                CHECK_NAME,
+            ),
+            (ureq::Error::Timeout(Timeout::Resolve), true, CHECK_NAME),
+            (ureq::Error::Timeout(Timeout::Connect), true, CHECK_NETWORK),
+            (system(libc::ENETUNREACH), false, CHECK_NETWORK),
+            (system(libc::EHOSTUNREACH), false, CHECK_NETWORK),
+            (system(libc::ENETDOWN), false, CHECK_NETWORK),
+        ] {
+            let failed = ConnectionFailure::from_library(error, None);
+            let found = (failed.is_transient, failed.advice.as_deref());
+            assert_eq!(found, (is_transient, Some(advice)), "{}", failed.cause);
+            assert!(failed.is_unreached, "{}", failed.cause);
+        }
+        for error in [
+            system(libc::ECONNRESET),
+            system(libc::ETIMEDOUT),
+            ureq::Error::Timeout(Timeout::RecvBody),
+        ] {
+            let failed = ConnectionFailure::from_library(error, None);
+            assert!(!failed.is_unreached, "{}", failed.cause);
         }
     }
 }
