@@ -206,8 +206,12 @@ impl Target {
 /// Refuses a provider that needs a key where there is none.
 fn require_key(provider: &Provider, environment: &Environment) -> Result<(), Error> {
     let key = provider.key.read(&provider.name, environment);
-    key.map(drop)
-        .map_err(|error| error.advise_also("q --status shows which keys are set"))
+    key.map(drop).map_err(|error| {
+        if provider.key.find(environment).is_some() {
+            return error;
+        }
+        error.advise_also("q --status shows which keys are set")
+    })
 }
 
 /// Checks that a provider can search the web over its API.
