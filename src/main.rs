@@ -1,7 +1,7 @@
 //! Starts q, which asks a language model a question from the shell, and ends it with its exit status.
 
 // What tests may do, and the product may not. The other lints are in Cargo.toml.
-#![deny(unsafe_code)] // but in unix.rs
+#![deny(unsafe_code)] // but in unix/
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 #![warn(clippy::match_bool, clippy::single_match_else)]
 #![warn(clippy::needless_for_each, clippy::semicolon_if_nothing_returned)]
