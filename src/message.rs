@@ -1,6 +1,7 @@
 //! The types that conversations, dialects and tools share: messages, tools and calls (pure).
 
 pub mod echo;
+mod result_room;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,9 +14,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use self::echo::Echo;
+pub use self::result_room::{MAX_RESULT, ResultRoom, shortened};
 use crate::secret::{self, Secrets};
 use crate::text::one_line::on_one_line;
-use crate::text::size::in_bytes;
 use crate::text::{fence, json};
 
 /// Fields of a conversation's file that q does not know. It keeps them.
@@ -48,17 +49,6 @@ pub const MAX_ATTACHMENTS: usize = 7_000_000;
 /// The most characters of the name of a tool that are shown and saved. APIs take 64. The call of a tool with a longer one has one
 /// character more.
 pub const MAX_TOOL_NAME: usize = 200;
-
-/// The most bytes of one result that the model gets, and of all results of a question, each with the mark for a part left out.
-pub const MAX_RESULT: usize = 50_000;
-const MAX_RESULTS: usize = 400_000;
-
-/// The most bytes of the mark for a part left out.
-const MAX_MARK: usize = 40;
-
-/// How many bytes of the room for results only marks may take, and results that are as short: a model must not take a result that
-/// was left out for one that is empty.
-const FOR_MARKS: usize = 10_000;
 
 /// An image or a PDF that goes with a question, or an image that a tool has returned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -377,75 +367,18 @@ impl ToolRun {
     }
 }
 
-/// The bytes that the results of a question may take.
-pub struct ResultRoom {
-    /// At most for each.
-    each: usize,
-    /// Still left for all.
-    left: usize,
-}
-
-impl ResultRoom {
-    pub fn new(each: usize, all: usize) -> ResultRoom {
-        ResultRoom { each, left: all }
-    }
-
-    /// Returns the room for what the model gets.
-    pub fn of_model() -> ResultRoom {
-        ResultRoom::new(MAX_RESULT, MAX_RESULTS)
-    }
-
-    /// Returns what there is room for of the next result.
-    pub fn take(&mut self, result: &str) -> String {
-        let unreserved = self.left.saturating_sub(FOR_MARKS);
-        let limit = unreserved.max(MAX_MARK).min(self.left).min(self.each);
-        let taken = shortened(result, limit);
-        self.left -= taken.len();
-        taken
-    }
-}
-
 /// Cuts the results of a question to what the model gets of them. Returns whether any was longer.
 pub fn cut_results(steps: &mut [Step]) -> bool {
-    let runs = steps.iter().flat_map(|step| &step.calls);
-    let sizes = Vec::from_iter(runs.map(|run| run.result.len()));
-    // Results that are cut already, perhaps in another order, stay as they are.
-    if sizes.iter().all(|size| *size <= MAX_RESULT) && sizes.iter().sum::<usize>() <= MAX_RESULTS {
+    let runs = Vec::from_iter(steps.iter_mut().flat_map(|step| &mut step.calls));
+    let results = Vec::from_iter(runs.iter().map(|run| run.result.as_str()));
+    let Some(cut) = result_room::cut_to_fit(&results) else {
         return false;
-    }
-    let mut room = ResultRoom::of_model();
-    for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
-        let taken = room.take(&run.result);
+    };
+    for (run, taken) in runs.into_iter().zip(cut) {
         run.changed |= taken != run.result;
         run.result = taken;
     }
     true
-}
-
-/// Returns at most this many bytes of a text; a mark says how much is missing, and is left out where it does not fit either.
-pub fn shortened(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    match limit.checked_sub(MAX_MARK) {
-        Some(limit) => cut(text, limit),
-        None => String::new(),
-    }
-}
-
-/// Returns this many bytes of a longer text, three quarters from its beginning and one from its end, with a line between them
-/// that says how much is missing.
-fn cut(text: &str, limit: usize) -> String {
-    let mut head = limit - limit / 4;
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
-    let mut tail = text.len() - limit / 4;
-    while !text.is_char_boundary(tail) {
-        tail += 1;
-    }
-    let missing = in_bytes(tail - head);
-    format!("{}\n[{missing} left out]\n{}", &text[..head], &text[tail..])
 }
 
 /// One round on the way to an answer: what the model said, and the calls that it made.
@@ -519,8 +452,6 @@ pub fn json_or_text(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use crate::text::table::rows;
 
@@ -555,95 +486,22 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_in_its_middle() {
-        for (text, limit, expected) in [
-            ("123456789", 8, "123456\n[1 byte left out]\n89"),
-            ("ääääää", 8, "äää\n[4 bytes left out]\nä"),
-            ("ääääää", 7, "äää\n[6 bytes left out]\n"),
-            ("12", 0, "\n[2 bytes left out]\n"),
-        ] {
-            assert_eq!(cut(text, limit), expected, "{text} to {limit}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_cut_text_keeps_its_beginning_and_end_and_stays_within_its_limit(text in "[a-c\näüß€😀]{0,60}", limit in 0usize..100) {
-            if text.len() > limit {
-                let short = cut(&text, limit);
-                let (head, rest) = short.rsplit_once("\n[").expect("a mark");
-                let (missing, tail) = rest.split_once(" left out]\n").expect("a mark");
-                let (missing, _) = missing.split_once(" byte").expect("a size");
-                let missing: usize = missing.parse().expect("a number");
-                prop_assert!(text.starts_with(head) && text.ends_with(tail));
-                prop_assert!(head.len() + tail.len() <= limit);
-                // A character has at most four bytes, so at most three are lost at either end.
-                prop_assert!(head.len() + tail.len() + 6 >= limit);
-                prop_assert_eq!(head.len() + missing + tail.len(), text.len());
-            }
-        }
-    }
-
-    #[test]
-    fn a_shortened_text_has_no_more_bytes_than_its_limit_with_its_mark() {
-        for size in [0, 1, MAX_MARK, MAX_MARK + 1, 100, MAX_RESULT, 9_999_999] {
-            let text = "x".repeat(size);
-            for limit in [0, 1, MAX_MARK - 1, MAX_MARK, MAX_MARK + 1, 99, MAX_RESULT] {
-                let short = shortened(&text, limit);
-                assert!(short.len() <= limit, "{size} to {limit}: {short}");
-                assert_eq!(short == text, size <= limit, "{size} to {limit}: {short}");
-                let is_marked = short.contains(" left out]\n");
-                let needs_mark = size > limit && limit >= MAX_MARK;
-                assert_eq!(is_marked, needs_mark, "{size} to {limit}: {short}");
-            }
-        }
-    }
-
-    #[test]
-    fn results_that_are_cut_have_room_for_their_marks() {
-        let steps = |sizes: &[usize]| {
-            let runs = sizes.iter().map(|size| ToolRun {
-                result: "x".repeat(*size),
-                ..ToolRun::default()
-            });
-            [Step {
-                calls: runs.collect(),
-                ..Step::default()
-            }]
+    fn the_result_of_a_run_counts_as_changed_if_it_is_cut() {
+        let [short, long] = [10, MAX_RESULT + 1].map(|size| ToolRun {
+            result: "x".repeat(size),
+            ..ToolRun::default()
+        });
+        let mut steps = [Step {
+            calls: vec![short, long],
+            ..Step::default()
+        }];
+        assert!(cut_results(&mut steps));
+        let [short, long] = &steps[0].calls[..] else {
+            panic!("{steps:?}")
         };
-        // The sizes, how many of the results are cut, and how many of these have no mark because there is no room.
-        for (sizes, cut, unmarked) in [
-            (vec![MAX_RESULT; 8], 0, 0),
-            (vec![MAX_RESULT + 1], 1, 0),
-            (vec![MAX_RESULT; 9], 2, 0),
-            ([vec![1], vec![MAX_RESULT; 8]].concat(), 1, 0),
-            ([vec![MAX_RESULT; 8], vec![MAX_MARK; 200]].concat(), 1, 0),
-            (vec![MAX_RESULT * 2; 250], 250, 0),
-            (
-                [vec![MAX_RESULT; 9], vec![MAX_MARK + 1; 1_000]].concat(),
-                1_002,
-                526,
-            ),
-        ] {
-            let mut steps = steps(&sizes);
-            assert_eq!(cut_results(&mut steps), cut > 0, "{cut}");
-            let mut all = 0;
-            let (mut found, mut found_unmarked) = (0, 0);
-            for (run, size) in steps[0].calls.iter().zip(&sizes) {
-                assert!(run.result.len() <= MAX_RESULT);
-                all += run.result.len();
-                let is_cut = run.result.len() < *size;
-                assert_eq!(run.changed, is_cut);
-                found += usize::from(is_cut);
-                found_unmarked += usize::from(is_cut && !run.result.contains(" left out]\n"));
-            }
-            assert!(all <= MAX_RESULTS, "{all}");
-            assert_eq!((found, found_unmarked), (cut, unmarked), "{all}");
-            // What is cut is not cut again.
-            let before = steps.clone();
-            assert!(!cut_results(&mut steps));
-            assert_eq!(steps, before);
-        }
+        assert_eq!((short.result.len(), short.changed), (10, false));
+        assert!(long.result.len() <= MAX_RESULT && long.changed);
+        assert!(!cut_results(&mut steps), "it is cut already");
     }
 
     #[test]
