@@ -11,7 +11,7 @@ use super::origin::{Origin, Sourced};
 use super::paths::refuse_variables;
 use super::sections::{fault_of_header, is_bare, section, unknown_key, unknown_section};
 use super::table::{self, SettingKind, SettingRow, Values};
-use super::tools::ToolSection;
+use super::tool_sections::ToolSection;
 use super::value::{self, ConfigError, TableEntry, for_each, string};
 use crate::error::Error;
 use crate::flags::ToolNames;

@@ -20,6 +20,7 @@ mod sections;
 mod server_origin;
 pub mod table;
 mod text_file;
+mod tool_sections;
 mod tools;
 mod value;
 mod variables;
@@ -49,7 +50,7 @@ pub use tools::{READS, RemoteServer, ServerKind, ToolServer};
 
 use guess::fault_of_text;
 use mcp::SharedServers;
-use tools::{SharedSettings, ToolSection};
+use tool_sections::{SharedSettings, ToolSection};
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode, synonyms};
