@@ -94,9 +94,16 @@ pub struct Connection {
     timeout: Option<Duration>,
     /// Until when q waits for it.
     deadline: Option<Instant>,
-    /// What the server has said of itself and its tools so far: bytes, and the memory of their values.
-    listed: usize,
-    listed_weight: usize,
+    /// What the server has said of itself and its tools so far.
+    listed: ListedSize,
+}
+
+/// How much a server has said of itself and its tools.
+#[derive(Default)]
+struct ListedSize {
+    bytes: usize,
+    /// The memory that the values take, by an estimate.
+    weight: usize,
 }
 
 /// A server's answer to a request that has to be answered before it can be used.
@@ -210,8 +217,7 @@ impl Connection {
             .start
             .map_or(LIST_AGAIN_TIMEOUT, |start| start.min(LIST_AGAIN_TIMEOUT));
         self.limit_time(Some(limit));
-        self.listed = 0;
-        self.listed_weight = 0;
+        self.listed = ListedSize::default();
         let list = self.list_tools(section)?;
         self.protocol().tools.clone_from(&list.tools);
         Ok(list)
@@ -255,8 +261,7 @@ impl Connection {
             events,
             timeout: self.timeout,
             deadline: self.deadline,
-            listed: 0,
-            listed_weight: 0,
+            listed: ListedSize::default(),
         };
         let introduction = match renewed.shake_hands(section)? {
             Handshake::Agreed(introduction) => introduction,
@@ -332,8 +337,7 @@ impl Connection {
             events,
             timeout: section.rules.start,
             deadline,
-            listed: 0,
-            listed_weight: 0,
+            listed: ListedSize::default(),
         })
     }
 
@@ -463,15 +467,15 @@ impl Connection {
 
     /// Parses what the server says of itself or its tools, unless that is too much.
     fn parse_listing(&mut self, result: &str) -> Result<Value, Failure> {
-        self.listed += result.len();
-        if self.listed > MAX_LISTED {
+        self.listed.bytes += result.len();
+        if self.listed.bytes > MAX_LISTED {
             return Err(self.failure(format!(
                 "lists more than {size}",
                 size = in_units(MAX_LISTED)
             )));
         }
-        self.listed_weight += json::weight(result);
-        if self.listed_weight > MAX_LISTED_WEIGHT {
+        self.listed.weight += json::weight(result);
+        if self.listed.weight > MAX_LISTED_WEIGHT {
             return Err(self.failure("lists schemas with too many values"));
         }
         surrogates::lossy(result).map_err(|error| self.failure(protocol::unreadable(&error)))

@@ -1,6 +1,6 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::about::ListedTool;
@@ -102,13 +102,20 @@ impl OfferedTool {
     }
 
     /// Takes what its server lists now for what it has listed before, by which it was offered.
-    pub(super) fn update(&mut self, section: &ToolServer, tools: &[ListedTool]) {
-        let mut tools = tools.iter();
-        let listed = tools.find(|tool| tool.name == self.tool);
+    pub(super) fn update(&mut self, section: &ToolServer, tools: &HashMap<&str, &ListedTool>) {
+        let listed = tools.get(self.tool.as_str());
         self.is_listed = listed.is_some();
         self.reads = listed.is_some_and(|tool| tool.reads);
         self.allowed = self.is_listed && section.allows(&self.tool, self.reads);
     }
+}
+
+/// Returns the tools that a server lists by their names, of which no two are the same.
+pub fn by_name(tools: &[ListedTool]) -> HashMap<&str, &ListedTool> {
+    tools
+        .iter()
+        .map(|tool| (tool.name.as_str(), tool))
+        .collect()
 }
 
 /// Returns the tools that a source offers within the limits of its section. `redact` removes keys from their names.
@@ -270,7 +277,7 @@ mod tests {
         ] {
             let mut offers = offers(&section, &listed(&[offered], read));
             let offer = &mut offers[0];
-            offer.update(&section, &listed(&[now], reads));
+            offer.update(&section, &by_name(&listed(&[now], reads)));
             let found = [offer.is_listed, offer.reads, offer.allowed];
             assert_eq!(found, expected, "{offered} {read} {now} {reads}");
         }

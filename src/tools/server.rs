@@ -50,6 +50,12 @@ pub struct Server {
     connection: Mutex<Option<Connection>>,
 }
 
+/// A server that has started, with what it says of itself and its tools.
+pub struct OpenServer {
+    pub server: Server,
+    pub about: ServerInfo,
+}
+
 impl Server {
     /// Returns a server that can be started in `groups`.
     pub fn new(section: ToolServer, callee: Callee, groups: &ProcessGroups) -> Server {
@@ -63,7 +69,7 @@ impl Server {
     }
 
     /// Starts the server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub fn open(mut self, report: &ReportLine) -> Result<(Server, ServerInfo), Error> {
+    pub fn open(mut self, report: &ReportLine) -> Result<OpenServer, Error> {
         let began = Instant::now();
         let Server {
             section,
@@ -88,7 +94,10 @@ impl Server {
         })?;
         self.connection = Mutex::new(connection);
         self.took = began.elapsed();
-        Ok((self, about))
+        Ok(OpenServer {
+            server: self,
+            about,
+        })
     }
 
     /// Returns its program as a server that can be started once more, if it has ended.
@@ -261,7 +270,7 @@ mod tests {
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
         let server = scripted(&format!("{START}{script}"));
-        server.open(&silent()).expect("tools").0
+        server.open(&silent()).expect("tools").server
     }
 
     /// Calls a tool with arguments in JSON.
@@ -495,7 +504,7 @@ mod tests {
             let script = START.replace(r#"{"tools":{}}"#, capabilities);
             assert_ne!(script, START);
             let server = scripted(&format!("{script} read -r end")).open(&silent());
-            let names = server.map(|(_, about)| about.tools[0].name.clone());
+            let names = server.map(|opened| opened.about.tools[0].name.clone());
             assert_eq!(names.ok().as_deref(), Some("a"), "{capabilities}");
         }
     }
@@ -536,7 +545,7 @@ mod tests {
             );
             let opened = scripted(&script).open(&silent());
             let found = match opened {
-                Ok((_, about)) => about.revision,
+                Ok(opened) => opened.about.revision,
                 Err(error) => error.message,
             };
             assert_eq!(found, expected, "{first} {after}");
@@ -558,8 +567,8 @@ mod tests {
             let (before, _) = START.split_once("answer 2").expect("a list");
             let first = format!(r#"answer 2 '{{"tools":[{first}],"nextCursor":"n"}}'"#);
             let script = format!("{before}{first}; read -r page; answer 3 '{last}'; read -r end");
-            let (_, about) = scripted(&script).open(&silent()).expect("tools");
-            let tools = about.tools.iter();
+            let opened = scripted(&script).open(&silent()).expect("tools");
+            let tools = opened.about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             assert_eq!(listed.join(" "), names, "{last}");
         }
@@ -575,8 +584,8 @@ mod tests {
             (pages, 1_000, LeftOutTools::TooManyPages),
             (&same, 2, LeftOutTools::RepeatedPage),
         ] {
-            let server = scripted(&format!("{before}{script}")).open(&silent());
-            let about = server.expect("tools").1;
+            let server = scripted(&format!("{before}{script}"));
+            let about = server.open(&silent()).expect("tools").about;
             assert_eq!((about.tools.len(), about.left_out), (count, Some(what)));
         }
     }
@@ -595,8 +604,8 @@ mod tests {
             r#"{before} answer 2 '{{"tools":[{{"name":"a"}}],"nextCursor":""}}'; read -r end"#
         );
         for (script, names) in [(refused, "a b"), (&agreed, "a")] {
-            let (_, about) = scripted(script).open(&silent()).expect("tools");
-            let tools = about.tools.iter();
+            let opened = scripted(script).open(&silent()).expect("tools");
+            let tools = opened.about.tools.iter();
             let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             assert_eq!(listed.join(" "), names, "{script}");
         }

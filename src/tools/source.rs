@@ -8,7 +8,7 @@ use super::about::ServerInfo;
 use super::cached_list;
 use super::lines::ReportLine;
 use super::secrets::ToolSecrets;
-use super::server::Server;
+use super::server::{OpenServer, Server};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::Mode;
@@ -34,8 +34,8 @@ pub struct ToolSource {
     state: SourceState,
 }
 
-/// A server that has started, and what it has listed; or the error for the user.
-type Opened = Result<(Server, ServerInfo), Error>;
+/// A server that has started, or the error for the user.
+type Opened = Result<OpenServer, Error>;
 
 /// The state of a source.
 enum SourceState {
@@ -149,7 +149,7 @@ impl ToolSource {
             notes.spinner().stop();
         }
         self.state = match arrived {
-            Some(Ok((server, mut about))) => {
+            Some(Ok(OpenServer { server, mut about })) => {
                 secrets.redact_about(&mut about);
                 if server.callee.is_server() {
                     about.cut_descriptions();

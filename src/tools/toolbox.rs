@@ -172,10 +172,15 @@ impl Toolbox {
 
     /// Takes what the servers list now for the offers, and adds none.
     fn update_offers(&mut self) {
-        for offer in &mut self.offers.list {
-            let source = &self.sources[offer.source];
-            if let (Some(Ok(about)), Some(_)) = (source.about(), source.server()) {
-                offer.update(&source.section, &about.tools);
+        for (index, source) in self.sources.iter().enumerate() {
+            let (Some(Ok(about)), Some(_)) = (source.about(), source.server()) else {
+                continue;
+            };
+            let listed = offers::by_name(&about.tools);
+            for offer in &mut self.offers.list {
+                if offer.source == index {
+                    offer.update(&source.section, &listed);
+                }
             }
         }
     }
