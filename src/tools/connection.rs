@@ -20,10 +20,9 @@ use super::lines::{ReportLine, WrittenLine};
 use super::outcome::Outcome;
 use super::process::Process;
 use super::program::Program;
-use super::protocol::{
-    self, Handshake, HandshakeRefusal, Id, Protocol, Revision, RpcAnswer, RpcError, RpcRefusal,
-    ServerEvent, Strays,
-};
+use super::protocol::{Protocol, ServerEvent, Strays};
+use super::revision::{self, Handshake, HandshakeRefusal, Revision};
+use super::rpc::{self, Id, RpcAnswer, RpcError, RpcRefusal};
 use super::tool_list::ToolList;
 use crate::server::retry::Attempts;
 use crate::settings::ToolServer;
@@ -132,7 +131,7 @@ impl Connection {
         let mut handshake = connection.shake_hands(section)?;
         let mut other = None;
         if let Handshake::Refused(HandshakeRefusal::Said(words)) = &handshake {
-            other = connection.protocol().other_revision(words);
+            other = revision::other_revision(connection.protocol().offered, words);
         }
         if let Some(other) = other {
             handshake = connection.offer(other, section, &begin, handshake)?;
@@ -198,7 +197,7 @@ impl Connection {
                 return Ok(Handshake::Refused(said));
             }
         };
-        if let Some(unknown) = protocol::unknown_version(&introduction) {
+        if let Some(unknown) = revision::unknown_version(&introduction) {
             return Err(self.failure(unknown));
         }
         Ok(self.protocol().agree(introduction))
@@ -275,7 +274,7 @@ impl Connection {
 
     /// Says that the handshake is over, and listens to what a remote server sends without being asked.
     fn end_handshake(&self) -> Result<(), Failure> {
-        let initialized = protocol::notification("notifications/initialized", json!({}));
+        let initialized = rpc::notification("notifications/initialized", json!({}));
         self.send(initialized)?;
         if let Transport::Remote(http) = &self.transport {
             http.listen();
@@ -346,7 +345,7 @@ impl Connection {
         self.protocol().revision = Revision::WithoutHandshake;
         let answer = self.ask_at_start(section, "server/discover", json!({}))?;
         if let StartAnswer::Accepted(discovered) = answer
-            && protocol::offers_stateless(&discovered)
+            && revision::offers_stateless(&discovered)
         {
             return Ok(discovered);
         }
@@ -478,7 +477,7 @@ impl Connection {
         if self.listed.weight > MAX_LISTED_WEIGHT {
             return Err(self.failure("lists schemas with too many values"));
         }
-        surrogates::lossy(result).map_err(|error| self.failure(protocol::unreadable(&error)))
+        surrogates::lossy(result).map_err(|error| self.failure(rpc::unreadable(&error)))
     }
 
     /// Returns the outcome of a call, which may take the section's timeout until its answer, or from one report of progress to

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::failure::Failure;
 use super::lines::ReportLine;
-use super::protocol::{Id, Protocol, ServerEvent};
+use super::protocol::{Protocol, ServerEvent};
+use super::rpc::Id;
 use crate::threads::lock;
 
 /// How many events of a server wait until q takes them.

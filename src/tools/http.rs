@@ -13,9 +13,9 @@ use super::batch;
 use super::events::{EventSender, reporting_strays};
 use super::failure::{Evidence, Failure, FailureCause, Retry};
 use super::lines::ReportLine;
-use super::protocol::{
-    INVALID_PARAMS, Id, MAX_MESSAGE, METHOD_NOT_FOUND, Protocol, Revision, ServerEvent,
-};
+use super::protocol::{Protocol, ServerEvent};
+use super::revision::Revision;
+use super::rpc::{INVALID_PARAMS, Id, MAX_MESSAGE, METHOD_NOT_FOUND};
 use crate::provider::failure::{ErrorClass, judge};
 use crate::provider::request::Request;
 use crate::secret::{Secret, Secrets};

@@ -4,7 +4,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::protocol::{MAX_KEPT_LINES, MAX_MESSAGE};
+use super::protocol::MAX_KEPT_LINES;
+use super::rpc::MAX_MESSAGE;
 use crate::threads::{self, lock};
 use crate::wait::wait_until;
 

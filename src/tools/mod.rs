@@ -66,6 +66,8 @@ mod prepare;
 mod process;
 mod program;
 mod protocol;
+mod revision;
+mod rpc;
 mod secrets;
 mod server;
 mod source;

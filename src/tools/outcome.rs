@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::{self, RpcAnswer, RpcError, RpcResult};
+use super::rpc::{self, RpcAnswer, RpcError, RpcResult};
 use crate::error::Error;
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, ResultRoom, ToolCall, ToolRun};
 use crate::text::media::{PDF, media_type};
@@ -87,7 +87,7 @@ impl Outcome {
         }
         let read: CallResult<'_> = match serde_json::from_str(json) {
             Ok(read) => read,
-            Err(error) => return unreadable(&protocol::unreadable(&error)),
+            Err(error) => return unreadable(&rpc::unreadable(&error)),
         };
         let kind = read.kind.map_or("null", RawValue::get);
         let is_complete = ["null", "\"complete\""].contains(&kind);
@@ -616,7 +616,7 @@ mod tests {
             ),
             (
                 "refused",
-                Err(RpcError::Refused(protocol::RpcRefusal {
+                Err(RpcError::Refused(rpc::RpcRefusal {
                     code: Some(-32602),
                     words: "Unknown tool (-32602)".to_owned(),
                 })),

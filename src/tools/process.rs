@@ -12,7 +12,7 @@ use super::groups::ProcessGroups;
 use super::input::Input;
 use super::lines::{KeptLines, ReportLine, WrittenLine, read_line};
 use super::program::Program;
-use super::protocol::MAX_MESSAGE;
+use super::rpc::MAX_MESSAGE;
 use crate::threads;
 use crate::unix;
 use crate::wait::wait_until;

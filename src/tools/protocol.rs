@@ -1,39 +1,22 @@
-//! The messages of the Model Context Protocol as a client writes and reads them, in both of its revisions (pure).
-//!
-//! Up to 2025-11-25 a conversation begins with a handshake. Since 2026-07-28 there is none: every request says for itself
-//! what it speaks.
+//! A conversation in the Model Context Protocol: the messages that q writes, and what those of a server mean (pure).
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::about::ListedTool;
 use super::headers;
+use super::revision::{self, Handshake, HandshakeRefusal, Revision, STATELESS};
+use super::rpc::{
+    Id, MAX_ID, METHOD_NOT_FOUND, RpcAnswer, RpcError, RpcMessage, RpcRefusal, RpcResult,
+    begins_message, notification, number_of, string, unreadable,
+};
 use crate::text::byte_order_mark::text_after_mark;
-use crate::text::json::{compact, parse_failure};
-use crate::text::number::integer_text;
-use crate::text::size::in_units;
 use crate::text::{not_a_number, surrogates};
-
-/// The revision that the handshake asks for; over HTTP one in which a client need not resume streams, because q does not.
-const HANDSHAKE: &str = "2025-11-25";
-const HANDSHAKE_OVER_HTTP: &str = "2025-06-18";
-
-/// The revision without a handshake.
-pub const STATELESS: &str = "2026-07-28";
-
-/// The revisions that a server may answer the handshake with.
-const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", HANDSHAKE_OVER_HTTP, HANDSHAKE];
-
-/// The most bytes of a message that are read: those of the largest images that q keeps, and of a long text.
-pub const MAX_MESSAGE: usize = 10_000_000;
-
-/// The most bytes of an id: that of a server's request, which its answer repeats, and that of an answer.
-const MAX_ID: usize = 1_000;
 
 /// How many requests a server may send. Even one that asks every second whether q is there needs hours for them.
 const MAX_REQUESTS: usize = 10_000;
@@ -43,99 +26,6 @@ pub const MAX_KEPT_LINES: usize = 20;
 
 /// The most characters of a stray that are kept.
 const MAX_STRAY: usize = 200;
-
-/// The codes of errors of JSON-RPC that are about a request and not about its session.
-pub const METHOD_NOT_FOUND: i64 = -32601;
-pub const INVALID_PARAMS: i64 = -32602;
-
-/// The number of a request; each request has its own.
-pub type Id = u64;
-
-/// The answer to a request.
-pub type RpcAnswer = Result<RpcResult, RpcError>;
-
-/// The result of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RpcResult {
-    /// It is not parsed before it is known what of it is needed: its values may take a hundred times the memory of its text.
-    pub json: String,
-    /// Whether something in its message was replaced: bytes that are not UTF-8, or numbers that JSON does not have.
-    pub is_repaired: bool,
-}
-
-/// Why a request that was answered has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RpcError {
-    Refused(RpcRefusal),
-    /// What the server did instead of an answer that can be read, to follow its name.
-    Unreadable(String),
-}
-
-/// A server's refusal of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RpcRefusal {
-    pub code: Option<i64>,
-    /// What the server says, with the code.
-    pub words: String,
-}
-
-impl RpcRefusal {
-    /// Whether the server does not have the method.
-    pub fn is_unknown_method(&self) -> bool {
-        self.code == Some(METHOD_NOT_FOUND)
-    }
-}
-
-/// The revision of the protocol that both speak.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Revision {
-    /// The server has not said yet.
-    #[default]
-    Unknown,
-    /// One of [`KNOWN_VERSIONS`].
-    WithHandshake(&'static str),
-    /// [`STATELESS`].
-    WithoutHandshake,
-}
-
-impl Revision {
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            Revision::Unknown => None,
-            Revision::WithHandshake(name) => Some(name),
-            Revision::WithoutHandshake => Some(STATELESS),
-        }
-    }
-}
-
-/// The end of a handshake.
-#[derive(Debug, PartialEq)]
-pub enum Handshake {
-    /// Both speak a revision. The server introduces itself.
-    Agreed(Value),
-    Refused(HandshakeRefusal),
-}
-
-/// A server's refusal of the handshake.
-#[derive(Debug, PartialEq, Eq)]
-pub enum HandshakeRefusal {
-    /// In these words.
-    Said(String),
-    /// It answers with the revision that has no handshake.
-    WantsNone,
-}
-
-impl HandshakeRefusal {
-    /// Returns what the server does or did, to follow its name.
-    pub fn explain(&self) -> String {
-        match self {
-            HandshakeRefusal::Said(words) => format!("refused to start a conversation: {words}"),
-            HandshakeRefusal::WantsNone => format!(
-                "speaks version \"{STATELESS}\" of the protocol, but does not answer server/discover"
-            ),
-        }
-    }
-}
 
 /// A message from the server, by what it means.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,27 +38,6 @@ pub enum ServerEvent {
     Reply(Value),
     /// The server has sent too many requests, and gets no more answers.
     Flood,
-}
-
-/// A message of a server.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct RpcMessage<'m> {
-    #[serde(borrow)]
-    id: Option<&'m RawValue>,
-    #[serde(borrow)]
-    method: Option<&'m RawValue>,
-    #[serde(borrow)]
-    params: Option<&'m RawValue>,
-    #[serde(borrow, deserialize_with = "present")]
-    result: Option<&'m RawValue>,
-    #[serde(borrow)]
-    error: Option<&'m RawValue>,
-}
-
-/// Reads a field that is there, even if it is null.
-fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(field).map(Some)
 }
 
 /// The parameters of a notification, as far as q reads them.
@@ -214,18 +83,6 @@ impl CallProgress {
             }
         }
     }
-}
-
-/// An error that a server answers with.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct RefusalFields<'m> {
-    #[serde(borrow)]
-    message: Option<&'m RawValue>,
-    #[serde(borrow)]
-    code: Option<&'m RawValue>,
-    #[serde(borrow)]
-    data: Option<&'m RawValue>,
 }
 
 /// The source of a message. It decides which request the message is about if that has no number or cannot be parsed.
@@ -312,11 +169,7 @@ impl Protocol {
     pub fn new(over_http: bool) -> Protocol {
         Protocol {
             over_http,
-            offered: if over_http {
-                HANDSHAKE_OVER_HTTP
-            } else {
-                HANDSHAKE
-            },
+            offered: revision::first_offer(over_http),
             ..Protocol::default()
         }
     }
@@ -326,28 +179,12 @@ impl Protocol {
         json!({"protocolVersion": self.offered, "capabilities": {}, "clientInfo": client()})
     }
 
-    /// Returns what to offer to a server that has refused the handshake in these words because of its revision: the newest of those
-    /// that it names, else the oldest. `None` if it is about something else, or names the revision without a handshake.
-    pub fn other_revision(&self, refusal: &str) -> Option<&'static str> {
-        if refusal.contains(STATELESS) {
-            return None;
-        }
-        let mut others = KNOWN_VERSIONS.into_iter();
-        let other = others.rfind(|known| *known != self.offered && refusal.contains(known));
-        let words = refusal.to_lowercase();
-        let is_about_revision = refusal.contains(self.offered)
-            || words.contains("protocol") && words.contains("version");
-        other.or_else(|| is_about_revision.then_some(KNOWN_VERSIONS[0]))
-    }
-
-    /// Takes the result of the handshake, in which there is no [`unknown_version`].
+    /// Takes the result of the handshake, in which there is no [`revision::unknown_version`].
     pub fn agree(&mut self, result: Value) -> Handshake {
-        let version = &result["protocolVersion"];
-        let mut known = KNOWN_VERSIONS.into_iter();
-        let Some(revision) = known.find(|known| *version == *known) else {
+        let Some(version) = revision::known_version(&result) else {
             return Handshake::Refused(HandshakeRefusal::WantsNone);
         };
-        self.revision = Revision::WithHandshake(revision);
+        self.revision = Revision::WithHandshake(version);
         Handshake::Agreed(result)
     }
 
@@ -534,7 +371,7 @@ impl Protocol {
             json: result.get().to_owned(),
             is_repaired,
         });
-        Some(self.answered(result.map_err(|error| RpcError::Refused(refusal(error)))))
+        Some(self.answered(result.map_err(|error| RpcError::Refused(RpcRefusal::read(error)))))
     }
 
     /// Counts what answers nothing, unless it is about an earlier request.
@@ -566,7 +403,7 @@ impl Protocol {
             MessageSource::OtherResponse => false,
             MessageSource::Program if self.last_id == 1 => true,
             MessageSource::Program => {
-                let refusal = refusal(error);
+                let refusal = RpcRefusal::read(error);
                 let is_notification = refusal.is_unknown_method()
                     || refusal.words.to_lowercase().contains("notification");
                 self.given_up.is_empty() && !is_notification
@@ -615,19 +452,6 @@ impl Protocol {
     }
 }
 
-/// Whether a server says that it speaks the revision without a handshake.
-pub fn offers_stateless(discovered: &Value) -> bool {
-    let versions = discovered["supportedVersions"].as_array();
-    versions.is_some_and(|versions| versions.contains(&STATELESS.into()))
-}
-
-/// Whether a text that cannot be parsed may have been meant as a message, or as a batch of them: it begins with the name of a field.
-fn begins_message(text: &str) -> bool {
-    let object = text.strip_prefix('[').unwrap_or(text).trim_ascii_start();
-    let fields = object.strip_prefix('{').unwrap_or_default();
-    fields.trim_ascii_start().starts_with('"')
-}
-
 fn client() -> Value {
     json!({"name": "q", "version": env!("CARGO_PKG_VERSION")})
 }
@@ -639,79 +463,6 @@ fn serve(method: &str, id: &Value) -> Value {
     }
     let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
     json!({"jsonrpc": "2.0", "id": id, "error": error})
-}
-
-pub fn notification(method: &str, parameters: Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": method, "params": parameters})
-}
-
-/// Reads a JSON-RPC error. Its words are its message, code and data. An error without words is shown as JSON.
-fn refusal(error: &RawValue) -> RpcRefusal {
-    let error = error.get();
-    let mut read = RefusalFields::default();
-    if error.starts_with('{') {
-        read = serde_json::from_str(error).unwrap_or_default();
-    }
-    let code = read.code.and_then(|code| code.get().parse().ok());
-    let message = read.message.and_then(string);
-    let message = message.filter(|message| !message.trim().is_empty());
-    let words = match message {
-        Some(message) => words(message, code, read.data),
-        None => compact(error),
-    };
-    RpcRefusal { code, words }
-}
-
-fn words(message: String, code: Option<i64>, data: Option<&RawValue>) -> String {
-    let mut words = message;
-    if let Some(code) = code {
-        words += &format!(" ({code})");
-    }
-    if let Some(data) = data {
-        let data = string(data).unwrap_or_else(|| compact(data.get()));
-        words += &format!(": {data}");
-    }
-    words
-}
-
-/// Returns the number of the request that an id means. Some servers send it back as a floating-point number, or as text.
-fn number_of(id: &RawValue) -> Option<Id> {
-    if id.get().len() > MAX_ID {
-        return None;
-    }
-    let digits = match serde_json::from_str(id.get()).ok()? {
-        Value::Number(number) => integer_text(&number)?,
-        Value::String(text) => text,
-        _ => return None,
-    };
-    let number: Id = digits.parse().ok()?;
-    (number.to_string() == digits).then_some(number)
-}
-
-/// Returns the text of a string. Lone surrogates become U+FFFD.
-fn string(json: &RawValue) -> Option<String> {
-    surrogates::lossy(json.get()).ok()
-}
-
-/// Returns what a server did whose message cannot be parsed, to follow its name.
-pub fn unreadable(error: &serde_json::Error) -> String {
-    format!(
-        "sent a message that cannot be parsed, or has more than {size} ({reason})",
-        size = in_units(MAX_MESSAGE),
-        reason = parse_failure(error)
-    )
-}
-
-/// Returns what is wrong with the version in the answer to the handshake, if q does not speak it, to follow the server's name.
-pub fn unknown_version(introduction: &Value) -> Option<String> {
-    let version = &introduction["protocolVersion"];
-    if *version == STATELESS || KNOWN_VERSIONS.iter().any(|known| *version == *known) {
-        return None;
-    }
-    let oldest = KNOWN_VERSIONS[0];
-    Some(format!(
-        "speaks version {version} of the protocol, and q speaks {oldest} to {STATELESS}"
-    ))
 }
 
 #[cfg(test)]
@@ -789,45 +540,12 @@ mod tests {
             assert_eq!(protocol.agree(result.clone()), Handshake::Agreed(result));
             assert_eq!(protocol.revision.name(), Some(version));
         }
-        for [expected, version] in rows(
-            r#"
-            speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | "2027-07-28"
-            speaks version null of the protocol, and q speaks 2024-11-05 to 2026-07-28 | null
-        "#,
-        ) {
-            let version: Value = serde_json::from_str(version).expect("JSON");
-            let found = unknown_version(&json!({"protocolVersion": version}));
-            assert_eq!(found.expect("it is unknown"), expected);
-        }
         let stateless = json!({"protocolVersion": STATELESS});
-        assert_eq!(unknown_version(&stateless), None);
         let silent = Protocol::default().agree(stateless);
         let expected =
             "speaks version \"2026-07-28\" of the protocol, but does not answer server/discover";
         assert_eq!(silent, Handshake::Refused(HandshakeRefusal::WantsNone));
         assert_eq!(HandshakeRefusal::WantsNone.explain(), expected);
-    }
-
-    #[test]
-    fn a_server_that_refuses_a_revision_is_offered_the_newest_other_one_that_it_names() {
-        // Its words, and what it is offered instead over standard input and over HTTP.
-        let table = r#"
-            Unsupported protocol version (-32602): {"supported":["2025-06-18","2024-11-05"],"requested":"2025-11-25"} | 2025-06-18 | 2025-11-25
-            Unsupported protocol version (-32602): {"supported":["2025-03-26","2024-11-05"]} | 2025-03-26 | 2025-03-26
-            Unsupported protocol version. Supported: 2024-11-05 | 2024-11-05 | 2024-11-05
-            Unsupported MCP protocol version | 2024-11-05 | 2024-11-05
-            unknown protocolVersion | 2024-11-05 | 2024-11-05
-            cannot speak 2025-11-25 | 2024-11-05 | 2025-11-25
-            unsupported protocol version (-32022): {"supported":["2026-07-28","2025-06-18"]} | - | -
-            no such version (-32001) | - | -
-            Method not found (-32601) | - | -
-        "#;
-        for [refusal, program, http] in rows(table) {
-            for (over_http, expected) in [(false, program), (true, http)] {
-                let found = Protocol::new(over_http).other_revision(refusal);
-                assert_eq!(found.unwrap_or_default(), expected, "{refusal} {over_http}");
-            }
-        }
     }
 
     #[test]
@@ -848,14 +566,6 @@ mod tests {
         assert_eq!(protocol.receive(br#"{"id":"p","method":"ping"}"#), None);
         assert!(protocol.give_up().is_some());
         assert_eq!(stateless(true).give_up(), None);
-        for (supported, expected) in [
-            (json!(["2027-01-01", "2026-07-28"]), true),
-            (json!(["2027-01-01", "x"]), false),
-            (json!(null), false),
-        ] {
-            let discovered = json!({"supportedVersions": supported});
-            assert_eq!(offers_stateless(&discovered), expected, "{supported}");
-        }
     }
 
     #[test]
@@ -992,7 +702,7 @@ mod tests {
         ];
         assert_eq!(protocol.headers(&call), expected);
         // After a handshake there is only the version.
-        protocol.revision = Revision::WithHandshake(HANDSHAKE_OVER_HTTP);
+        protocol.revision = Revision::WithHandshake(revision::first_offer(true));
         let (_, call) = protocol.request("tools/call", json!({"name": "a b"}));
         assert_eq!(
             protocol.headers(&call),
@@ -1131,23 +841,6 @@ mod tests {
             let line = format!(r#"{{"id":{late},"result":{{}}}}"#);
             assert_eq!(protocol.receive(line.as_bytes()), None, "{late}");
             assert_eq!(protocol.strays.count, 0, "{late}");
-        }
-    }
-
-    #[test]
-    fn an_error_of_a_server_is_reported_with_its_code_and_data() {
-        for [expected, error] in rows(
-            r#"
-            Unknown tool (-32602) | {"code": -32602, "message": "Unknown tool"}
-            no (-1): disk full | {"code": -1, "message": "no", "data": "disk full"}
-            no: {"row":1} | {"message": "no", "data": {"row": 1}}
-            no | {"message": "no", "data": null}
-            {"code":-1} | {"code": -1}
-            {"code":-1,"message":" "} | {"code": -1, "message": " "}
-        "#,
-        ) {
-            let error: &RawValue = serde_json::from_str(error).expect("JSON");
-            assert_eq!(refusal(error).words, expected);
         }
     }
 
