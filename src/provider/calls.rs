@@ -118,7 +118,7 @@ impl Calls {
                     self.latest_by_id.insert(fragment.id.clone(), position);
                     call.id = fragment.id;
                 }
-                progress.add_name(&call.name, &fragment.name);
+                progress.names.add(&call.name, &fragment.name);
                 if call.name.is_empty() {
                     call.name = fragment.name;
                 }
@@ -232,8 +232,8 @@ impl Calls {
         let numbers = self.earlier_ids.len()..;
         for (number, (mut call, progress)) in numbers.zip(calls.into_iter().zip(assembled)) {
             if !says_nothing(&call) {
-                if !is_offered(&call.name) && is_offered(&progress.joined_name) {
-                    call.name.clone_from(&progress.joined_name);
+                if let Some(name) = progress.names.tool_name(is_offered) {
+                    name.clone_into(&mut call.name);
                 }
                 call.arguments = progress.without_repeats(call.arguments);
                 call = normalized(call);
@@ -532,13 +532,24 @@ mod tests {
             a name in two fragments, which comes late | 0 x - - ; 0 - get_ - ; 0 - time {} | x get_time {}
             a name in two fragments, as Kimi writes it | 0 x functions.get_ - ; 0 - time:0 {} | x get_time {}
             two names in fragments, by turns | 0 x get_ - ; 1 y get_ - ; 0 - time {} ; 1 - times {} | x get_time {} ; y get_times {}
-            the name of a tool and a part of another | 0 x get_time - ; 0 - s {} | x get_time {}
+            the name of a tool, which begins that of another | 0 x get_time - ; 0 - s {} | x get_times {}
+            the same, each with an id | 0 x get_time - ; 0 x s {} | x get_times {}
+            the same without an index | * x get_time - ; * - s {} | x get_times {}
+            the same, as Kimi writes it | 0 x functions.get_time - ; 0 - s:0 {} | x get_times {}
+            the same, and all of it again | 0 x get_time - ; 0 - s { ; 0 - get_times } | x get_times {}
+            a name from its beginning again, which begins with that of another tool | 0 x get_time - ; 0 x get_times {} | x get_times {}
+            a name from its beginning again | 0 x get_ - ; 0 - get_ti - ; 0 - get_time {} | x get_time {}
             the name of a tool, repeated | 0 x get_time { ; 0 - get_time } | x get_time {}
+            the name of a tool, repeated, which makes that of another | 0 x tick { ; 0 x tick } | x tick {}
+            the same, as Kimi writes it | 0 x functions.tick:0 { ; 0 x functions.tick:0 } | x tick {}
+            a name in two fragments that are alike | 0 x cous - ; 0 - cous {} | x couscous {}
+            the name of a tool, and something else | 0 x get_time - ; 0 - zone {} | x get_time {}
             fragments of no tool's name | 0 x get_ - ; 0 - none {} | x get_ {}
             a name of nothing else | 0 x <|channel|> {} | x <|channel|> {}
         "##;
+        let tools = ["get_time", "get_times", "tick", "ticktick", "couscous"].map(str::to_owned);
         for [case, fragments, expected] in rows(table) {
-            let mut calls = Calls::after(&[], &["get_time", "get_times"].map(str::to_owned));
+            let mut calls = Calls::after(&[], &tools);
             for fragment in fragments.replace('␊', "\n").split(" ; ") {
                 let columns = fragment
                     .splitn(4, ' ')

@@ -17,8 +17,8 @@ pub struct Assembly {
     last: usize,
     /// Whether some fragment does not begin with all of the one before it.
     goes_on: bool,
-    /// The names of all fragments, joined, if there are several. Some servers split a name, and others repeat it.
-    pub joined_name: String,
+    /// The names of the fragments, if there are several.
+    pub names: NameFragments,
     /// Whether the call has come in the place of another one with its id and name.
     pub shares_place: bool,
     /// Whether the arguments so far are complete.
@@ -26,17 +26,6 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Adds the name that a further fragment has. `first` is the name so far.
-    pub fn add_name(&mut self, first: &str, next: &str) {
-        if self.joined_name.is_empty() {
-            first.clone_into(&mut self.joined_name);
-        }
-        // No tool has a longer one.
-        if self.joined_name.len() < MAX_TOOL_NAME {
-            self.joined_name.push_str(next);
-        }
-    }
-
     /// Forgets the arguments so far, because those that come replace them.
     pub fn start_again(&mut self) {
         self.last = 0;
@@ -83,6 +72,42 @@ impl Assembly {
             return found.to_owned();
         }
         arguments
+    }
+}
+
+/// The names of the fragments of a call, put together in each way that servers split a name or repeat it.
+#[derive(Debug, Default)]
+pub struct NameFragments {
+    /// All of them, one after the other.
+    joined: String,
+    /// The same, but one that begins with all before it takes their place, because the server sends the name from its beginning
+    /// again.
+    latest: String,
+}
+
+impl NameFragments {
+    /// Adds the name that a further fragment has. `first` is the name so far.
+    pub fn add(&mut self, first: &str, next: &str) {
+        if self.joined.is_empty() {
+            first.clone_into(&mut self.joined);
+            first.clone_into(&mut self.latest);
+        }
+        // No tool has a longer one.
+        if self.joined.len() < MAX_TOOL_NAME {
+            self.joined.push_str(next);
+        }
+        if next.starts_with(&self.latest) {
+            next.clone_into(&mut self.latest);
+        } else if self.latest.len() < MAX_TOOL_NAME {
+            self.latest.push_str(next);
+        }
+    }
+
+    /// Returns the name that they make, if it is that of a tool. It counts even where the first fragment is a tool's name, too.
+    pub fn tool_name(&self, is_offered: impl Fn(&str) -> bool) -> Option<&str> {
+        let mut names = [&self.latest, &self.joined].into_iter();
+        let found = names.find(|name| is_offered(name));
+        found.map(String::as_str)
     }
 }
 
