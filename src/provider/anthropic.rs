@@ -20,7 +20,7 @@ pub static DIALECT: Dialect = Dialect {
     event: reply::read_event,
     whole: reply::read_whole,
     reply_fields: &["type", "role", "stop_reason"],
-    ends_with_done: false,
+    ends_with_done: |_| Ok(false),
     optional_fields: &[
         (OptionalField::Effort, "/output_config/effort"),
         (OptionalField::Form, "/output_config/format"),

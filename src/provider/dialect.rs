@@ -52,8 +52,8 @@ pub struct Dialect {
     pub(super) whole: ReadFn,
     /// The names of fields that its replies have, also those without a word of the answer, and with null for a value.
     pub(super) reply_fields: &'static [&'static str],
-    /// Whether a stream ends with `[DONE]`, whether or not there was a finish reason.
-    pub(super) ends_with_done: bool,
+    /// Reads the `[DONE]` of a stream without a finish reason. Returns whether the reply ends with it.
+    pub(super) ends_with_done: fn(&mut Reply) -> ReplyResult<bool>,
     /// What a request can do without, each with its place in the body.
     pub(super) optional_fields: &'static [(OptionalField, &'static str)],
     /// Whether the API can enforce JSON objects without fixed names for their fields, within a shape or as a whole answer.
@@ -257,7 +257,7 @@ impl Dialect {
             return Ok(());
         }
         // Proxies send this in every dialect, even if the answer has broken off.
-        if data == DONE && (self.ends_with_done || reply.end.finish().is_some()) {
+        if data == DONE && (reply.end.finish().is_some() || (self.ends_with_done)(reply)?) {
             reply.check_plain_line()?;
             reply.close();
         }

@@ -26,7 +26,7 @@ pub static DIALECT: Dialect = Dialect {
         "responseId",
         "modelVersion",
     ],
-    ends_with_done: false,
+    ends_with_done: |_| Ok(false),
     optional_fields: &[
         (OptionalField::Effort, "/generationConfig/thinkingConfig"),
         (OptionalField::Form, "/generationConfig/responseMimeType"),

@@ -21,7 +21,7 @@ pub static DIALECT: Dialect = Dialect {
     event: chunk::read_event,
     whole: chunk::read_whole,
     reply_fields: &["choices", "id", "object", "created", "usage"],
-    ends_with_done: true,
+    ends_with_done: |_| Ok(true),
     optional_fields: &[
         (OptionalField::Effort, "/reasoning_effort"),
         (OptionalField::Form, "/response_format"),

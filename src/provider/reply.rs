@@ -79,8 +79,36 @@ pub struct ReadingState {
     pub(super) reasoning_arrival: ReasoningArrival,
     /// The calls whose items have begun and have not come again as complete ones.
     pub(super) begun_calls: BegunCalls,
+    pub(super) items: ItemProgress,
     /// The last message that the server has said to begin, until it ends.
     begun_message: Option<BegunMessage>,
+}
+
+/// How far the items have come of which a reply of the Responses API consists.
+#[derive(Debug, Default)]
+pub(super) struct ItemProgress {
+    /// How many have begun, and not ended.
+    open: usize,
+    /// Whether nothing has to follow the last one that has ended.
+    may_be_over: bool,
+}
+
+impl ItemProgress {
+    /// Records that an item begins.
+    pub fn begin(&mut self) {
+        self.open += 1;
+    }
+
+    /// Records that an item has ended. Not every server says when one begins.
+    pub fn end(&mut self, may_be_last: bool) {
+        self.open = self.open.saturating_sub(1);
+        self.may_be_over = may_be_last;
+    }
+
+    /// Whether all items that have begun have ended, and nothing has to follow.
+    pub fn are_complete(&self) -> bool {
+        self.open == 0 && self.may_be_over
+    }
 }
 
 /// What the server says of a message that begins.

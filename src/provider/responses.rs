@@ -18,7 +18,7 @@ pub static DIALECT: Dialect = Dialect {
     event: events::read_event,
     whole: output::read_whole,
     reply_fields: &["id", "object", "type", "status", "output", "output_text"],
-    ends_with_done: false,
+    ends_with_done: events::end_with_done,
     optional_fields: &[
         (OptionalField::Effort, "/reasoning/effort"),
         (OptionalField::Form, "/text/format"),
@@ -407,9 +407,9 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_reasoning_that_only_the_complete_response_has_goes_back_before_its_call() {
+    fn reasoning_that_only_the_complete_response_has_goes_back_before_its_call() {
         // The items that come before, those of the complete response, and what goes back: `r` and `s` are encrypted reasoning,
-        // `x` and `y` are calls, `m` is a message, and `b` is reasoning that is not encrypted.
+        // `t` and `u` are its text, `x` and `y` are calls, `m` is a message, and `b` is reasoning with neither.
         let table = r##"
             x | r x | r x
             x y | r x y | r x y
@@ -424,6 +424,14 @@ mod tests {
             - | r x | r x
             r x | s x | r x
             r x y | s x y | r x y
+            x | t x | t x
+            x y | t x u y | t x u y
+            t x | t x | t x
+            t x y | t x u y | t x u y
+            m x | t m x | t m x
+            t x | u x | t x
+            x | r t x | r t x
+            - | t x | t x
         "##;
         let item = |name: &str| match name {
             "x" | "y" => call(name, "{}"),
@@ -431,6 +439,10 @@ mod tests {
                 json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}]})
             }
             "b" => json!({"type": "reasoning", "id": "b", "summary": []}),
+            "t" | "u" => {
+                let content = json!([{"type": "reasoning_text", "text": name}]);
+                json!({"type": "reasoning", "id": name, "summary": [], "content": content})
+            }
             _ => json!({"type": "reasoning", "id": name, "summary": [], "encrypted_content": name}),
         };
         for [before, output, sent] in rows(table) {

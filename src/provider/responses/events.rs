@@ -7,7 +7,7 @@ use super::item::{
     FUNCTION_CALL, MESSAGE, OutputItem, REASONING, WEB_SEARCH_CALL, finish_refusal, read_item,
     read_reasoning,
 };
-use super::output::read_response;
+use super::output::{WholeResponse, read_response};
 use crate::message::Source;
 use crate::provider::failure::{self, ReplyResult};
 use crate::provider::lenient::{Content, Index, Json, Text};
@@ -157,9 +157,21 @@ fn read_details(
     Ok(())
 }
 
+/// Ends a reply whose items are all complete, where `[DONE]` has come instead of the complete response. Returns whether they are.
+/// Proxies send it after whatever has come.
+pub fn end_with_done(reply: &mut Reply) -> ReplyResult<bool> {
+    let is_complete = reply.reading.items.are_complete() && !reply.has_open_message();
+    if is_complete {
+        reply.check_plain_line()?;
+        read_response(WholeResponse::default(), "completed", reply)?;
+    }
+    Ok(is_complete)
+}
+
 /// Reads an item that has begun.
 fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
     let item = OutputItem::read(json)?;
+    reply.reading.items.begin();
     match item.kind() {
         FUNCTION_CALL => {
             let calls = &mut reply.reading.begun_calls;
@@ -178,6 +190,7 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
     let item = OutputItem::read(json)?;
     reply.end.has_cut_part = item.is_cut().unwrap_or(reply.end.has_cut_part);
     reply.activity.images += item.images();
+    reply.reading.items.end(item.may_end_reply());
     match item.kind() {
         MESSAGE => {
             reply.finish_message(index, &item.content.text, item.is_commentary());

@@ -89,10 +89,26 @@ impl<'a> OutputItem<'a> {
         &self.fields.id
     }
 
-    /// Returns the encrypted text of reasoning, if there is one.
-    pub fn sealed_reasoning(&self) -> Option<Json<'a>> {
+    /// Returns what of reasoning goes back to the API, and the field with it: the encrypted text or, as of DeepSeek and vLLM, the
+    /// text itself. OpenAI would look for any other in its store.
+    pub fn returned_reasoning(&self) -> Option<(&'static str, Json<'a>)> {
         let sealed = self.fields.encrypted_content;
-        (self.kind() == REASONING && sealed.is_text()).then_some(sealed)
+        let content = self.fields.content;
+        let has_text = !matches!(content.get(), "null" | "[]" | r#""""#);
+        match self.kind() {
+            REASONING if sealed.is_text() => Some(("encrypted_content", sealed)),
+            REASONING if has_text => Some(("content", content)),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing has to follow it: it is a call, or a message that is no comment of the model before its answer.
+    pub fn may_end_reply(&self) -> bool {
+        match self.kind() {
+            FUNCTION_CALL => true,
+            MESSAGE => !self.is_commentary(),
+            _ => false,
+        }
     }
 
     /// Returns the id by which the result of a call is sent.
@@ -145,17 +161,16 @@ impl<'a> OutputItem<'a> {
     }
 }
 
-/// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning is kept if it is there,
-/// encrypted or, as of DeepSeek and vLLM, as a text. OpenAI would look for any other in its store.
+/// Reads the sources of an item, and keeps it, to send it back with the results of the calls, see
+/// [`OutputItem::returned_reasoning`].
 pub fn read_item(item: &OutputItem, reply: &mut Reply) {
     let fields = &item.fields;
     if item.kind() == WEB_SEARCH_CALL && &*fields.status == "failed" {
         reply.fail_search("");
     }
     read_sources(item, reply);
-    let is_text = !matches!(fields.content.get(), "null" | "[]" | r#""""#);
-    let is_there = is_text || fields.encrypted_content.is_text();
-    if item.json.is_object() && (item.kind() != REASONING || is_there) {
+    let goes_back = item.kind() != REASONING || item.returned_reasoning().is_some();
+    if item.json.is_object() && goes_back {
         let mut text = String::new();
         if fields.arguments.is_too_heavy() {
             text = json!(fields.arguments.as_text()).to_string();

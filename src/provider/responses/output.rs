@@ -79,10 +79,10 @@ fn read_items(items: &[OutputItem], reply: &mut Reply) -> ReplyResult {
     for item in items {
         reply.end.has_cut_part = item.is_cut().unwrap_or(reply.end.has_cut_part);
         images += item.images();
+        if !has_reasoning {
+            read_reasoning(item, reply)?;
+        }
         if is_first {
-            if !has_reasoning {
-                read_reasoning(item, reply)?;
-            }
             read_item(item, reply);
         } else {
             // Some sources have their titles only here.
