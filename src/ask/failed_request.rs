@@ -78,6 +78,7 @@ impl Run<'_> {
             | OptionalField::ToolChoice
             | OptionalField::System
             | OptionalField::SealedReasoning
+            | OptionalField::ReasonedTurns
             | OptionalField::UnreasonedTurns => self.is_changed_without(field, dialogue),
         };
         if can_do_without {

@@ -29,6 +29,7 @@ pub static DIALECT: Dialect = Dialect {
         (OptionalField::Limit, "/max_tokens"),
         (OptionalField::Limit, "/max_completion_tokens"),
         (OptionalField::System, "/messages"),
+        (OptionalField::ReasonedTurns, "/messages"),
         (OptionalField::UnreasonedTurns, "/messages"),
     ],
     enforces_maps: true,

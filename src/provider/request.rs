@@ -232,6 +232,8 @@ pub enum OptionalField {
     /// What a model has thought before its calls, in a form that only the API reads: encrypted or signed. It goes back with the
     /// results, and another server or key may not be able to read it.
     SealedReasoning,
+    /// The reasoning in turns of the model, as text. Not every server takes back what it has sent.
+    ReasonedTurns,
     /// Turns of the model without the field for its reasoning. In the other form all have it, empty where no reasoning came.
     UnreasonedTurns,
 }

@@ -166,6 +166,7 @@ const ROWS: &[MeaningRow] = &[
     ),
     Means(ErrorClass::NoAccess, Words(words::ACCESS)),
     by_name(OptionalField::SealedReasoning),
+    by_name(OptionalField::ReasonedTurns),
     by_name(OptionalField::UnreasonedTurns),
     by_name(OptionalField::Store),
     by_name(OptionalField::Cache),

@@ -22,29 +22,38 @@ struct RejectionRow {
 
 const BAD_REQUEST: &[u16] = &[400, 422];
 
+/// The statuses in which gateways wrap a rejection by the server behind them. Other failures have them, too, so only what can mean
+/// nothing else counts.
+const OF_GATEWAYS: &[u16] = &[500, 502, 503];
+
+/// What rejects sealed reasoning and can mean nothing else.
+const REJECTED_SEAL: &[&str] = &[
+    // OpenAI, and Azure.
+    "encrypted content for item",
+    "encrypted content could not be",
+    // Anthropic, with backticks or without.
+    "invalid `signature` in",
+    "invalid signature in",
+    "blocks in the latest assistant message cannot be modified",
+    // Gemini.
+    "corrupted thought signature",
+    "invalid thought signature",
+    "thought signature is not valid",
+    "corrupted thought_signature",
+    "invalid thought_signature",
+];
+
 const ROWS: &[RejectionRow] = &[
     RejectionRow {
         field: OptionalField::SealedReasoning,
         names: &["invalid_encrypted_content"],
         words: &[],
         phrases: &[
-            // OpenAI, and Azure.
-            "encrypted content for item",
-            "encrypted content could not be",
+            // OpenAI, and Azure. See also `REJECTED_SEAL`.
             "could not be decrypted",
             "created under a different",
             "item with id",
             "without its required",
-            // Anthropic, with backticks or without.
-            "invalid `signature` in",
-            "invalid signature in",
-            "blocks in the latest assistant message cannot be modified",
-            // Gemini.
-            "corrupted thought signature",
-            "invalid thought signature",
-            "thought signature is not valid",
-            "corrupted thought_signature",
-            "invalid thought_signature",
         ],
         // An item that is not in the store is missing.
         statuses: &[400, 404, 422],
@@ -266,12 +275,22 @@ const NEW_LIMIT: &str = "max_completion_tokens";
 /// The field with reasoning in a turn of the model.
 const REASONING: &str = "reasoning_content";
 
+/// The same of other servers.
+const PLAIN_REASONING: &str = "reasoning";
+
 /// What DeepSeek, Moonshot, and servers in Python say of it where a turn lacks it.
 const LACKING: &[&str] = &[
     "must be passed back",
     "missing",
     "required",
     "must be provided",
+];
+
+/// The same of them, where it can mean nothing else.
+const CERTAINLY_LACKING: &[&str] = &[
+    "reasoning_content in the thinking mode must be passed back",
+    "reasoning_content is missing in assistant",
+    "missing reasoning_content field in the assistant message",
 ];
 
 /// The words for a field that a server does not know, of OpenAI, Azure, Mistral, servers in Python and in Go, Google, and xAI.
@@ -332,7 +351,21 @@ pub(super) fn rejects(
     error: &ServerError,
     status: Option<u16>,
 ) -> bool {
-    let is_bad = status.is_some_and(|status| BAD_REQUEST.contains(&status));
+    let has_status = |statuses: &[u16]| status.is_some_and(|status| statuses.contains(&status));
+    let is_bad = has_status(BAD_REQUEST);
+    let plain = words.replace(['"', '\'', '`'], "");
+    let is_said = |phrase: &&str| words.contains(phrase) || plain.contains(phrase);
+    if status.is_none() || has_status(OF_GATEWAYS) || is_bad {
+        let is_certain = match field {
+            OptionalField::SealedReasoning => REJECTED_SEAL.iter().any(is_said),
+            OptionalField::ReasonedTurns => rejects_reasoning(words, error),
+            OptionalField::UnreasonedTurns => CERTAINLY_LACKING.iter().any(is_said),
+            _ => false,
+        };
+        if is_certain {
+            return true;
+        }
+    }
     match field {
         OptionalField::Limit => return is_bad && asks_for_other_limit(words),
         OptionalField::UnreasonedTurns => return is_bad && asks_for_reasoning(words),
@@ -342,14 +375,11 @@ pub(super) fn rejects(
         return false;
     };
     // A server that does without an earlier response obeys the field.
-    let plain = words.replace(['"', '\'', '`'], "");
     if field == OptionalField::Store && OBEYED.iter().any(|phrase| plain.contains(phrase)) {
         return false;
     }
-    let has_status = status.is_some_and(|status| row.statuses.contains(&status));
     let named_field = error.field.to_lowercase();
-    let is_said = |phrase: &&str| words.contains(phrase) || plain.contains(phrase);
-    has_status
+    has_status(row.statuses)
         && (row.phrases.iter().any(is_said)
             || (field == OptionalField::Effort && says_always_thinks(words))
             || (field == OptionalField::Form && lacks_form_feature(words))
@@ -424,9 +454,21 @@ const UNKNOWN_AFTER: &[&str] = &[
 
 /// Whether an error rejects the limit of tokens as a field. One that names it next to another field does not.
 pub(super) fn rejects_limit(words: &str, error: &ServerError) -> bool {
+    let mut names = limit::NAMES.iter();
+    names.any(|name| is_unknown(words, error, name))
+}
+
+/// Whether an error does not take the reasoning in a turn of the model. The shorter name may also be that of an effort.
+fn rejects_reasoning(words: &str, error: &ServerError) -> bool {
+    let is_on_path = PATHS_TO_TURNS.iter().any(|path| words.contains(path));
+    is_unknown(words, error, REASONING) || (is_on_path && is_unknown(words, error, PLAIN_REASONING))
+}
+
+/// Whether an error is about the field with this name, or says next to the name that the server does not take it.
+fn is_unknown(words: &str, error: &ServerError, name: &str) -> bool {
     let field = error.field.to_lowercase();
     let mut components = field.split(|char: char| !is_of_name(char));
-    let is_field = components.any(|component| limit::NAMES.contains(&component));
+    let is_field = components.any(|component| component == name);
     let says_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
     let is_beside_words = |(before, after): (&str, &str)| {
         let is_sign = |char: char| is_quote(char) || matches!(char, ' ' | ':' | '(');
@@ -435,10 +477,7 @@ pub(super) fn rejects_limit(words: &str, error: &ServerError) -> bool {
         UNKNOWN_BEFORE.iter().any(|phrase| before.ends_with(phrase))
             || UNKNOWN_AFTER.iter().any(|phrase| after.starts_with(phrase))
     };
-    let mut names = limit::NAMES
-        .iter()
-        .flat_map(|name| occurrences(words, name));
-    (is_field && says_unknown) || names.any(is_beside_words)
+    (is_field && says_unknown) || occurrences(words, name).any(is_beside_words)
 }
 
 /// Whether an error finds a turn of the model without its reasoning.
@@ -512,6 +551,7 @@ mod tests {
         OptionalField::System,
         OptionalField::Form,
         OptionalField::SealedReasoning,
+        OptionalField::ReasonedTurns,
         OptionalField::UnreasonedTurns,
     ];
 
@@ -615,6 +655,19 @@ mod tests {
             UnreasonedTurns | Moonshot | 400 | {"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2","type":"invalid_request_error"}}
             UnreasonedTurns | SiliconFlow | 400 | {"code":20015,"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 32","data":null}
             UnreasonedTurns | FastAPI | 422 | {"detail":[{"type":"missing","loc":["body","messages",1,"reasoning_content"],"msg":"Field required"}]}
+            UnreasonedTurns | new-api | 500 | {"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API.","type":"upstream_error"}}
+            UnreasonedTurns | new-api | 502 | thinking is enabled but reasoning_content is missing in assistant tool call message at index 2
+            UnreasonedTurns | a gateway in its stream | - | Missing `reasoning_content` field in the assistant message at message index 1
+            SealedReasoning | new-api | 500 | messages.1.content.0: Invalid `signature` in `thinking` block
+            SealedReasoning | new-api | 502 | {"error":{"message":"Corrupted thought signature.","type":"upstream_error"}}
+            SealedReasoning | new-api | 503 | The encrypted content for item rs_1 could not be verified.
+            ReasonedTurns | Groq | 400 | {"error":{"message":"'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]","type":"invalid_request_error"}}
+            ReasonedTurns | Groq | 400 | {"error":{"message":"'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning' is unsupported, did you mean 'role'?)]","type":"invalid_request_error"}}
+            ReasonedTurns | Groq | 400 | {"error":{"message":"`messages[3].reasoning`: reasoning is not supported with this model","type":"invalid_request_error"}}
+            ReasonedTurns | Groq behind a gateway | 502 | GroqException - 'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]
+            ReasonedTurns | Mistral | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]}
+            ReasonedTurns | Cerebras | 400 | messages.1.reasoning_content: Extra inputs are not permitted
+            ReasonedTurns | a server in Go | 400 | json: unknown field "reasoning_content"
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]
             Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
         "##;
@@ -645,9 +698,12 @@ mod tests {
             400 | these instructions make no sense to the system
             500 | the system is down
             500 | stream_options is not supported
-            400 | messages.1.reasoning_content: Extra inputs are not permitted
             400 | remove reasoning_content from the messages
             500 | reasoning_content is missing
+            500 | this tool requires reasoning_content in each message, and one is missing
+            500 | a signature is not valid
+            502 | Item with id 'rs_1' not found
+            429 | messages.1.content.0: Invalid `signature` in `thinking` block
             400 | with more effort and better reasoning. I think so
             400 | this tool requires reasoning_content in each message
             400 | the reasoning is good, and the thinking is enabled

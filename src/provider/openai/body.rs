@@ -226,7 +226,7 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
             (REASONING, &fields.reasoning),
             (PLAIN_REASONING, &fields.plain),
         ] {
-            if !text.is_empty() {
+            if !text.is_empty() && prompt.sends(OptionalField::ReasonedTurns) {
                 turn[name] = text.as_str().into();
             }
         }
