@@ -77,6 +77,7 @@ impl Run<'_> {
             | OptionalField::Encrypted
             | OptionalField::ToolChoice
             | OptionalField::System
+            | OptionalField::JsonSchemas
             | OptionalField::SealedReasoning
             | OptionalField::ReasonedTurns
             | OptionalField::UnreasonedTurns => self.is_changed_without(field, dialogue),

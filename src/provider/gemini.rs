@@ -1,6 +1,7 @@
 //! Google's Gemini API (`generateContent`): its requests and its replies (pure).
 
 mod body;
+mod older_schema;
 mod reply;
 
 use super::dialect::Dialect;
@@ -30,6 +31,10 @@ pub static DIALECT: Dialect = Dialect {
     optional_fields: &[
         (OptionalField::Effort, "/generationConfig/thinkingConfig"),
         (OptionalField::Form, "/generationConfig/responseMimeType"),
+        (
+            OptionalField::JsonSchemas,
+            "/tools/0/functionDeclarations/0/parametersJsonSchema",
+        ),
         (OptionalField::Store, "/store"),
         (OptionalField::System, "/systemInstruction"),
         (

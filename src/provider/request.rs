@@ -227,6 +227,8 @@ pub enum OptionalField {
     System,
     /// That the API enforces the form of the answer.
     Form,
+    /// The schemas of tools in a field for JSON Schema. In the other form they are in an older field, which takes fewer keywords.
+    JsonSchemas,
     /// Images and PDFs, which not every model reads. Only those of tools can be left out.
     Attachments,
     /// What a model has thought before its calls, in a form that only the API reads: encrypted or signed. It goes back with the

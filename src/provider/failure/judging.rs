@@ -140,6 +140,8 @@ const ROWS: &[MeaningRow] = &[
     ),
     // It may name a tool and its schema.
     Means(ErrorClass::Transient, Words(words::FAILED_CALL)),
+    // It names the first tool, and is about all.
+    by_name(OptionalField::JsonSchemas),
     Finds(|case| case.rejected_tool()),
     Finds(|case| case.too_large_limit()),
     Means(ErrorClass::TooLong, Judged(|case| case.is_too_long())),

@@ -272,6 +272,9 @@ const LACKS_FEATURE: &[&str] = &["support", "not enabled", "not available", "una
 const OLD_LIMIT: &str = "max_tokens";
 const NEW_LIMIT: &str = "max_completion_tokens";
 
+/// The names of Gemini's field for the schemas of tools, in lower case.
+const JSON_SCHEMAS: &[&str] = &["parametersjsonschema", "parameters_json_schema"];
+
 /// The field with reasoning in a turn of the model.
 const REASONING: &str = "reasoning_content";
 
@@ -369,6 +372,7 @@ pub(super) fn rejects(
     match field {
         OptionalField::Limit => return is_bad && asks_for_other_limit(words),
         OptionalField::UnreasonedTurns => return is_bad && asks_for_reasoning(words),
+        OptionalField::JsonSchemas => return is_bad && rejects_json_schemas(words, error),
         _ => {}
     }
     let Some(row) = ROWS.iter().find(|row| row.field == field) else {
@@ -420,8 +424,7 @@ fn lacks_form_feature(words: &str) -> bool {
 
 /// Whether an error wants the other name of the limit. One that only finds the number too large does not.
 fn asks_for_other_limit(words: &str) -> bool {
-    let is_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
-    has_name(words, NEW_LIMIT) && (is_unknown || has_name(words, OLD_LIMIT))
+    has_name(words, NEW_LIMIT) && (says_unknown(words) || has_name(words, OLD_LIMIT))
 }
 
 /// What is before the name of a field that a server does not take.
@@ -464,20 +467,36 @@ fn rejects_reasoning(words: &str, error: &ServerError) -> bool {
     is_unknown(words, error, REASONING) || (is_on_path && is_unknown(words, error, PLAIN_REASONING))
 }
 
+/// Whether an error does not take the field for JSON Schema as such. An error about a schema has the field on its path.
+fn rejects_json_schemas(words: &str, error: &ServerError) -> bool {
+    let field = error.field.to_lowercase();
+    let last = field.rsplit(|char: char| !is_of_name(char)).next();
+    JSON_SCHEMAS
+        .iter()
+        .any(|name| is_called_unknown(words, name) || (last == Some(name) && says_unknown(words)))
+}
+
 /// Whether an error is about the field with this name, or says next to the name that the server does not take it.
 fn is_unknown(words: &str, error: &ServerError, name: &str) -> bool {
     let field = error.field.to_lowercase();
     let mut components = field.split(|char: char| !is_of_name(char));
     let is_field = components.any(|component| component == name);
-    let says_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
-    let is_beside_words = |(before, after): (&str, &str)| {
+    (is_field && says_unknown(words)) || is_called_unknown(words, name)
+}
+
+fn says_unknown(words: &str) -> bool {
+    UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase))
+}
+
+/// Whether an error says next to the name of a field that the server does not take it.
+fn is_called_unknown(words: &str, name: &str) -> bool {
+    occurrences(words, name).any(|(before, after)| {
         let is_sign = |char: char| is_quote(char) || matches!(char, ' ' | ':' | '(');
         let before = before.trim_end_matches(is_sign);
         let after = after.trim_start_matches(is_sign);
         UNKNOWN_BEFORE.iter().any(|phrase| before.ends_with(phrase))
             || UNKNOWN_AFTER.iter().any(|phrase| after.starts_with(phrase))
-    };
-    (is_field && says_unknown) || occurrences(words, name).any(is_beside_words)
+    })
 }
 
 /// Whether an error finds a turn of the model without its reasoning.
@@ -550,6 +569,7 @@ mod tests {
         OptionalField::Limit,
         OptionalField::System,
         OptionalField::Form,
+        OptionalField::JsonSchemas,
         OptionalField::SealedReasoning,
         OptionalField::ReasonedTurns,
         OptionalField::UnreasonedTurns,
@@ -661,6 +681,10 @@ mod tests {
             SealedReasoning | new-api | 500 | messages.1.content.0: Invalid `signature` in `thinking` block
             SealedReasoning | new-api | 502 | {"error":{"message":"Corrupted thought signature.","type":"upstream_error"}}
             SealedReasoning | new-api | 503 | The encrypted content for item rs_1 could not be verified.
+            JsonSchemas | Gemini | 400 | {"error":{"message":"Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]': Cannot find field.","status":"INVALID_ARGUMENT"}}
+            JsonSchemas | Gemini | 400 | Invalid JSON payload received. Unknown name "parameters_json_schema" at 'tools[0].function_declarations[0]': Cannot find field.
+            JsonSchemas | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","tools",0,"functionDeclarations",0,"parametersJsonSchema"],"msg":"Extra inputs are not permitted"}]}
+            JsonSchemas | Go | 400 | json: unknown field "parametersJsonSchema"
             ReasonedTurns | Groq | 400 | {"error":{"message":"'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]","type":"invalid_request_error"}}
             ReasonedTurns | Groq | 400 | {"error":{"message":"'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning' is unsupported, did you mean 'role'?)]","type":"invalid_request_error"}}
             ReasonedTurns | Groq | 400 | {"error":{"message":"`messages[3].reasoning`: reasoning is not supported with this model","type":"invalid_request_error"}}
@@ -702,6 +726,8 @@ mod tests {
             500 | reasoning_content is missing
             500 | this tool requires reasoning_content in each message, and one is missing
             500 | a signature is not valid
+            400 | Invalid JSON payload received. Unknown name "const" at 'tools[0].function_declarations[1].parameters_json_schema': Cannot find field.
+            400 | parametersJsonSchema is not a valid schema
             502 | Item with id 'rs_1' not found
             429 | messages.1.content.0: Invalid `signature` in `thinking` block
             400 | with more effort and better reasoning. I think so

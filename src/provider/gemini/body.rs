@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use super::older_schema::older_schema;
 use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun};
 use crate::provider::lenient::text_field;
 use crate::provider::request::{self, AnswerForm, OptionalField, Prompt, Quirks};
@@ -154,7 +155,7 @@ fn generation_config(prompt: &Prompt) -> Value {
 
 fn tools(prompt: &Prompt) -> Vec<Value> {
     let mut tools = Vec::new();
-    let declarations = Vec::from_iter(prompt.tools.iter().map(declaration));
+    let declarations = Vec::from_iter(prompt.tools.iter().map(|tool| declaration(tool, prompt)));
     if !declarations.is_empty() {
         tools.push(json!({"functionDeclarations": declarations}));
     }
@@ -164,14 +165,22 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     tools
 }
 
-/// Declares a tool. `parametersJsonSchema` accepts JSON Schema with its references. `parameters` accepts so little that requests
-/// would be rejected.
-fn declaration(tool: &Tool) -> Value {
-    json!({
+/// Declares a tool. `parametersJsonSchema` accepts JSON Schema with its references. `parameters` accepts so little that it is only
+/// for servers that have rejected the other field. It is left out for a tool without parameters.
+fn declaration(tool: &Tool, prompt: &Prompt) -> Value {
+    let mut declaration = json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": tool.schema,
-    })
+    });
+    if prompt.sends(OptionalField::JsonSchemas) {
+        declaration["parametersJsonSchema"] = (*tool.schema).clone();
+        return declaration;
+    }
+    let schema = older_schema(&tool.schema);
+    if schema.get("properties").is_some() {
+        declaration["parameters"] = schema;
+    }
+    declaration
 }
 
 /// Returns what Gemini may do with the tools. It does not search in a request with other tools, unless it may show the calls of
