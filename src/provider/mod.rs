@@ -25,4 +25,4 @@ pub mod tool_schema;
 
 pub use dialect::Dialect;
 pub use failure::ReplyError;
-pub use models::{ModelPage, read_models};
+pub use models::{ModelPage, NextPage, read_models};

@@ -16,8 +16,19 @@ use crate::text::surrogates;
 pub struct ModelPage {
     /// In the server's order.
     pub models: Vec<ListedModel>,
-    /// What the server wants to hear in the request for the next page, if there is one.
-    pub next: Option<String>,
+    pub next: NextPage,
+}
+
+/// The page of a list that follows another one.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub enum NextPage {
+    /// There is none.
+    #[default]
+    Absent,
+    /// The server wants to hear this in the request for it.
+    After(String),
+    /// The server says that there is one, and not how to ask for it.
+    Unnamed,
 }
 
 /// Reads a list of models.
@@ -36,24 +47,36 @@ pub fn read_models(body: &str) -> ReplyResult<ModelPage> {
     }
     match entries.0.first() {
         Some(first) if !is_any_named => Err(ReplyError::Malformed(without_names(first))),
-        _ => Ok(ModelPage {
-            models,
-            next: found.next,
-        }),
+        _ => {
+            let last = entries.0.last().map_or("", |last| last.get());
+            let next = match found.next {
+                NextPage::Unnamed => after_last(last),
+                known => known,
+            };
+            Ok(ModelPage { models, next })
+        }
     }
 }
 
-/// The list in a body, and what asks for the page after it.
+/// Returns how to ask for the page after the one that ends with this entry: by the id, as in lists like OpenAI's.
+fn after_last(entry: &str) -> NextPage {
+    match read_entry(entry) {
+        Ok(last) if !last.id.is_empty() => NextPage::After(last.id.to_string()),
+        _ => NextPage::Unnamed,
+    }
+}
+
+/// The list in a body, and the page after it.
 struct FoundList<'a> {
     /// A list, or null.
     json: &'a str,
-    next: Option<String>,
+    next: NextPage,
 }
 
 impl FoundList<'_> {
     /// Finds the list. Together sends a bare one, and Ollama null if it has no models.
     fn find(body: &str) -> ReplyResult<FoundList<'_>> {
-        let mut next = None;
+        let mut next = NextPage::Absent;
         let mut list: &RawValue = serde_json::from_str(body)?;
         if list.get().starts_with('{') {
             let lists: ModelLists = serde_json::from_str(list.get())?;
@@ -145,13 +168,18 @@ struct ModelLists<'a> {
 }
 
 impl ModelLists<'_> {
-    /// Returns what the server wants to hear in the request for the next page, if there is one.
-    fn next_page(&self) -> Option<String> {
-        let mut next = &self.next_page_token;
-        if next.is_empty() && self.has_more.0 == Some(true) {
-            next = &self.last_id;
+    /// Returns the next page, as far as the fields next to the list tell.
+    fn next_page(&self) -> NextPage {
+        let has_more = self.has_more.0 == Some(true);
+        if !self.next_page_token.is_empty() {
+            NextPage::After(self.next_page_token.to_string())
+        } else if !has_more {
+            NextPage::Absent
+        } else if self.last_id.is_empty() {
+            NextPage::Unnamed
+        } else {
+            NextPage::After(self.last_id.to_string())
         }
-        (!next.is_empty()).then(|| next.to_string())
     }
 }
 
@@ -331,14 +359,22 @@ mod tests {
             the last page | - | {"data":[{"id":"a"}],"has_more":false,"last_id":"c"}
             Gemini's last page | - | {"models":[{"name":"models/a"}],"nextPageToken":""}
             null | - | {"data":[{"id":"a"}],"has_more":null,"last_id":"c","nextPageToken":null}
-            no last model | - | {"data":[{"id":"a"}],"has_more":true,"last_id":null}
+            no last model | b | {"data":[{"id":"a"},{"id":"b"}],"has_more":true,"last_id":null}
+            no last model, and ids alone | b | {"data":["a","b"],"has_more":true}
+            no last model, and names | ? | {"data":[{"name":"a"}],"has_more":true}
+            no last model, and no model | ? | {"data":[],"has_more":true}
             odd values | - | {"data":[{"id":"a"}],"has_more":{},"last_id":[1],"nextPageToken":{}}
             one page | - | {"data":[{"id":"a"}]}
             a bare list | - | [{"id":"a"}]
         "##;
         for [server, next, body] in rows(table) {
             let page = read_models(body).expect(body);
-            assert_eq!(page.next.as_deref().unwrap_or_default(), next, "{server}");
+            let found = match page.next {
+                NextPage::Absent => String::new(),
+                NextPage::After(token) => token,
+                NextPage::Unnamed => "?".to_owned(),
+            };
+            assert_eq!(found, next, "{server}");
         }
     }
 

@@ -64,6 +64,14 @@ impl<'a> ApiClient<'a> {
     /// Returns the models that the server lists, in its order; an error if it lists none. If a page cannot be fetched, a note says
     /// so.
     pub fn list_models(&self) -> Result<Vec<ListedModel>, ApiError> {
+        self.list_models_until(|_| false)
+    }
+
+    /// Returns the same up to the page with which there are enough.
+    pub fn list_models_until(
+        &self,
+        are_enough: impl Fn(&[ListedModel]) -> bool,
+    ) -> Result<Vec<ListedModel>, ApiError> {
         let mut list = PagedList::default();
         loop {
             match self.list_page(list.next.as_deref()) {
@@ -71,13 +79,16 @@ impl<'a> ApiClient<'a> {
                 Err(failed) if list.models.is_empty() => return Err(failed),
                 Err(failed) => list.end_early(failed.error.message),
             }
+            if are_enough(&list.models) {
+                return self.checked_models(list.models);
+            }
             if list.next.is_none() {
                 break;
             }
         }
         if let Some(reason) = &list.lack {
             self.notes
-                .note(&format!("the list of models is incomplete: {reason}"));
+                .note(&format!("the list of models may be incomplete: {reason}"));
         }
         self.checked_models(list.models)
     }

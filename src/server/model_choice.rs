@@ -6,6 +6,7 @@ use super::target::Target;
 use super::whom::Model;
 use crate::error::Error;
 use crate::output::Notes;
+use crate::provider::request::ListedModel;
 use crate::provider::table;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::on_one_line;
@@ -31,7 +32,10 @@ fn first_model(target: &Target, notes: &Notes) -> Result<String, Error> {
         return Ok(first.clone());
     }
     let client = target.ready(notes)?;
-    let listed = client.list_models().map_err(|failed| failed.error)?;
+    // Lists of gateways may have many pages.
+    let listed = client
+        .list_models_until(|models| model_list::first_of(models, None).is_some())
+        .map_err(|failed| failed.error)?;
     if let Some(first) = model_list::first_of(&listed, None) {
         return Ok(first);
     }
@@ -55,7 +59,9 @@ pub fn next_after(target: &Target, refused: &str, notes: &Notes) -> Option<Strin
     if !matches!(target.choice.model, Model::First | Model::Listed(_)) {
         return None;
     }
-    let listed = target.models(notes).ok()?;
+    let can_choose = |models: &[ListedModel]| model_list::first_of(models, Some(refused)).is_some();
+    let client = target.ready(notes).ok()?;
+    let listed = client.list_models_until(can_choose).ok()?;
     model_list::first_of(&listed, Some(refused))
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::provider::ModelPage;
 use crate::provider::request::ListedModel;
+use crate::provider::{ModelPage, NextPage};
 use crate::text::size::in_units;
 
 /// The most bytes of a response that is not an answer, such as a list of models, or a page of it; and of all pages.
@@ -21,7 +21,7 @@ pub struct PagedList {
     pub models: Vec<ListedModel>,
     /// What asks for the next page; `None` if there is none, or q does not ask for it.
     pub next: Option<String>,
-    /// Why the list has not all models.
+    /// Why the list may not have all models.
     pub lack: Option<String>,
     /// What has asked for a page before.
     asked: HashSet<String>,
@@ -36,17 +36,24 @@ impl PagedList {
     pub fn add(&mut self, page: ModelPage, bytes: usize) {
         self.pages += 1;
         self.bytes += bytes;
-        let is_known_token = page
-            .next
-            .as_ref()
-            .is_some_and(|next| !self.asked.insert(next.clone()));
+        self.next = match page.next {
+            NextPage::After(next) => Some(next),
+            NextPage::Absent => None,
+            NextPage::Unnamed => {
+                self.lack = Some("the server does not say how to ask for more".to_owned());
+                None
+            }
+        };
+        let is_known_token = match &self.next {
+            Some(token) => !self.asked.insert(token.clone()),
+            None => false,
+        };
         // A server that does not know the parameter sends the first page again.
         let has_models = !page.models.is_empty();
         let mut new = page.models;
         new.retain(|model| self.ids.insert(model.id.clone()));
         let is_repeated = is_known_token || (has_models && new.is_empty());
         self.models.extend(new);
-        self.next = page.next;
         let Some(next) = &self.next else {
             return;
         };
@@ -88,6 +95,8 @@ mod tests {
             1 a,b n ; 1 a,b m | a,b | the server sends the same page again
             1 a,b n ; 1 b,c - | a,b,c | -
             1 a,b n ; 1 a,b - | a,b | -
+            1 a ? | a | the server does not say how to ask for more
+            1 a n ; 1 b ? | a,b | the server does not say how to ask for more
             8000000 a n ; 1 b - | a,b | -
             8000000 a n ; 1 b m | a,b | q reads no more than 8 MB
             1 a LONG | a | the token of the next page has more than 2 kB
@@ -101,7 +110,11 @@ mod tests {
                     id: id.to_owned(),
                     ..ListedModel::default()
                 });
-                let next = Some(fields[2].replace("LONG", &long)).filter(|next| next != "-");
+                let next = match fields[2] {
+                    "-" => NextPage::Absent,
+                    "?" => NextPage::Unnamed,
+                    next => NextPage::After(next.replace("LONG", &long)),
+                };
                 let models = listed.collect();
                 let bytes = fields[0].parse().expect(page);
                 list.add(ModelPage { models, next }, bytes);
@@ -118,7 +131,7 @@ mod tests {
         let mut list = PagedList::default();
         let mut requests = 0;
         loop {
-            let next = Some(requests.to_string());
+            let next = NextPage::After(requests.to_string());
             let models = Vec::new();
             list.add(ModelPage { models, next }, 1);
             requests += 1;
