@@ -12,7 +12,7 @@ use crate::flags::Arguments;
 use crate::output::{DisplayOptions, print, print_texts};
 use crate::programs::ProgramFault;
 use crate::server::discover;
-use crate::server::whom::Claim;
+use crate::server::whom::{self, Claim, Model};
 use crate::session::Conversation;
 use crate::session::directory::NO_HOME;
 use crate::session::store::{Handle, Purpose};
@@ -21,6 +21,9 @@ use crate::settings::{
 };
 use crate::text::one_line::without_breaks;
 use crate::tools::{faults, startup};
+
+/// Why a provider or a model is that of the conversation.
+const OF_CONVERSATION: &str = "the conversation is with it";
 
 /// In place of a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
@@ -83,6 +86,9 @@ struct AskedModel {
     model: Option<String>,
     /// Why this provider, or why none.
     why: String,
+    /// Why this model; `None`: it is the provider's default, or the first that the server lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_why: Option<String>,
     /// Where its server has been found, if it was looked for. It may be at either of two addresses.
     #[serde(skip)]
     address: Option<String>,
@@ -97,18 +103,40 @@ impl AskedModel {
         let name = &choice.provider.name;
         let key = key_summary(&choice.provider.key, &settings.environment);
         let why = match (claim, &settings.provider) {
-            (Claim::Keeps(held), _) if held.provider == *name => {
-                "the conversation is with it".to_owned()
+            (Claim::Keeps(_), _) if settings.arguments.provider.is_none() => {
+                OF_CONVERSATION.to_owned()
             }
             (_, Some(named)) => named.origin.to_string(),
             (_, None) => format!("the first available; key: {key}"),
+        };
+        let named = whom::named_model(&choice.provider, settings);
+        let model_why = match choice.model {
+            Model::Named(_) => named.map(|named| named.origin.to_string()),
+            Model::OfConversation(_) => Some(OF_CONVERSATION.to_owned()),
+            Model::Default(_) | Model::First | Model::Listed(_) => None,
         };
         Ok(AskedModel {
             provider: Some(name.clone()),
             model: choice.model.name().map(str::to_owned),
             why,
+            model_why,
             address,
         })
+    }
+
+    /// Says who would be asked and why, or why nobody can be.
+    fn summary(&self) -> String {
+        let why = &self.why;
+        let Some(provider) = &self.provider else {
+            return format!("no provider: {why}");
+        };
+        let model = self.model.as_deref().unwrap_or(FIRST_LISTED);
+        match &self.model_why {
+            Some(model_why) if model_why != why => {
+                format!("provider {provider} ({why}), model {model} ({model_why})")
+            }
+            _ => format!("provider {provider}, model {model} ({why})"),
+        }
     }
 
     /// Returns the address at which a provider is asked, or why it has none.
@@ -136,12 +164,6 @@ impl Report {
         settings: &Settings,
         context: &Context,
     ) -> Report {
-        let why = &asked.why;
-        let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
-        let asks = match &asked.provider {
-            Some(provider) => format!("provider {provider}, model {model} ({why})"),
-            None => format!("no provider: {why}"),
-        };
         let version = env!("CARGO_PKG_VERSION");
         let file = context.configuration.as_ref();
         let file = file.map(|path| path.display().to_string());
@@ -162,7 +184,7 @@ impl Report {
             json,
             text: String::new(),
         };
-        report.line(&asks);
+        report.line(&asked.summary());
         report.line("");
         report.line(&format!("q {version}"));
         report.line("");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::session::Conversation;
-use crate::settings::{Origin, Provider, Settings};
+use crate::settings::{Origin, Provider, Settings, Sourced};
 
 /// A provider, and the model as far as it is known without asking the server.
 #[derive(Debug, Clone)]
@@ -88,10 +88,15 @@ fn provider_of<'a>(
     })
 }
 
+/// Returns the model that an option, a variable or the file names for this provider.
+pub fn named_model<'a>(provider: &'a Provider, settings: &'a Settings) -> Option<&'a Sourced> {
+    let named = settings.model.as_ref().or(provider.model.as_ref());
+    named.filter(|model| model.origin != Origin::Default)
+}
+
 /// Returns the model of this provider that answers.
 pub fn model_of(provider: &Provider, settings: &Settings, claim: Claim) -> Model {
-    let named = settings.model.as_ref().or(provider.model.as_ref());
-    let named = named.filter(|model| model.origin != Origin::Default);
+    let named = named_model(provider, settings);
     let own = match claim {
         Claim::Keeps(conversation) if settings.arguments.model.is_none() => Some(conversation),
         Claim::Suggests(conversation) if named.is_none() => Some(conversation),
