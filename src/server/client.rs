@@ -26,6 +26,7 @@ pub use self::failure::{ConnectionFailure, StatusFailure, TransportError, with_s
 use self::proxy::NamedProxy;
 pub use self::response::Response;
 use self::roots::TrustedRoots;
+use self::tls::TlsPeer;
 use crate::error::Error;
 use crate::provider::request::Request;
 use crate::secret::{Secret, Secrets};
@@ -280,6 +281,11 @@ impl Client {
 
     /// Says why there is no response, or no more of it.
     pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> ConnectionFailure {
-        ConnectionFailure::from_library(error.into(), self.proxy.as_ref())
+        let peer = if lock(&self.state).has_failed_at_proxy {
+            TlsPeer::Proxy
+        } else {
+            TlsPeer::Server
+        };
+        ConnectionFailure::from_library(error.into(), self.proxy.as_ref(), peer)
     }
 }

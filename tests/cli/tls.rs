@@ -608,6 +608,17 @@ fn the_certificate_of_a_proxy_with_tls_is_checked() {
     missing.exit(2).stderr_contains("SSL_CERT_FILE");
     let refused = asked(certificate(&sandbox, &Authority::new("unknown")));
     refused.exit(1);
-    refused.stderr_contains_all(&["TLS", "localhost", "HTTP_PROXY"]);
+    let said = "TLS: the proxy's certificate is not signed by a CA that this system trusts";
+    refused.stderr_contains_all(&[said, "localhost", "HTTP_PROXY"]);
     server.expect_requests(1);
+    // That of a server behind a proxy is another one.
+    let behind = Proxy::start(http_connect, tls.address);
+    let q = q(&sandbox, format!("https://{FAR}/v1"), &["hi"])
+        .env("HTTPS_PROXY", format!("http://{}", behind.address))
+        .env(
+            "SSL_CERT_FILE",
+            certificate(&sandbox, &Authority::new("unknown")),
+        );
+    let said = "TLS: the server's certificate is not signed by a CA that this system trusts";
+    q.run().exit(1).stderr_contains_all(&[said, "HTTPS_PROXY"]);
 }

@@ -36,6 +36,8 @@ pub struct ConnectionState {
     pub read_timeout: Option<Duration>,
     /// Whether the connection had been idle, and nothing has come since: the server may have closed it before the request came.
     pub was_idle: bool,
+    /// Whether the last connection that was to be opened to a proxy itself has failed.
+    pub has_failed_at_proxy: bool,
     /// What the server's name was resolved to.
     addresses: Option<ResolvedSocketAddrs>,
     /// The connection that is opened before the request that needs it.
@@ -128,7 +130,12 @@ impl Connector for Connections {
             lock(&self.state).was_idle = true;
             return Ok(Some(connection));
         }
-        self.steps.connect(details, before)
+        let connected = self.steps.connect(details, before);
+        // Within the connection to a server, the library opens that to its proxy, which has none itself.
+        if details.config.proxy().is_none() {
+            lock(&self.state).has_failed_at_proxy = connected.is_err();
+        }
+        connected
     }
 }
 

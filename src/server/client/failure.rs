@@ -10,7 +10,7 @@ use super::coding;
 use super::connections::CONNECT_TIMEOUT;
 use super::proxy::{NamedProxy, ProxyProtocol};
 use super::response::Response;
-use super::tls::{self, UnansweredTls, UnaskedTls};
+use super::tls::{self, TlsPeer, UnansweredTls, UnaskedTls};
 use crate::provider::failure::{self, ServerError};
 use crate::secret::{self, Secrets};
 use crate::server::retry;
@@ -37,6 +37,9 @@ const CHECK_NETWORK: &str = "check the network and the address; a firewall may b
 /// What to do about a proxy that does not lead to the server.
 const LEAVE_OUT_THE_PROXY: &str =
     "if the server can be reached without the proxy, name its host in NO_PROXY";
+
+/// What to do about a proxy that refuses to connect to a server without TLS. The library sends no requests to be passed on.
+const TUNNELS_FOR_TLS: &str = "if the server has TLS, begin its URL with https://, because q asks the proxy for a tunnel (CONNECT), which many proxies allow only to port 443";
 
 /// The library's words for an answer that is not as SOCKS has it.
 const NO_SOCKS: [&str; 4] = [
@@ -218,15 +221,19 @@ impl ConnectionFailure {
         matches!(self.kind, FailureKind::Refused)
     }
 
-    /// Describes why there is no response, or no more of it.
-    pub fn from_library(error: ureq::Error, proxy: Option<&NamedProxy>) -> ConnectionFailure {
+    /// Describes why there is no response, or no more of it. `peer` is the other end of the connection that has failed.
+    pub fn from_library(
+        error: ureq::Error,
+        proxy: Option<&NamedProxy>,
+        peer: TlsPeer,
+    ) -> ConnectionFailure {
         let Some(named) = proxy else {
-            return describe(error);
+            return describe(error, TlsPeer::Server);
         };
         let mut failure = match (error, named.protocol) {
             (ureq::Error::ConnectProxyFailed(reason), _) => refused_by_proxy(&reason, named),
             (ureq::Error::Io(error), ProxyProtocol::Socks) => failure_of_socks(&error),
-            (other, _) => describe(other),
+            (other, _) => describe(other, peer),
         };
         let variable = named.variable;
         let is_encrypted = named.protocol == ProxyProtocol::Https;
@@ -290,7 +297,13 @@ fn refused_by_proxy(reason: &str, named: &NamedProxy) -> ConnectionFailure {
         "" => format!("the proxy does not connect to the server ({reason})"),
         status => format!("the proxy refuses to connect to the server ({status})"),
     };
-    ConnectionFailure::advised(cause, LEAVE_OUT_THE_PROXY)
+    if named.leads_to_tls {
+        return ConnectionFailure::advised(cause, LEAVE_OUT_THE_PROXY);
+    }
+    ConnectionFailure::advised(
+        cause,
+        format!("{TUNNELS_FOR_TLS}; or, {LEAVE_OUT_THE_PROXY}"),
+    )
 }
 
 /// Describes a failure on the way through a SOCKS proxy, whose errors are known by the library's words alone.
@@ -316,16 +329,16 @@ fn failure_of_socks(error: &io::Error) -> ConnectionFailure {
             LEAVE_OUT_THE_PROXY,
         );
     }
-    io_failure(error)
+    io_failure(error, TlsPeer::Server)
 }
 
 /// What the library says if the headers of a request are longer than its buffer.
 const NO_ROOM_FOR_HEADERS: &str = "output too small to write output";
 
-fn describe(error: ureq::Error) -> ConnectionFailure {
+fn describe(error: ureq::Error, peer: TlsPeer) -> ConnectionFailure {
     let limit = CONNECT_TIMEOUT.as_secs();
     match error {
-        ureq::Error::Io(error) => io_failure(&error),
+        ureq::Error::Io(error) => io_failure(&error, peer),
         ureq::Error::Timeout(Timeout::Connect) => ConnectionFailure {
             is_transient: true,
             ..ConnectionFailure::unreachable(format!("no connection within {limit} s"))
@@ -356,7 +369,7 @@ fn describe(error: ureq::Error) -> ConnectionFailure {
 }
 
 /// Describes an error that the system reports.
-fn io_failure(error: &io::Error) -> ConnectionFailure {
+fn io_failure(error: &io::Error, peer: TlsPeer) -> ConnectionFailure {
     if let Some(compressed) = coding::of_error(error) {
         return ConnectionFailure::advised(compressed.to_string(), DO_NOT_COMPRESS);
     }
@@ -383,7 +396,7 @@ fn io_failure(error: &io::Error) -> ConnectionFailure {
             "check that the server runs, and that this is its address",
         )
         .of_kind(FailureKind::Refused),
-        ErrorKind::InvalidData => tls_failure(error),
+        ErrorKind::InvalidData => tls_failure(error, peer),
         ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::NetworkDown => {
             ConnectionFailure::unreachable(text)
         }
@@ -411,8 +424,8 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
-fn tls_failure(error: &io::Error) -> ConnectionFailure {
-    let (message, advice) = tls::explain(error);
+fn tls_failure(error: &io::Error, peer: TlsPeer) -> ConnectionFailure {
+    let (message, advice) = tls::explain(error, peer);
     let kind = if tls::is_no_tls(error) {
         FailureKind::LacksTls
     } else if UnaskedTls::is_within(error) {
@@ -446,7 +459,11 @@ mod tests {
             (libc::EAI_NONAME, false),
             (libc::EAI_FAIL, false),
         ] {
-            let failed = ConnectionFailure::from_library(ureq::Error::Io(unresolved(code)), None);
+            let failed = ConnectionFailure::from_library(
+                ureq::Error::Io(unresolved(code)),
+                None,
+                TlsPeer::Server,
+            );
             assert_eq!(failed.is_transient, is_transient, "{failed:?}");
             let cause = failed.cause;
             assert!(cause.starts_with(UNRESOLVED), "{cause}");

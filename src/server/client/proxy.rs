@@ -39,6 +39,8 @@ pub struct NamedProxy {
     pub variable: &'static str,
     pub proxy: Proxy,
     pub protocol: ProxyProtocol,
+    /// Whether the server behind it is asked over TLS.
+    pub leads_to_tls: bool,
     /// Its user and password, which must not be shown.
     pub secrets: Vec<Secret>,
 }
@@ -67,6 +69,7 @@ impl NamedProxy {
                 variable,
                 proxy,
                 protocol: ProxyProtocol::of(value),
+                leads_to_tls: address.is_https(),
                 secrets: secret::of_proxy(value),
             })),
             _ => Err(

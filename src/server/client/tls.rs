@@ -25,21 +25,38 @@ pub const CHECK_BETWEEN: &str = "check the network, because a firewall may keep 
 const NAME_THE_CA: &str =
     "if the certificate is your company's or your own, name its CA certificate in SSL_CERT_FILE";
 
-/// What to do about one that is signed in a way that q does not know.
-const SIGN_AGAIN: &str = "give the server a certificate with an RSA, ECDSA (P-256, P-384) or Ed25519 key that is signed with SHA-256 or more";
+/// What to do about one that is signed in a way that q does not know: give its owner one of these.
+const SIGN_AGAIN: &str = "a certificate with an RSA, ECDSA (P-256, P-384) or Ed25519 key that is signed with SHA-256 or more";
 
 /// What to do about one that is not valid at this time.
 const CHECK_THE_CLOCK: &str = "check this machine's clock";
 
-/// What to do about one that is made for something else.
-const FOR_A_SERVER: &str =
-    "give the server a certificate whose extendedKeyUsage, if it has one, has serverAuth";
+/// The same about one that is made for something else.
+const FOR_A_SERVER: &str = "a certificate whose extendedKeyUsage, if it has one, has serverAuth";
 
 /// The name of a CA's certificate in the library for certificates, whose errors have no type here.
 const CA_CERTIFICATE: &str = "CaUsedAsEndEntity";
 
-/// What to do about one of a CA.
-const FOR_NO_CA: &str = "give the server a certificate that is not one of a CA; a self-signed one needs basicConstraints=CA:FALSE";
+/// The same about one of a CA.
+const FOR_NO_CA: &str =
+    "a certificate that is not one of a CA; a self-signed one needs basicConstraints=CA:FALSE";
+
+/// What is at the other end of a connection in TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsPeer {
+    Server,
+    /// The proxy itself, before it has connected to the server.
+    Proxy,
+}
+
+impl TlsPeer {
+    fn name(self) -> &'static str {
+        match self {
+            TlsPeer::Server => "the server",
+            TlsPeer::Proxy => "the proxy",
+        }
+    }
+}
 
 /// Why nothing has answered the first message of TLS. What speaks plain HTTP may wait for more of it, or close the connection.
 #[derive(Debug)]
@@ -157,10 +174,10 @@ fn is_unsigned(reason: &CertificateError) -> bool {
     )
 }
 
-/// Explains an error of a connection whose data is not as it should be.
-pub fn explain(error: &io::Error) -> Explanation {
+/// Explains an error of a connection to this peer whose data is not as it should be.
+pub fn explain(error: &io::Error, peer: TlsPeer) -> Explanation {
     let (message, advice) = if let Some(of_library) = error_in(error) {
-        explain_library(of_library)
+        explain_library(of_library, peer.name())
     } else {
         let is_unasked = UnaskedTls::is_within(error);
         let advice = is_unasked.then(|| "begin its URL with https://".to_owned());
@@ -169,29 +186,32 @@ pub fn explain(error: &io::Error) -> Explanation {
     (format!("TLS: {message}"), advice)
 }
 
-fn explain_library(error: &Error) -> Explanation {
+fn explain_library(error: &Error, peer: &str) -> Explanation {
     let message = match error {
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             return (NOT_TLS.to_owned(), Some(NO_TLS.to_owned()));
         }
         Error::InvalidCertificate(reason) => {
-            let (what, advice) = about_certificate(reason);
-            return (format!("the server's certificate {what}"), advice);
+            let (what, advice) = about_certificate(reason, peer);
+            return (format!("{peer}'s certificate {what}"), advice);
         }
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "the server requires a certificate of the client, which q does not send".to_owned()
+            format!("{peer} requires a certificate of the client, which q does not send")
         }
-        Error::AlertReceived(alert) => named("the server refuses", alert),
-        Error::PeerIncompatible(reason) => named("q and the server have no way in common", reason),
-        Error::PeerMisbehaved(reason) => named("the server breaks the rules", reason),
-        Error::InvalidMessage(reason) => {
-            named("the server sent a message that cannot be read", reason)
+        Error::AlertReceived(alert) => named(&format!("{peer} refuses"), alert),
+        Error::PeerIncompatible(reason) => {
+            named(&format!("q and {peer} have no way in common"), reason)
         }
+        Error::PeerMisbehaved(reason) => named(&format!("{peer} breaks the rules"), reason),
+        Error::InvalidMessage(reason) => named(
+            &format!("{peer} sent a message that cannot be read"),
+            reason,
+        ),
         Error::InappropriateMessage { got_type, .. } => {
-            named("the server sent an unexpected message", got_type)
+            named(&format!("{peer} sent an unexpected message"), got_type)
         }
         Error::InappropriateHandshakeMessage { got_type, .. } => {
-            named("the server sent an unexpected message", got_type)
+            named(&format!("{peer} sent an unexpected message"), got_type)
         }
         Error::InvalidCertRevocationList(reason) => {
             named("a certificate revocation list is invalid", reason)
@@ -211,8 +231,9 @@ fn explain_library(error: &Error) -> Explanation {
 
 /// Returns what is wrong with a certificate, and what to do.
 #[allow(deprecated)]
-fn about_certificate(reason: &CertificateError) -> Explanation {
+fn about_certificate(reason: &CertificateError, peer: &str) -> Explanation {
     let advised = |what: &str, advice: &str| (what.to_owned(), Some(advice.to_owned()));
+    let needs = |what: &str, other: &str| (what.to_owned(), Some(format!("give {peer} {other}")));
     let plain = |what: &str| (what.to_owned(), None);
     match reason {
         reason if is_unsigned(reason) => {
@@ -235,7 +256,7 @@ fn about_certificate(reason: &CertificateError) -> Explanation {
         }
         CertificateError::UnsupportedSignatureAlgorithm
         | CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
-            advised("is signed in a way that q does not know", SIGN_AGAIN)
+            needs("is signed in a way that q does not know", SIGN_AGAIN)
         }
         CertificateError::NotValidForName => plain("is not valid for this host"),
         CertificateError::NotValidForNameContext {
@@ -243,7 +264,7 @@ fn about_certificate(reason: &CertificateError) -> Explanation {
             presented,
         } => (about_names(&expected.to_str(), presented), None),
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            advised("is not made for a server", FOR_A_SERVER)
+            needs("is not made for a server", FOR_A_SERVER)
         }
         CertificateError::InvalidOcspResponse => plain("came with an invalid OCSP response"),
         CertificateError::UnknownRevocationStatus => {
@@ -253,7 +274,7 @@ fn about_certificate(reason: &CertificateError) -> Explanation {
             plain("may have been revoked: the revocation list expired")
         }
         CertificateError::Other(other) if name_of(&other.0) == CA_CERTIFICATE => {
-            advised("is one of a CA", FOR_NO_CA)
+            needs("is one of a CA", FOR_NO_CA)
         }
         CertificateError::Other(other) => (named("is not valid", &other.0), None),
         other => (named("is not valid", other), None),
@@ -385,7 +406,10 @@ mod tests {
             (young, "is not valid before 2026-09-21", "1970-01-02"),
             (old, "expired on 1970-01-02", "2026-09-21"),
         ] {
-            let (message, advice) = explain(&of_connection(Error::InvalidCertificate(error)));
+            let (message, advice) = explain(
+                &of_connection(Error::InvalidCertificate(error)),
+                TlsPeer::Server,
+            );
             assert_eq!(message, format!("TLS: the server's certificate {limit}"));
             let expected = format!("this machine's clock says {clock}: if that is wrong, set it");
             assert_eq!(advice, Some(expected));
@@ -503,7 +527,10 @@ mod tests {
                 "is not valid (path len constraint violated)",
             ),
         ] {
-            let (message, advice) = explain(&of_connection(Error::InvalidCertificate(error)));
+            let (message, advice) = explain(
+                &of_connection(Error::InvalidCertificate(error)),
+                TlsPeer::Server,
+            );
             let (what, to_do) = expected.split_once(" | ").unwrap_or((expected, ""));
             assert_eq!(message, format!("TLS: the server's certificate {what}"));
             let has_advice = advice.as_ref().is_some_and(|advice| advice.contains(to_do));
@@ -573,7 +600,7 @@ mod tests {
             (Error::NoCertificatesPresented, "peer sent no certificates"),
             (Error::DecryptError, "cannot decrypt peer's message"),
         ] {
-            let (message, _) = explain(&of_connection(error));
+            let (message, _) = explain(&of_connection(error), TlsPeer::Server);
             assert_eq!(message, format!("TLS: {expected}"));
         }
     }
