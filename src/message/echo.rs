@@ -18,6 +18,8 @@ pub struct EchoFields {
     pub reasoning: String,
     pub plain: String,
     pub details: RawList,
+    /// Signed or encrypted blocks with reasoning, put together from their pieces.
+    pub blocks: Vec<Value>,
 }
 
 /// A list of JSON that is kept as text, which takes less memory than a tree.
@@ -66,7 +68,8 @@ impl Echo {
             Echo::Fields(fields) => {
                 let words = [&fields.reasoning, &fields.plain, &fields.details.elements];
                 let words = words.map(|words| Value::from(words.as_str()).to_string());
-                Box::new(words.into_iter())
+                let blocks = fields.blocks.iter().map(Value::to_string);
+                Box::new(words.into_iter().chain(blocks))
             }
         }
     }
@@ -75,7 +78,9 @@ impl Echo {
 impl EchoFields {
     pub fn is_empty(&self) -> bool {
         let texts = [&self.reasoning, &self.plain];
-        texts.iter().all(|text| text.is_empty()) && self.details.is_empty()
+        texts.iter().all(|text| text.is_empty())
+            && self.details.is_empty()
+            && self.blocks.is_empty()
     }
 }
 

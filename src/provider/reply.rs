@@ -32,7 +32,7 @@ use self::missing_messages::MissingMessages;
 pub use self::piece::Piece;
 use self::texts_by_place::MissingText;
 pub(super) use self::texts_by_place::TextPlace;
-use self::turn::ModelTurn;
+pub(super) use self::turn::ModelTurn;
 pub(super) use super::calls::Added;
 use super::calls::FragmentPlace;
 use super::failure::{self, ReplyError, ReplyResult};

@@ -29,6 +29,9 @@ pub const FUNCTION_SIGNATURE: &str = "function.thought_signature";
 /// OpenRouter's field for reasoning: a list, with signatures.
 pub const REASONING_DETAILS: &str = "reasoning_details";
 
+/// LiteLLM's field for Anthropic's blocks with reasoning, which have signatures.
+pub const THINKING_BLOCKS: &str = "thinking_blocks";
+
 /// The web search of OpenRouter, the only server with this dialect for which q knows one.
 const WEB_SEARCH: &str = "openrouter:web_search";
 
@@ -232,6 +235,9 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
         }
         if sends_sealed && !fields.details.is_empty() {
             turn[REASONING_DETAILS] = fields.details.value();
+        }
+        if sends_sealed && !fields.blocks.is_empty() {
+            turn[THINKING_BLOCKS] = fields.blocks.clone().into();
         }
     }
     turn

@@ -12,8 +12,8 @@ use crate::provider::calls::FragmentPlace;
 use crate::provider::counts::Counts;
 use crate::provider::failure::{self, ReplyResult};
 use crate::provider::kept;
-use crate::provider::lenient::{Content, Entries, Index, Json, Object, Text};
-use crate::provider::reply::{Reply, TextPlace};
+use crate::provider::lenient::{self, Content, Entries, Index, Json, Object, Text, text_field};
+use crate::provider::reply::{ModelTurn, Reply, TextPlace};
 
 /// The place of all text: a reply has one message.
 const PLACE: TextPlace = TextPlace {
@@ -102,6 +102,8 @@ struct Delta<'a> {
     reasoning: Text<'a>,
     /// See [`super::body::REASONING_DETAILS`].
     reasoning_details: Json<'a>,
+    /// See [`super::body::THINKING_BLOCKS`].
+    thinking_blocks: Json<'a>,
 }
 
 impl Delta<'_> {
@@ -117,6 +119,7 @@ impl Delta<'_> {
             self.annotations,
             self.images,
             self.reasoning_details,
+            self.thinking_blocks,
         ];
         let is_filled = |field: Json| !matches!(field.get(), "null" | "[]" | r#""""#);
         self.content.rest.is_some()
@@ -359,6 +362,9 @@ fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResul
                 turn.fields.details.push(detail.get());
             }
         }
+        for block in delta.thinking_blocks.list::<&RawValue>()? {
+            keep_block(block.get(), turn);
+        }
     }
     let mut thought = &*delta.reasoning_content;
     if thought.is_empty() {
@@ -376,4 +382,26 @@ fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResul
         reply.think(&rest.thinking);
     }
     Ok(())
+}
+
+/// Keeps a block with reasoning, if there is room for it, or adds it to the one whose pieces come: its signature is the last.
+fn keep_block(json: &str, turn: &mut ModelTurn) {
+    if !turn.has_room_for(json) {
+        return;
+    }
+    let block = lenient::value(json).unwrap_or_default();
+    let is_thinking = text_field(&block, "type") == "thinking";
+    if let Some(open) = turn.fields.blocks.last_mut()
+        && is_thinking
+        && text_field(open, "type") == "thinking"
+        && text_field(open, "signature").is_empty()
+    {
+        lenient::append(&mut open["thinking"], text_field(&block, "thinking"));
+        let signature = text_field(&block, "signature");
+        if !signature.is_empty() {
+            open["signature"] = signature.into();
+        }
+    } else if block.is_object() {
+        turn.fields.blocks.push(block);
+    }
 }
