@@ -121,12 +121,23 @@ impl<'a> ApiClient<'a> {
         }
     }
 
-    /// Fetches the first page of the list of models, or the page with the token `next`. Returns the page and its size in bytes.
+    /// Fetches the first page of the list of models, or the page with the token `next`, and retries it if necessary. Returns the
+    /// page and its size in bytes.
     fn list_page(&self, next: Option<&str>) -> Result<(ModelPage, usize), ApiError> {
         let request = self.api().list_models(self.credentials.key, next);
         let request = self.credentials.add_to(request);
-        let fetched = self.fetch(&request);
-        let body = fetched.map_err(|failed| {
+        let mut attempts = Attempts::default();
+        loop {
+            match self.fetch_page(&request) {
+                Err(failed) if self.wait_to_retry(&mut attempts, &failed) => {}
+                ended => return ended.map_err(|failed| attempts.explain(failed)),
+            }
+        }
+    }
+
+    /// Sends a request for a page once. An error in its place is one of the server's, whatever the status.
+    fn fetch_page(&self, request: &Request) -> Result<(ModelPage, usize), ApiError> {
+        let body = self.fetch_body(request).map_err(|failed| {
             let advice = self.advice_without_list(&failed);
             failed.advise(advice)
         })?;
@@ -136,9 +147,11 @@ impl<'a> ApiClient<'a> {
             listed = checked.and(listed);
         }
         let page = listed.map_err(|error| {
-            let advice = "name a model with -m, or check base_url";
-            let failed = self.explain_reply(error, &request);
-            failed.advise(Some(advice.to_owned()))
+            let failed = self.explain_reply(error, request);
+            if failed.error.advice.is_some() || failed.meaning != ErrorClass::Other {
+                return failed;
+            }
+            failed.advise(Some("name a model with -m, or check base_url".to_owned()))
         })?;
         Ok((page, body.len()))
     }
@@ -155,18 +168,8 @@ impl<'a> ApiClient<'a> {
         })
     }
 
-    /// Sends a request for something other than an answer, retries it if necessary, and returns the body.
-    fn fetch(&self, request: &Request) -> Result<String, ApiError> {
-        let mut attempts = Attempts::default();
-        loop {
-            match self.fetch_once(request) {
-                Err(failed) if self.wait_to_retry(&mut attempts, &failed) => {}
-                ended => return ended.map_err(|failed| attempts.explain(failed)),
-            }
-        }
-    }
-
-    fn fetch_once(&self, request: &Request) -> Result<String, ApiError> {
+    /// Sends a request for something other than an answer once, and returns the body.
+    fn fetch_body(&self, request: &Request) -> Result<String, ApiError> {
         let mut response = self.send(request)?;
         let read = body::read_text(Vec::new(), &mut response, MAX_LIST);
         let checked = read.and_then(|text| match failure::title(&text) {
