@@ -460,34 +460,45 @@ fn from_plain(message: &str) -> Option<ServerError> {
         return None;
     }
     Some(ServerError {
-        retry_after: time_until_reset(&message),
+        retry_after: wait_in_message(&message),
         ..ServerError::new(message)
     })
 }
 
-/// The names of the units of such a time, and their milliseconds.
-const RESET_UNITS: &[(&[&str], u64)] = &[
-    (&["ms", "millisecond", "milliseconds"], 1),
-    (&["s", "sec", "secs", "second", "seconds"], 1_000),
-    (&["m", "min", "mins", "minute", "minutes"], 60_000),
-    (&["h", "hr", "hrs", "hour", "hours"], 3_600_000),
-    (&["d", "day", "days"], 86_400_000),
+/// The words before the time that a server asks to wait: Gemini's and its gateways', and those of OpenAI and Groq, which some
+/// gateways pass on without the headers.
+const BEFORE_WAIT: &[&str] = &["reset after ", "try again in "];
+
+/// The names of the units of such a time, and their seconds.
+const WAIT_UNITS: &[(&[&str], f64)] = &[
+    (&["ms", "millisecond", "milliseconds"], 0.001),
+    (&["s", "sec", "secs", "second", "seconds"], 1.0),
+    (&["m", "min", "mins", "minute", "minutes"], 60.0),
+    (&["h", "hr", "hrs", "hour", "hours"], 3_600.0),
+    (&["d", "day", "days"], 86_400.0),
 ];
 
-/// Returns the time until a quota is there again, such as `reset after 3h12m5s` in a message of Gemini's, or `reset after 2m 30s`
-/// in one of a gateway's. `None` if there is none, or if it is too long for a number.
-fn time_until_reset(message: &str) -> Option<Duration> {
-    let (_, mut rest) = message.split_once("reset after ")?;
-    let mut total: Option<u64> = None;
-    while let Some((digits, after)) = split_after(rest, |char| char.is_ascii_digit())
+/// Returns how long a message asks to wait, such as `reset after 3h12m5s`, `reset after 2m 30s` or `try again in 1.242s`. `None` if
+/// it does not say so, or if the time is too long for a number.
+fn wait_in_message(message: &str) -> Option<Duration> {
+    BEFORE_WAIT.iter().find_map(|words| {
+        let (_, time) = message.split_once(words)?;
+        duration_at_start(time)
+    })
+}
+
+/// Reads a time in numbers and units from the start of a text.
+fn duration_at_start(mut rest: &str) -> Option<Duration> {
+    let mut total: Option<Duration> = None;
+    while let Some((digits, after)) = split_after(rest, |char| char.is_ascii_digit() || char == '.')
         && let Some((unit, after)) = split_after(after.trim_start(), char::is_alphabetic)
-        && let Some((_, length)) = RESET_UNITS.iter().find(|(names, _)| names.contains(&unit))
+        && let Some((_, seconds)) = WAIT_UNITS.iter().find(|(names, _)| names.contains(&unit))
     {
-        let part = digits.parse::<u64>().ok()?.checked_mul(*length)?;
-        total = Some(total.unwrap_or(0).checked_add(part)?);
+        let part = Duration::try_from_secs_f64(digits.parse::<f64>().ok()? * seconds).ok()?;
+        total = Some(total.unwrap_or_default().checked_add(part)?);
         rest = after.trim_start();
     }
-    total.map(Duration::from_millis)
+    total
 }
 
 /// Returns the characters at the start of a text for which this is true, and what follows them; `None` if there are none.
@@ -919,6 +930,11 @@ pub mod tests {
             90s | 90000
             5s (request 7) | 5000
             1s 500ms | 1500
+            1.242s. Visit https://example.com/limits to learn more. | 1242
+            7m12.5s | 432500
+            8s. | 8000
+            a few minutes | -
+            1.2.3s | -
             2 months | -
             30 requests | -
             soon | -
@@ -926,9 +942,11 @@ pub mod tests {
             99999999999999999999s | -
         "##;
         for [time, wait] in rows(table) {
-            let message = format!("Your quota will reset after {time}");
-            let found = time_until_reset(&message).map(|wait| wait.as_millis().to_string());
-            assert_eq!(found.unwrap_or_default(), wait, "{time}");
+            for before in ["Your quota will reset after", "Please try again in"] {
+                let found = wait_in_message(&format!("{before} {time}"));
+                let found = found.map(|wait| wait.as_millis().to_string());
+                assert_eq!(found.unwrap_or_default(), wait, "{before} {time}");
+            }
         }
     }
 
