@@ -1,4 +1,4 @@
-"""Checks that src/ imports only downwards: a directory, or a file beside the directories, from layers below its own; a file of
+"""Checks that src/ imports only downwards: a directory, or a file next to the directories, from layers below its own; a file of
 a directory never from its parent, nor from a file that imports it, be it by way of others. Each file begins with its duty, and
 one whose duty says “(pure)” opens nothing.
 """

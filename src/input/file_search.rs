@@ -300,7 +300,7 @@ impl FileSearch {
         left_out(LeaveOutReason::Irregular)
     }
 
-    /// Counts an entry that is left out. What is below it is looked at, so many entries more, to tell whether it is meant.
+    /// Counts an entry that is left out. What is below it is looked at, this many entries more, to tell whether it is meant.
     fn count(
         &self,
         entry: &WalkEntry,
@@ -323,7 +323,7 @@ impl FileSearch {
         }
     }
 
-    /// Looks for a file that is meant: what is left out, or a file below that, at so many entries more.
+    /// Looks for a file that is meant: what is left out, or a file below that, at this many entries more.
     fn content_of_left_out(
         &self,
         left_out: &WalkEntry,

@@ -19,7 +19,7 @@ const HEAD: &str = concat!(
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
 
-/// The width of the texts about settings, beside their names.
+/// The width of the texts about settings, to the right of their names.
 const SETTING_WIDTH: usize = 60;
 
 /// The placeholders besides the values of options.

@@ -1,4 +1,4 @@
-//! A note about a wait, printed once nothing has come for a while.
+//! A note about a wait, printed once nothing has arrived for a while.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -26,13 +26,13 @@ impl LateNote {
         LateNote(came)
     }
 
-    /// Puts the note off, because something has come.
+    /// Puts the note off, because something has arrived.
     pub fn put_off(&self) {
         let _ = self.0.send(());
     }
 }
 
-/// Waits until the reads end, or until none has come within the limit. Returns whether none has come.
+/// Waits until the reads end, or until none has arrived within the limit. Returns whether none has arrived.
 fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
     loop {
         if let Err(error) = coming.recv_timeout(limit) {

@@ -55,7 +55,7 @@ impl Body {
         }
     }
 
-    /// Waits for more bytes, at most this long. Returns how many have come: none at the end.
+    /// Waits for more bytes, at most this long. Returns how many have arrived: none at the end.
     pub fn fill(&mut self, read_timeout: Option<Duration>) -> io::Result<usize> {
         lock(&self.response.connection).read_timeout = read_timeout;
         self.filled = 0;
@@ -75,7 +75,7 @@ impl Body {
     }
 }
 
-/// Reads a body of at most `limit` bytes to its end, after the bytes that have come of it already.
+/// Reads a body of at most `limit` bytes to its end, after the bytes that have arrived of it already.
 pub fn read_text(
     mut bytes: Vec<u8>,
     response: &mut Response,

@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and returns when the headers of the response have come.
+    /// Sends a request, and returns when the headers of the response have arrived.
     pub(super) fn send(
         &self,
         request: &Request,
@@ -173,7 +173,7 @@ impl Client {
         self.receive(sent, secrets)
     }
 
-    /// Sends a request with any method and its own timeouts, and returns when the headers of the response have come. Secrets
+    /// Sends a request with any method and its own timeouts, and returns when the headers of the response have arrived. Secrets
     /// are removed from what the server says about a failure.
     pub fn exchange(
         &self,
@@ -256,7 +256,7 @@ impl Client {
         self.agent.run(limited.build())
     }
 
-    /// Returns the response once its headers have come and its status is one of success.
+    /// Returns the response once its headers have arrived and its status is one of success.
     fn receive(
         &self,
         sent: Result<http::Response<ureq::Body>, ureq::Error>,

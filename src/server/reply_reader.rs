@@ -24,7 +24,7 @@ pub struct ReplyReader<'a> {
     body: Body,
     events: EventReader<'a>,
     stage: ReadingStage,
-    /// When the model said that it is done, or thought for the last time after that, if no more of the answer has come since.
+    /// When the model said that it is done, or thought for the last time after that, if no more of the answer has arrived since.
     finished: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ enum ReadingStage {
 
 /// The end of a stream that sends no more, by how complete its answer is.
 enum StreamEnd {
-    /// The terminal event has come.
+    /// The terminal event has arrived.
     Terminated,
     /// The model is done, and only the terminal event is missing.
     Finished,
@@ -149,7 +149,7 @@ impl<'a> ReplyReader<'a> {
         Some(timeout.saturating_sub(since.elapsed()))
     }
 
-    /// Reads the events that end in the bytes that have come.
+    /// Reads the events that end in the bytes that have arrived.
     fn feed(&mut self, reply: &mut Reply) -> Piece {
         let (piece, mut read) = self.events.read(Some(self.body.bytes()), reply);
         if !piece.reasoning.is_empty() {

@@ -44,7 +44,7 @@ impl<'a> ReplyStream<'a> {
         }
     }
 
-    /// Waits for the next piece of the answer; `None` once it has ended well. Tries again after a failure if no text has come
+    /// Waits for the next piece of the answer; `None` once it has ended well. Tries again after a failure if no text has arrived
     /// yet.
     pub fn next(&mut self) -> Result<Option<Piece>, ApiError> {
         loop {

@@ -91,7 +91,7 @@ impl EventReceiver {
     }
 }
 
-/// Takes what has come, and reports it for `-v` if it answers nothing; of many such only the first ones.
+/// Takes what has arrived, and reports it for `-v` if it answers nothing; of many such only the first ones.
 pub fn reporting_strays(
     protocol: &Mutex<Protocol>,
     report: &ReportLine,

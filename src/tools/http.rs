@@ -440,7 +440,7 @@ impl Http {
     fn read_failure(&self, error: std::io::Error) -> Failure {
         let failure = self.sender.site.client.connection_failure(error);
         Failure {
-            // The headers have come, so the server may have done the work already.
+            // The headers have arrived, so the server may have done the work already.
             retry: None,
             ..self.explain(TransportError::Connection(failure))
         }

@@ -57,12 +57,12 @@ pub fn wait_for_input(file: &File, timeout: Duration) -> bool {
     let limit = Timespec::try_from(timeout).ok();
     match poll(&mut wanted, limit.as_ref()) {
         Ok(count) => count > 0,
-        // A signal may have come.
+        // A signal may have arrived.
         Err(error) => error != Errno::INTR,
     }
 }
 
-/// Lets the system ask whether the other end of a connection is there whenever no data has come for this long. If that
+/// Lets the system ask whether the other end of a connection is there whenever no data has arrived for this long. If that
 /// cannot be set, the connection works without it.
 pub fn keep_alive(socket: &impl AsFd, after: Duration) {
     let _ = sockopt::set_socket_keepalive(socket, true);
@@ -70,7 +70,7 @@ pub fn keep_alive(socket: &impl AsFd, after: Duration) {
     let _ = sockopt::set_tcp_keepintvl(socket, after);
 }
 
-/// For how long no data has come when the system asks whether the other end of a connection is there; `None` if it never asks.
+/// For how long no data has arrived when the system asks whether the other end of a connection is there; `None` if it never asks.
 #[cfg(test)]
 pub fn kept_alive(socket: &impl AsFd) -> Option<Duration> {
     let is_on = sockopt::socket_keepalive(socket).is_ok_and(|is_on| is_on);

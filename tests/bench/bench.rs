@@ -15,7 +15,7 @@ pub struct Bench {
     pub disk: PathBuf,
     pub client: Option<PathBuf>,
     pub archive: Option<PathBuf>,
-    /// An older q, beside which some things are measured.
+    /// An older q, with which some things are compared.
     pub old: Option<PathBuf>,
 }
 

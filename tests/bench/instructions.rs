@@ -15,7 +15,7 @@ pub fn can_count(what: &str) -> bool {
     version.is_ok()
 }
 
-/// Prints a line with instructions: those of q beside those of the older q, if there is one.
+/// Prints a line with instructions: those of q next to those of the older q, if there is one.
 pub fn compare(what: &str, old: Option<&Path>, count: impl Fn(&Path) -> u64, goal: &str) {
     if !can_count(what) {
         return;

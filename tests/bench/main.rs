@@ -1,4 +1,4 @@
-//! How fast q is beside others, side by side in one run. Prints medians and ratios as the table of README.md in this directory,
+//! How fast q is compared with others, side by side in one run. Prints medians and ratios as the table of README.md in this directory,
 //! and judges nothing.
 //!
 //! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on

@@ -1,4 +1,4 @@
-//! The programs that are measured beside q, and how programs are started.
+//! The programs that are measured next to q, and how programs are started.
 
 use std::ffi::OsStr;
 use std::io::Read;

@@ -5,7 +5,7 @@ pub fn line(what: &str, q: &str, name: &str, other: &str, ratio: f64, goal: &str
     println!("| {what} | {q} | {name}: {other} | {ratio:.2} | {goal} |");
 }
 
-/// A line with the seconds of q beside those of another.
+/// A line with the seconds of q next to those of another.
 pub fn times(what: &str, q: f64, name: &str, other: f64, goal: &str) {
     line(what, &shown(q), name, &shown(other), q / other, goal);
 }

@@ -62,7 +62,7 @@ fn echoed(message: &Value) -> Value {
 }
 
 /// The messages that a tool server got, by their method or as the answer that they are; `DELETE` is one too. The stream for
-/// its own requests is opened beside the others, at any time.
+/// its own requests is opened in addition to the others, at any time.
 fn heard(site: &Server) -> Vec<String> {
     let name = |request: &Recorded| match request.method.as_str() {
         "POST" => request.json()["method"]

@@ -261,7 +261,7 @@ fn the_systems_certificate_authorities_are_trusted_unless_others_are_named() {
         (None, "SSL_CERT_DIR", Some(&known), true),
         // With Mozilla's list, which has neither.
         (None, "", None, false),
-        // In a file of its own beside the one that should have all, or without that one.
+        // In a file of its own next to the one that should have all, or without that one.
         (Some(&unknown), "BESIDE", Some(&known), true),
         (None, "BESIDE", Some(&known), true),
         // Another one of the same name is in the file that should have all.

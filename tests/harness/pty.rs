@@ -73,7 +73,7 @@ impl Terminal {
             .expect("a terminal");
     }
 
-    /// From now on it has so many columns.
+    /// From now on it has this many columns.
     pub fn resize(&mut self, columns: u16) {
         self.columns = columns;
         pseudo_terminal::set_columns(&self.keyboard, columns).expect("a terminal");

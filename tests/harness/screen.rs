@@ -45,7 +45,7 @@ const WITHOUT_WIDTH: &[(char, char)] = &[
     ('\u{1f3fb}', '\u{1f3ff}'),
 ];
 
-/// Makes one emoji of those beside it.
+/// Makes one emoji of those next to it.
 const JOINER: char = '\u{200d}';
 
 /// Two of them are a flag.

@@ -245,7 +245,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Runs commands that write, after some at these places were killed. They must clean up: those about the shared file
-    /// beside that file, all others in their state directory. Returns whether nothing is left over.
+    /// next to that file, all others in their state directory. Returns whether nothing is left over.
     pub fn clean_up(
         &mut self,
         random: &mut Random,

@@ -22,7 +22,7 @@ const MODE: &str = "signals";
 /// A tool is called within this time.
 const CALLED: Duration = Duration::from_secs(1);
 
-/// An answer of so many words is several times what a pipe holds.
+/// An answer of this many words is several times what a pipe holds.
 const MOST_WORDS: u64 = 24_000;
 
 const SIGNALS: [(i32, &str); 3] = [

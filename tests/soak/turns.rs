@@ -33,7 +33,7 @@ pub fn batch(soak: &Soak, seed: u64, turns: u64) -> io::Result<()> {
     })
 }
 
-/// Runs so many commands at once. `disturb` may kill some of them.
+/// Runs this many commands at once. `disturb` may kill some of them.
 pub fn at_once(
     random: &mut Random,
     scene: &mut Scene,

@@ -237,7 +237,7 @@ impl World {
         Ok(())
     }
 
-    /// The names of the files in a state directory, and beside the shared file.
+    /// The names of the files in a state directory, and next to the shared file.
     pub fn listing(&self, home: usize) -> Vec<OsString> {
         let directories = [self.sessions(home), self.shared()];
         let entries = directories

@@ -1,4 +1,4 @@
-//! Plays the transcripts below this directory through the real q. `README.md` beside this file explains their lines.
+//! Plays the transcripts below this directory through the real q. `README.md` next to this file explains their lines.
 
 mod checks;
 mod format;

@@ -1,4 +1,4 @@
-//! What came beside what was expected: visible text, names for what differs from run to run, wildcards, and diffs.
+//! What came next to what was expected: visible text, names for what differs from run to run, wildcards, and diffs.
 
 use std::fs;
 

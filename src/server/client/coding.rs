@@ -78,7 +78,7 @@ impl CodedBody {
         Err(io::Error::new(ErrorKind::InvalidData, compressed))
     }
 
-    /// Whether the bytes that have come do not yet decide.
+    /// Whether the bytes that have arrived do not yet decide.
     fn needs_more(&self) -> bool {
         let beginning = &self.beginning[..];
         if !self.coding.is_empty() {

@@ -178,7 +178,7 @@ fn connect_timeout(reason: Timeout) -> NextTimeout {
 pub struct HttpConnection {
     transport: Box<dyn Transport>,
     opened: Instant,
-    /// Whether anything has come.
+    /// Whether anything has arrived.
     has_received: bool,
     /// Whether the server has said something since the request was sent.
     has_answered: bool,

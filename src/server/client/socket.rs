@@ -25,7 +25,7 @@ const CLIENT_HELLO: [u8; 2] = [0x16, 3];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exchanged {
     Nothing,
-    /// The first message of TLS was sent, and nothing has come. What speaks TLS answers it at once.
+    /// The first message of TLS was sent, and nothing has arrived. What speaks TLS answers it at once.
     TlsBeginning,
     More,
 }
@@ -68,7 +68,7 @@ impl Socket {
         })
     }
 
-    /// Reads what has come, or waits for it. A signal does not end the wait.
+    /// Reads what has arrived, or waits for it. A signal does not end the wait.
     fn read(&mut self, limit: Option<Duration>) -> io::Result<usize> {
         let began = Instant::now();
         let mut left = limit;
@@ -149,7 +149,7 @@ impl Transport for Socket {
         Ok(count > 0)
     }
 
-    /// Whether nothing has come from the server, not even the end.
+    /// Whether nothing has arrived from the server, not even the end.
     fn is_open(&mut self) -> bool {
         let probe = |stream: &TcpStream| {
             stream.set_nonblocking(true)?;

@@ -64,7 +64,7 @@ const STREAMS: [Stream; 4] = [
     },
 ];
 
-/// Prints a line for each dialect, with an older q beside this one if there is one.
+/// Prints a line for each dialect, with an older q next to this one if there is one.
 pub fn instructions(bench: &Bench) {
     if !instructions::can_count("instructions an event") {
         return;

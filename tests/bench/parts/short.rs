@@ -105,7 +105,7 @@ pub fn over_tls(bench: &Bench) {
     }
 }
 
-/// What an image costs beside a question without any.
+/// What an image costs compared with a question without any.
 pub fn image(bench: &Bench) {
     let image = bench.state.join("image.png");
     std::fs::write(&image, b"\x89PNG\r\n\x1A\n".repeat(IMAGE / 8)).expect("a file");

@@ -39,7 +39,7 @@ fn stamp(bench: &Bench, server: &str) -> PathBuf {
     bench.state.join(format!("stamp.{server}"))
 }
 
-/// Without -t a configured server must cost nothing; with it, little beside what the servers take themselves.
+/// Without -t a configured server must cost nothing; with it, little compared with what the servers take themselves.
 pub fn tools(bench: &Bench) {
     let (plain, configured) = (bench.state.join("plain"), configure(bench));
     std::fs::create_dir_all(plain.join("q")).expect("a directory");
