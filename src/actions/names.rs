@@ -36,7 +36,7 @@ pub fn lacking(lack: &str, list: NameList, arguments: &Arguments, context: &Cont
         NameList::Roles => ("roles", settings.role_names()),
         NameList::Tools => ("tools", server_names(&settings)),
         NameList::Conversations | NameList::EveryConversation => {
-            return Error::usage(lack).advise("q --list lists the conversations");
+            return Error::usage(lack).advise("run q --list to list the conversations");
         }
     };
     let there = match &*names.join(", ") {

@@ -196,7 +196,9 @@ pub fn advise_last(error: Error, saved: &SaveOutcome) -> Error {
         return error;
     }
     let option = &saved.option;
-    error.advise_also(format!("q --last{option} prints the answer as it came"))
+    error.advise_also(format!(
+        "run q --last{option} to print the answer as it came"
+    ))
 }
 
 /// Returns the error for `--lines` where there is no schema.

@@ -59,7 +59,7 @@ fn of_lexopt(unread: lexopt::Error) -> Error {
     let value = beginning(&on_one_line(&value.to_string_lossy()), MAX_WORD);
     let error = Error::usage(format!("{option} takes no value, but there is “{value}”"));
     error.advise(format!(
-        "write {option} without a value; q -h lists the options"
+        "write {option} without a value; run q -h to list the options"
     ))
 }
 
@@ -261,11 +261,12 @@ fn unknown(argument: &Arg) -> Error {
     let error = Error::usage(format!("unknown option {spelling}"));
     let bare = spelling.trim_start_matches('-');
     if let Some(advice) = synonyms::instead_of_option(bare) {
-        return error.advise(format!("{advice}; q -h lists the options"));
+        return error.advise(format!("{advice}; run q -h to list the options"));
     }
     match nearest_option(bare).or_else(|| in_other_case(argument)) {
-        Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
-        None => error.advise("q -h lists the options; to ask about it, put -- before the question"),
+        Some(name) => error.advise(format!("did you mean {name}? run q -h to list the options")),
+        None => error
+            .advise("run q -h to list the options; to ask about it, put -- before the question"),
     }
 }
 

@@ -329,11 +329,11 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
 const SUBCOMMANDS: &[(&str, &str)] = &[
     (
         "models, list-models, models list, list models",
-        "q --models lists the models",
+        "run q --models to list the models",
     ),
     (
         "list, ls, log, logs, logs list, sessions, chats, conversations, threads, history, list sessions, list chats",
-        "q --list lists the conversations",
+        "run q --list to list the conversations",
     ),
     (
         "chat, interactive, repl",

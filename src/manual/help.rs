@@ -12,7 +12,7 @@ q ACTION [OPTIONS]                   ask nothing: --list, --status, ...
 
 /// How a question is asked, on one line, for an error.
 pub const USAGE: &str = "usage: q [OPTIONS] QUESTION..., or COMMAND | q [OPTIONS] [QUESTION...]; \
-    q -h lists the options";
+    run q -h to list the options";
 
 /// The groups, in the order in which they are shown, and their headings.
 pub const GROUPS: &[(OptionGroup, &str)] = &[

@@ -63,7 +63,9 @@ impl NoCode {
             }
             return error;
         };
-        let error = error.advise(format!("q --last{option} prints the answer as it came"));
+        let error = error.advise(format!(
+            "run q --last{option} to print the answer as it came"
+        ));
         if !has_code {
             return error;
         }

@@ -111,15 +111,15 @@ impl Rejection<'_> {
         let check = check_base_url(provider);
         let advice = match self.meaning {
             ErrorClass::WrongKey => return key_advice.map(str::to_owned),
-            ErrorClass::UnknownModel => format!("{list} lists its models"),
+            ErrorClass::UnknownModel => format!("run {list} to list its models"),
             ErrorClass::CannotChat => {
-                format!("choose another model with -m; {list} lists its models")
+                format!("choose another model with -m; run {list} to list its models")
             }
             ErrorClass::NeedsResponses => format!(
                 "set api = \"responses\" in [providers.{provider}] of config.toml, because the model answers through that API alone"
             ),
             ErrorClass::NoAccess => format!(
-                "choose another model with -m, because the server refuses this one, not the key; {list} lists its models"
+                "choose another model with -m, because the server refuses this one, not the key; run {list} to list its models"
             ),
             ErrorClass::Intercepted => format!("{INTERCEPTED}; {check}"),
             ErrorClass::WantsTls => format!("begin its URL with https://; {check}"),
@@ -141,7 +141,7 @@ impl Rejection<'_> {
                 return self.unset_limit();
             }
             _ if matches!(self.status, Some(404 | 405)) => {
-                format!("{check}; check the model: {list} lists the models")
+                format!("{check}; check the model: run {list} to list the models")
             }
             _ => {
                 let wait = try_again_in(self.retry_after).filter(|_| self.may_pass());
@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn a_rejected_request_gets_the_advice_for_its_class_of_error() {
-        let no_model = "q --models -p p lists its models";
+        let no_model = "run q --models -p p to list its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it; \
-                             check the model: q --models -p p lists the models";
-        let other_model = "choose another model with -m, because the server refuses this one, not the key; q --models -p p lists its models";
+                             check the model: run q --models -p p to list the models";
+        let other_model = "choose another model with -m, because the server refuses this one, not the key; run q --models -p p to list its models";
         let intercepted = "try another network, because a firewall or a proxy sent this page, so the key may be right; \
                            check the base URL: P_BASE_URL or base_url in config.toml sets it";
         let fewer_and_shorter = format!("{FEWER_FILES}; {SHORTER}");

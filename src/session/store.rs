@@ -17,7 +17,7 @@ use crate::unix;
 use crate::whole_file::{ReadFailure, broken_link, directory_of};
 
 /// Advice for a conversation that does not exist.
-const LISTED: &str = "q --list lists the conversations";
+const LISTED: &str = "run q --list to list the conversations";
 
 /// The purpose for which a conversation is found.
 #[derive(Clone, Copy, PartialEq)]
@@ -247,7 +247,7 @@ impl Handle {
         let lists = if name::base(&id) == id {
             LISTED
         } else {
-            "q --list --all lists the backups, too"
+            "run q --list --all to list the backups, too"
         };
         let mut message = format!("there is no conversation {id}");
         if let Some(link) = broken_link(&self.path) {

@@ -108,7 +108,7 @@ pub fn read_config(text: &str, path: &Path) -> (File, Option<Error>) {
     let error = fault.map(|fault| {
         let origin = lines.origin(fault.at.unwrap_or_default());
         let error = Error::settings(format!("{origin}: {fault}"));
-        error.advise("q --help lists the settings")
+        error.advise("run q --help to list the settings")
     });
     (file, error)
 }

@@ -97,7 +97,7 @@ fn fault_at(dotted_key: &str, reason: &str) -> Error {
 pub fn as_error(section: &ToolServer, fault: &SectionFault) -> Error {
     match fault {
         SectionFault::InFile { .. } => {
-            Error::settings(fault.to_string()).advise("q --help lists the settings")
+            Error::settings(fault.to_string()).advise("run q --help to list the settings")
         }
         SectionFault::InSharedFile(reason) => fault_of_section(section, reason),
     }

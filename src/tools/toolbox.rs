@@ -462,7 +462,7 @@ fn fewer_tools(sections: &mut [(usize, &str, &ToolServer)]) -> Option<String> {
     Some(format!(
         "offer fewer than these {sum} tools: {}; \
          name those of {name} that you need: -t {example}, or a pattern such as -t '{name}__list_*', \
-         or set {}; q --list-tools -t {name} lists its tools",
+         or set {}; run q --list-tools -t {name} to list its tools",
         counts.join(", "),
         largest.choice_of_tools(),
     ))
@@ -491,7 +491,7 @@ mod tests {
             Some(
                 "offer fewer than these 602 tools: 600 of git, 2 of time; \
                  name those of git that you need: -t git__add, or a pattern such as -t 'git__list_*', \
-                 or set only = [...] in [tools.git]; q --list-tools -t git lists its tools"
+                 or set only = [...] in [tools.git]; run q --list-tools -t git to list its tools"
             )
         );
         let many = others.iter().map(|section| (40, "x", section));

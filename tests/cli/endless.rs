@@ -700,6 +700,6 @@ fn a_server_that_lists_a_newer_model_each_time_and_serves_none_is_asked_for_one_
     outcome
         .exit(1)
         .stderr_contains("asking claude-haiku-11: ")
-        .stderr_contains("q --models -p anthropic lists its models");
+        .stderr_contains("run q --models -p anthropic to list its models");
     server.expect_requests(3);
 }
