@@ -490,7 +490,7 @@ mod tests {
             (system(libc::EHOSTUNREACH), false, CHECK_NETWORK),
             (system(libc::ENETDOWN), false, CHECK_NETWORK),
         ] {
-            let failed = ConnectionFailure::from_library(error, None);
+            let failed = ConnectionFailure::from_library(error, None, TlsPeer::Server);
             let found = (failed.is_transient, failed.advice.as_deref());
             assert_eq!(found, (is_transient, Some(advice)), "{}", failed.cause);
             assert!(failed.is_unreached, "{}", failed.cause);
@@ -500,7 +500,7 @@ mod tests {
             system(libc::ETIMEDOUT),
             ureq::Error::Timeout(Timeout::RecvBody),
         ] {
-            let failed = ConnectionFailure::from_library(error, None);
+            let failed = ConnectionFailure::from_library(error, None, TlsPeer::Server);
             assert!(!failed.is_unreached, "{}", failed.cause);
         }
     }
