@@ -151,7 +151,7 @@ impl<'a> Ending<'a> {
                     return Err(error);
                 }
                 let option = &saved.option;
-                Err(error.advise_also(format!("q --again{option} asks again")))
+                Err(error.advise_also(format!("run q --again{option} to ask again")))
             }
         }
     }

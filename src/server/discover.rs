@@ -162,7 +162,7 @@ fn no_provider(settings: &Settings, locked: &[LockedServer]) -> Error {
     let (variables, servers) = (variables.join(" or "), servers.join(", "));
     let message =
         "no provider is configured: no key is set, and no local server answers with a model";
-    let keys = format!("export {variables} with your key; q --status lists all of them");
+    let keys = format!("export {variables} with your key; run q --status to list all of them");
     // A server that runs and wants a key needs the least, and then one that the user has set up.
     let mut nearest = Vec::from_iter(locked.iter().map(|server| server.advice.clone()));
     nearest.extend(silent_servers(settings, locked));
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_error_without_a_provider_says_what_is_nearest_first() {
         // Variables, the servers that want a key, and the advice.
-        let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; q --status lists all of them";
+        let keys = "export ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY with your key; run q --status to list all of them";
         let start = "or start a local server: ollama (ollama serve), llamacpp (llama-server -m MODEL.gguf), lmstudio (lms server start), vllm (vllm serve MODEL)";
         let ollama = "start ollama (ollama serve), because it does not answer with a model at http://[::1]:28733/v1, which OLLAMA_HOST names";
         let vllm = "start vllm (vllm serve MODEL), because it does not answer with a model at http://box/v1, which VLLM_BASE_URL names";
