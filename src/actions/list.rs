@@ -364,7 +364,14 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
         before += 1;
     }
     let skipped = before.saturating_sub(BEFORE_MATCH);
-    let begin = text.char_indices().nth(skipped).map_or(0, |(at, _)| at);
+    let place = |count| text.char_indices().nth(count).map(|(at, _)| at);
+    let mut begin = place(skipped).unwrap_or_default();
+    let found = place(before).unwrap_or(text.len());
+    // A part of a word, or of a tag, would look like something else.
+    let is_in_word = text[..begin].ends_with(|last: char| !last.is_whitespace());
+    if is_in_word && let Some(blank) = text[begin..found].find(char::is_whitespace) {
+        begin += blank;
+    }
     let mark = if skipped > 0 { "…" } else { "" };
     Some(format!("{mark}{}", shortened(&text[begin..])))
 }
@@ -449,8 +456,11 @@ mod tests {
             ("Bäume im Wald", "wald", "Bäume im Wald"),
             ("ÄÖÜ straße", "äö", "ÄÖÜ straße"),
             ("İİİ ΟΔΟΣ wald", "wald", "İİİ ΟΔΟΣ wald"),
-            (long, "eight", "…e six seven eight nine ten"),
-            (long, "nine eight", "…e six seven eight nine ten"),
+            (long, "eight", "…six seven eight nine ten"),
+            (long, "nine eight", "…six seven eight nine ten"),
+            ("see <context>\nthe log", "the", "…<context> the log"),
+            ("sentences and a log", "log", "…and a log"),
+            ("https://h/long/path", "path", "…ps://h/long/path"),
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
