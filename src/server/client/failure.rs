@@ -267,7 +267,7 @@ impl ConnectionFailure {
         let (host, port) = (named.proxy.host(), named.proxy.port());
         // It was the proxy that was asked.
         failure.kind = FailureKind::Other;
-        failure.cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
+        failure.cause += &format!(", through the proxy {host}:{port}, which {variable} names");
         failure
     }
 }
