@@ -329,11 +329,11 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
 const SUBCOMMANDS: &[(&str, &str)] = &[
     (
         "models, list-models, models list, list models",
-        "run q --models to list the models",
+        "q --models lists the models",
     ),
     (
         "list, ls, log, logs, logs list, sessions, chats, conversations, threads, history, list sessions, list chats",
-        "run q --list to list the conversations",
+        "q --list lists the conversations",
     ),
     (
         "chat, interactive, repl",
