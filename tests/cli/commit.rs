@@ -464,7 +464,7 @@ fn advice_names_the_conversation_of_a_follow_up_that_is_no_longer_the_current_on
         };
         let (overtaken, _sandbox) =
             slow.overtaken(|sandbox| drop(sandbox.q(&[meanwhile, "quick"]).run()));
-        let advice = format!("q --last{option} prints");
+        let advice = format!("run q --last{option} to print");
         overtaken.exit(1).stderr_contains(&advice);
     }
 }

@@ -77,7 +77,7 @@ fn an_error_with_one_line_of_advice_says_how_to_get_a_provider_where_there_is_no
         let q = sandbox.q(&["hi"]).env("Q_TIMEOUT", "never");
         let outcome = q.stdin_open().run();
         outcome.refused(&[
-            "; or export WORK_KEY or ANTHROPIC_API_KEY or OPENAI_API_KEY with your key; q --status ",
+            "; or export WORK_KEY or ANTHROPIC_API_KEY or OPENAI_API_KEY with your key; run q --status ",
         ]);
         outcome.stderr_contains_all(&[
             "\nq: start ollama (ollama serve), because it does not answer with a model at http://127.0.0.1:",
