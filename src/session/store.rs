@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::conversation::Conversation;
 use super::directory::{self, StateDirectory};
 use super::lock::{self, GiveUp, Lock, LockRequest};
-use super::name::ConversationRef;
+use super::name::{ConversationRef, option_of};
 use super::rules::FileKind;
 use super::{disk, name};
 use crate::error::{Error, ErrorKind};
@@ -156,11 +156,24 @@ impl Handle {
         }
         let mut usage = Error::new(ErrorKind::Session, reason);
         if asks {
-            usage = usage.advise(
-                "use -s with another name to start another conversation; the file was not changed",
-            );
+            usage = usage.advise(self.advice_in_its_place());
         }
         Err(usage)
+    }
+
+    /// Says what to do where its file cannot be used for a question.
+    fn advice_in_its_place(&self) -> String {
+        let start =
+            "use -s with another name to start another conversation; the file was not changed";
+        let files = self.directory.files(true).unwrap_or_default();
+        let mut newest_first = files.iter();
+        match newest_first.find(|file| self.directory.is_backup_of(&file.path, &self.path)) {
+            Some(backup) => {
+                let option = option_of(&self.directory.id(&backup.path));
+                format!("continue its backup with{option}, or {start}")
+            }
+            None => start.to_owned(),
+        }
     }
 
     /// Opens the conversation; it is an error if a name or an id has none.
