@@ -370,7 +370,7 @@ fn misshapen(fault: &ItemFault, saved: &SaveOutcome) -> Error {
 fn refused(reply: &Reply, saved: &SaveOutcome) -> Option<Error> {
     let message = format!("the model refuses{}", reply.end.shown_reason());
     let error = Error::new(ErrorKind::Misshapen, message);
-    reply.end.has_refused.then(|| advise_last(error, saved))
+    reply.end.has_refused().then(|| advise_last(error, saved))
 }
 
 /// Returns a line for each of the provider's searches that failed.

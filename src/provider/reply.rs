@@ -642,9 +642,9 @@ mod tests {
         }
         let text = reply.take_piece(false).text;
         assert!(
-            reply.end.reason.len() <= MAX_KEPT && text.len() == 9 * long.len(),
+            reply.end.refusal().len() <= MAX_KEPT && text.len() == 9 * long.len(),
             "{}",
-            reply.end.reason.len()
+            reply.end.refusal().len()
         );
         let mut held = Reply::default();
         for index in 0..9 {

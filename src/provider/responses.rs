@@ -230,7 +230,7 @@ mod tests {
             let found = reply.take_piece(false).text.replace("\n\n", "│");
             assert_eq!(found.replace(' ', "_"), text, "{case}: {events:?}");
             let has_refused = text.contains("won't");
-            assert_eq!(reply.end.has_refused, has_refused, "{case}: {events:?}");
+            assert_eq!(reply.end.has_refused(), has_refused, "{case}: {events:?}");
             let kind = reply.end.finish().map(|finish| finish.kind);
             let expected = match exit_status {
                 "0" => FinishKind::Complete,

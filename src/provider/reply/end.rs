@@ -1,5 +1,7 @@
 //! How a reply ends: what the provider says of it, and whether more may come (pure).
 
+use std::mem;
+
 use crate::provider::finish::{Finish, FinishKind, INCOMPLETE};
 use crate::secret::{self, Secrets};
 use crate::text::one_line::{beginning, on_one_line};
@@ -17,10 +19,7 @@ pub const MAX_WORD: usize = 200;
 #[derive(Debug, Default)]
 pub struct ReplyEnd {
     finish: Option<Finish>,
-    /// Why it ended so: what the model says instead of an answer, or the provider's words; empty if neither has said it.
-    pub reason: String,
-    /// Whether the reason is what the model says instead of an answer.
-    pub has_refused: bool,
+    reason: EndReason,
     /// Whether the finished text has a part that did not arrive in its place.
     pub lacks_text: bool,
     /// Whether the provider says of the last message or call that it is cut. It may not say so of the reply.
@@ -30,6 +29,31 @@ pub struct ReplyEnd {
     more_after_finish: bool,
     /// Whether the last event has arrived.
     is_over: bool,
+}
+
+/// Why a reply ended so.
+#[derive(Debug, Default)]
+enum EndReason {
+    /// Nobody has said it.
+    #[default]
+    None,
+    /// In the provider's words.
+    Provider(String),
+    /// The blanks with which a refusal may begin.
+    Blanks(String),
+    /// What the model says instead of an answer. No other reason replaces it. It is empty if there was no room for it.
+    Refusal(String),
+}
+
+impl EndReason {
+    fn words(&self) -> &str {
+        match self {
+            EndReason::None => "",
+            EndReason::Provider(words) | EndReason::Blanks(words) | EndReason::Refusal(words) => {
+                words
+            }
+        }
+    }
 }
 
 /// What an empty finish reason says, in an API that has no event after the last one.
@@ -88,22 +112,36 @@ impl ReplyEnd {
 
     /// Records why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
     pub fn explain(&mut self, reason: &str) {
-        if !reason.is_empty() {
-            reason.clone_into(&mut self.reason);
+        if !reason.is_empty() && !self.has_refused() {
+            self.reason = EndReason::Provider(reason.to_owned());
         }
     }
 
     /// Records what the model says instead of an answer, after what it has said so far. Without room, only that it does.
     pub fn refuse(&mut self, words: &str, has_room: bool) {
-        self.has_refused |= !words.trim().is_empty();
-        if has_room {
-            self.reason.push_str(words);
-        }
+        let is_blank = words.trim().is_empty();
+        let kept = if has_room { words } else { "" };
+        self.reason = match mem::take(&mut self.reason) {
+            EndReason::Refusal(said) => EndReason::Refusal(said + kept),
+            EndReason::Blanks(said) if is_blank => EndReason::Blanks(said + kept),
+            EndReason::Blanks(said) => EndReason::Refusal(said + kept),
+            EndReason::None if is_blank => EndReason::Blanks(kept.to_owned()),
+            EndReason::Provider(reason) if is_blank => EndReason::Provider(reason),
+            EndReason::None | EndReason::Provider(_) => EndReason::Refusal(kept.to_owned()),
+        };
+    }
+
+    /// Whether the model says something instead of an answer.
+    pub fn has_refused(&self) -> bool {
+        matches!(self.reason, EndReason::Refusal(_))
     }
 
     /// Returns what the model has said instead of an answer.
     pub fn refusal(&self) -> &str {
-        if self.has_refused { &self.reason } else { "" }
+        match &self.reason {
+            EndReason::Refusal(words) => words,
+            _ => "",
+        }
     }
 
     /// Records that a part of the answer comes. After a finish reason, still more may follow.
@@ -130,7 +168,7 @@ impl ReplyEnd {
             self.finish = Finish::read(INCOMPLETE);
         } else if self.lacks_text {
             self.finish = Some(Finish::new(FinishKind::Other, INCOMPLETE));
-            LACKS_TEXT.clone_into(&mut self.reason);
+            self.explain(LACKS_TEXT);
         }
     }
 
@@ -214,7 +252,7 @@ impl ReplyEnd {
 
     /// Returns why the answer ended so, in words that can be shown, after a colon; empty if nobody has said it.
     pub fn shown_reason(&self) -> String {
-        match self.reason.trim() {
+        match self.reason.words().trim() {
             "" => String::new(),
             reason => format!(": {}", on_one_line(reason)),
         }
@@ -222,7 +260,11 @@ impl ReplyEnd {
 
     /// Removes secrets from what the server says, and cuts its word if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
-        self.reason = secret::redact(&self.reason, secrets);
+        if let EndReason::Provider(words) | EndReason::Blanks(words) | EndReason::Refusal(words) =
+            &mut self.reason
+        {
+            *words = secret::redact(words, secrets);
+        }
         if let Some(finish) = &mut self.finish {
             finish.word = shown_word(&finish.word, secrets);
         }
@@ -247,5 +289,48 @@ mod tests {
         assert!(end.is_finished());
         end.go_on();
         assert!(!end.is_finished());
+    }
+
+    #[test]
+    fn a_refusal_is_the_reason_whatever_else_is_said() {
+        // What comes: words of the model (r), without room for them (n), words of the provider (p), and an end that lacks text
+        // (l). Then the refusal, `None` if there is none, and the reason.
+        for (events, refusal, reason) in [
+            ("rI won't.|pPolicy.", Some("I won't."), ": I won't."),
+            ("pPolicy.|rI won't.", Some("I won't."), ": I won't."),
+            (
+                "rI |rwon't.|pPolicy.|r Sorry.",
+                Some("I won't. Sorry."),
+                ": I won't. Sorry.",
+            ),
+            ("rI won't.|l", Some("I won't."), ": I won't."),
+            ("r |rI won't.|r ", Some(" I won't. "), ": I won't."),
+            ("r |nI won't.|pPolicy.", Some(" "), ""),
+            ("nI won't.|pPolicy.", Some(""), ""),
+            ("r |pPolicy.", None, ": Policy."),
+            ("pPolicy.|r ", None, ": Policy."),
+            ("n ", None, ""),
+            (
+                "l",
+                None,
+                ": its finished text has more than what was streamed",
+            ),
+        ] {
+            let mut end = ReplyEnd::default();
+            for event in events.split('|') {
+                match event.split_at(1) {
+                    ("r", words) => end.refuse(words, true),
+                    ("n", words) => end.refuse(words, false),
+                    ("p", words) => end.explain(words),
+                    _ => {
+                        end.lacks_text = true;
+                        end.close();
+                    }
+                }
+            }
+            let found = end.has_refused().then(|| end.refusal());
+            assert_eq!(found, refusal, "{events}");
+            assert_eq!(end.shown_reason(), reason, "{events}");
+        }
     }
 }
