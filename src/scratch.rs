@@ -73,7 +73,7 @@ impl ScratchPlaces {
     /// alone, be it a link.
     fn create_apart(&self) -> io::Result<Scratch> {
         let directory = safe_directory(&self.common)?;
-        Scratch::create_with(&directory, random, |path| File::open(path))
+        Scratch::create_with(&directory, random)
     }
 
     /// Removes the directories that no running q has locked, as those of a q that was killed.
@@ -150,14 +150,10 @@ impl Scratch {
     /// Makes a directory in this directory, which is made, too.
     pub fn create(directory: &Path) -> io::Result<Scratch> {
         make_directory(directory, PRIVATE)?;
-        Scratch::create_with(directory, numbered, |path| File::open(path))
+        Scratch::create_with(directory, numbered)
     }
 
-    fn create_with(
-        directory: &Path,
-        name: impl Fn() -> String,
-        open: impl Fn(&Path) -> io::Result<File>,
-    ) -> io::Result<Scratch> {
+    fn create_with(directory: &Path, name: impl Fn() -> String) -> io::Result<Scratch> {
         for _ in 0..ATTEMPTS {
             let path = directory.join(name());
             match DirBuilder::new().mode(PRIVATE).create(&path) {
@@ -165,24 +161,8 @@ impl Scratch {
                 made => made.or_cannot("make the directory", &path)?,
             }
             // Until it is locked, another q may sweep it.
-            let opened = match open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => {
-                    let _ = fs::remove_dir(&path);
-                    return Err(error).or_cannot("open the directory", &path);
-                }
-                Ok(opened) => opened,
-            };
-            match opened.try_lock() {
-                Err(fs::TryLockError::WouldBlock) => continue,
-                // Where there are no locks, no q sweeps it.
-                Ok(()) | Err(fs::TryLockError::Error(_)) => (),
-            }
-            if is_at(&opened, &path) {
-                return Ok(Scratch {
-                    path,
-                    directory: opened,
-                });
+            if let Some(scratch) = claim(&path, File::open(&path))? {
+                return Ok(scratch);
             }
         }
         let none_left = Err(io::ErrorKind::AlreadyExists.into());
@@ -199,6 +179,26 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         remove(&self.path, &self.directory, REMOVAL_TIMEOUT);
     }
+}
+
+/// Locks a directory that was made at a path, and that was opened then or could not be. `None` if another q sweeps it, or has done
+/// so.
+fn claim(path: &Path, opened: io::Result<File>) -> io::Result<Option<Scratch>> {
+    let directory = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let _ = fs::remove_dir(path);
+            return Err(error).or_cannot("open the directory", path);
+        }
+        Ok(opened) => opened,
+    };
+    match directory.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => return Ok(None),
+        // Where there are no locks, no q sweeps it.
+        Ok(()) | Err(fs::TryLockError::Error(_)) => (),
+    }
+    let path = path.to_owned();
+    Ok(is_at(&directory, &path).then(|| Scratch { path, directory }))
 }
 
 /// Returns a name that no other process gives, and that the daily sweep knows.
@@ -354,7 +354,7 @@ fn is_dots(name: &CStr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::{OnceCell, RefCell};
+    use std::cell::Cell;
 
     use super::*;
 
@@ -460,59 +460,66 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_swept_meanwhile_is_made_again_and_one_that_cannot_be_opened_is_removed()
+    fn a_directory_is_claimed_unless_another_q_sweeps_it_and_one_that_cannot_be_opened_is_removed()
     {
-        // What becomes of the first directory, the error if there is one, and how many directories there are in the end.
-        for (first, error, left) in [
-            ("opened", "", 1),
-            ("swept", "", 1),
-            ("swept later", "", 1),
+        // What becomes of the directory, whether it is claimed, the error if there is one, and whether the directory is still
+        // there.
+        for (fate, is_claimed, error, is_left) in [
+            ("opened", true, "", true),
+            ("swept", false, "", false),
+            ("swept later", false, "", false),
             // Who has locked it removes it.
-            ("locked", "", 2),
-            ("too many files", "cannot open the directory ROOT/NAME: ", 0),
+            ("locked", false, "", true),
+            (
+                "too many files",
+                false,
+                "cannot open the directory PATH: ",
+                false,
+            ),
         ] {
             let root = tempfile::tempdir().expect("a directory");
-            let root = root.path();
-            let opened = RefCell::new(Vec::new());
-            let lock = OnceCell::new();
-            let created = Scratch::create_with(root, numbered, |path| {
-                opened.borrow_mut().push(path.to_owned());
-                let file = File::open(path);
-                if opened.borrow().len() > 1 {
-                    return file;
+            let path = root.path().join("made");
+            fs::create_dir(&path).expect("a directory");
+            let mut opened = File::open(&path);
+            let other = File::open(&path).expect("a directory");
+            match fate {
+                "swept" => {
+                    fs::remove_dir(&path).expect("a directory");
+                    opened = File::open(&path);
                 }
-                match first {
-                    "swept" => {
-                        fs::remove_dir(path).expect("a directory");
-                        return File::open(path);
-                    }
-                    "swept later" => fs::remove_dir(path).expect("a directory"),
-                    "locked" => {
-                        let other = lock.get_or_init(|| File::open(path).expect("a directory"));
-                        other.try_lock().expect("nobody has it");
-                    }
-                    "too many files" => return Err(Errno::MFILE.into()),
-                    _ => (),
-                }
-                file
-            });
-            let opened = opened.into_inner();
-            match &created {
-                Ok(scratch) => assert_eq!(opened.last(), Some(&scratch.path), "{first}"),
-                Err(found) => {
-                    let name = opened[0].file_name().expect("a name").to_string_lossy();
-                    let found = found.to_string().replace(&*name, "NAME");
-                    let found = found.replace(&*root.to_string_lossy(), "ROOT");
-                    assert!(!error.is_empty() && found.starts_with(error), "{found}");
-                }
+                "swept later" => fs::remove_dir(&path).expect("a directory"),
+                "locked" => other.try_lock().expect("nobody has it"),
+                "too many files" => opened = Err(Errno::MFILE.into()),
+                _ => (),
             }
-            assert_eq!(created.is_ok(), error.is_empty(), "{first}");
-            assert_eq!(
-                fs::read_dir(root).expect("entries").count(),
-                left,
-                "{first}"
-            );
+            let claimed = claim(&path, opened);
+            if let Err(found) = &claimed {
+                let found = found.to_string();
+                let found = found.replace(&*path.to_string_lossy(), "PATH");
+                assert!(!error.is_empty() && found.starts_with(error), "{found}");
+            }
+            assert_eq!(claimed.is_ok(), error.is_empty(), "{fate}");
+            assert_eq!(path.exists(), is_left, "{fate}");
+            let claimed = claimed.ok().flatten();
+            assert_eq!(claimed.is_some(), is_claimed, "{fate}");
+            assert!(claimed.is_none_or(|scratch| scratch.path == path), "{fate}");
         }
+    }
+
+    #[test]
+    fn a_directory_is_made_under_a_name_that_is_free() {
+        let root = tempfile::tempdir().expect("a directory");
+        fs::create_dir(root.path().join("name1")).expect("a directory");
+        let count = Cell::new(0);
+        let name = || {
+            count.set(count.get() + 1);
+            format!("name{}", count.get())
+        };
+        let scratch = Scratch::create_with(root.path(), name).expect("a directory");
+        assert_eq!(scratch.path, root.path().join("name2"));
+        let error = Scratch::create_with(root.path(), || "name1".to_owned());
+        let error = error.expect_err("the name is taken").to_string();
+        assert!(error.starts_with("cannot make a directory in "), "{error}");
     }
 
     #[test]
