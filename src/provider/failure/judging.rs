@@ -207,7 +207,7 @@ const ROWS: &[MeaningRow] = &[
     Means(ErrorClass::TooLarge, Statuses(&[413])),
     Means(
         ErrorClass::Rejects(OptionalField::Attachments),
-        Judged(|case| case.may_be_about_attachments()),
+        Judged(|case| case.rejects_attachments()),
     ),
     // It may be named next to what is rejected.
     Means(
@@ -216,7 +216,7 @@ const ROWS: &[MeaningRow] = &[
     ),
     Means(
         ErrorClass::MayRejectAttachments,
-        Judged(|case| case.could_be_about_attachments()),
+        Judged(|case| case.might_reject_attachments()),
     ),
     Means(ErrorClass::Transient, Judged(|case| case.is_transient())),
 ];
@@ -654,8 +654,8 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the server may mean the images and files. Most errors that do not name them are about something else.
-    fn may_be_about_attachments(&self) -> bool {
+    /// Whether the server probably rejects the images and files. Most errors that do not name them are about something else.
+    fn rejects_attachments(&self) -> bool {
         match self.status {
             Some(415) => true,
             // Too many requests, or overload.
@@ -664,28 +664,28 @@ impl Case<'_> {
             _ if self.is_transient() && !self.says(words::REFUSES_PICTURES) => false,
             _ if self.has_word(words::ATTACHMENTS) => true,
             _ if self.says(words::JOINED_ATTACHMENTS) => true,
-            _ => self.is_bad_request() && self.may_be_about_content(),
+            _ => self.is_bad_request() && self.rejects_message_part(),
         }
     }
 
     /// Whether the server rejects a part of a message, or does not say what it rejects.
-    fn may_be_about_content(&self) -> bool {
-        self.could_be_about_content()
+    fn rejects_message_part(&self) -> bool {
+        self.names_no_other_field()
             && (self.has_word(words::PARTS)
                 || self.says(words::NOT_A_STRING)
                 || words::says_nothing(&self.error.message))
     }
 
-    /// Whether the server could mean the images and files, as a template for text alone that fails with them. It may as well
+    /// Whether the server might reject the images and files, as a template for text alone that fails with them. It may as well
     /// mean anything else.
-    fn could_be_about_attachments(&self) -> bool {
+    fn might_reject_attachments(&self) -> bool {
         self.is_bad_request()
             && self.asks(OptionalField::Attachments)
-            && self.could_be_about_content()
+            && self.names_no_other_field()
     }
 
     /// Whether the error names no field, or a part of the messages.
-    fn could_be_about_content(&self) -> bool {
+    fn names_no_other_field(&self) -> bool {
         let field = &self.error.field;
         let mut names = words::CONTENT_FIELDS.iter();
         field.is_empty() || names.any(|name| field.contains(name))
