@@ -263,10 +263,11 @@ impl LimitOrigin {
     pub fn of_user(fields: &[Field]) -> LimitOrigin {
         let mut pointers = TokenLimit::POINTERS.iter();
         let field = pointers.find_map(|pointer| fields.iter().find(|field| field.meets(pointer)));
-        match field {
-            Some(field) => LimitOrigin::Field(field.path.join(".")),
-            None => LimitOrigin::Setting,
-        }
+        field.map_or(LimitOrigin::Setting, LimitOrigin::of_field)
+    }
+
+    fn of_field(field: &Field) -> LimitOrigin {
+        LimitOrigin::Field(field.path.join("."))
     }
 }
 
@@ -300,7 +301,7 @@ impl TokenLimit {
             };
             let field = fields.iter().find(|field| field.meets(pointer));
             let origin = match field {
-                Some(field) => LimitOrigin::Field(field.path.join(".")),
+                Some(field) => LimitOrigin::of_field(field),
                 None if is_own => LimitOrigin::Own,
                 None => LimitOrigin::Setting,
             };
