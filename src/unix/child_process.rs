@@ -205,20 +205,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::wait::GrowingPauses;
+    use crate::wait::wait_until;
 
     const MINUTES: Duration = Duration::from_secs(120);
-
-    fn becomes(mut is_true: impl FnMut() -> bool) -> bool {
-        let pauses = GrowingPauses::begin(Some(MINUTES));
-        while !pauses.are_over() {
-            if is_true() {
-                return true;
-            }
-            std::thread::sleep(pauses.next());
-        }
-        false
-    }
 
     /// A program that waits, in a session of its own.
     fn sleeper() -> Child {
@@ -238,7 +227,7 @@ mod tests {
         reap_group(id);
         assert!(!has_ended(id), "it has not ended");
         signal_group(id, Signal::TERM);
-        assert!(becomes(|| has_ended(id)));
+        assert!(wait_until(MINUTES, || has_ended(id)));
         // It still can be waited for.
         let status = child.try_wait().expect("a child").expect("it has ended");
         assert_eq!(
@@ -291,7 +280,7 @@ mod tests {
         let id = child.id();
         assert!(is_group_running(id));
         signal_group(id, Signal::KILL);
-        assert!(becomes(|| has_ended(id)));
+        assert!(wait_until(MINUTES, || has_ended(id)));
         assert!(is_group_left(id), "it is not reaped");
         // Elsewhere, the system does not count it.
         assert!(!is_group_running(id) || !cfg!(target_os = "linux"));
@@ -331,7 +320,7 @@ mod tests {
         let mut child = sleeper();
         let id = child.id();
         signal_group(id, Signal::KILL);
-        assert!(becomes(|| {
+        assert!(wait_until(MINUTES, || {
             reap_group(id);
             !is_group_left(id)
         }));
