@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use rustix::process::geteuid;
 
 use crate::text::escape::escape;
 use crate::text::shell_words::quoted;
+use crate::unix::effective_user;
 use crate::whole_file::broken_link;
 
 /// Where the system looks for programs if PATH is not set.
@@ -142,7 +142,7 @@ fn look_at(file: &Path) -> Result<(), ProgramFault> {
 /// Returns the fault of a regular file that the system does not let this user execute.
 fn refused(file: &Path, metadata: &Metadata) -> ProgramFault {
     // This user may be in the group of another's file or not.
-    let is_own = metadata.uid() == geteuid().as_raw();
+    let is_own = metadata.uid() == effective_user();
     let bits = if is_own { 0o100 } else { 0o011 };
     if metadata.mode() & bits == bits {
         ProgramFault::Forbidden(file.to_owned())
@@ -234,7 +234,7 @@ mod tests {
         let relative = format!("{up}{}", root.trim_start_matches('/'));
         assert_eq!(look_at(Path::new(&format!("{relative}/one/both"))), Ok(()));
         // Root may execute what anybody may; its owner may not.
-        let others = if rustix::process::geteuid().is_root() {
+        let others = if effective_user() == 0 {
             "one/others"
         } else {
             "two/others"

@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::unix::effective_user;
-use crate::whole_file::{OrCannot, PRIVATE, make_directory, nearest_place};
+use crate::whole_file::{OrCannot, PRIVATE, identity_of, make_directory, nearest_place};
 
 /// How long removing one may take. What is left then is removed by the daily sweep.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -261,7 +261,7 @@ fn is_at(directory: &File, path: &Path) -> bool {
     let (Ok(open), Ok(there)) = (directory.metadata(), fs::symlink_metadata(path)) else {
         return false;
     };
-    (open.dev(), open.ino()) == (there.dev(), there.ino())
+    identity_of(&open) == identity_of(&there)
 }
 
 /// Finds a directory that cannot be read perhaps.
