@@ -1,5 +1,6 @@
 //! Reads an error that finds the limit of an answer's tokens too large (pure).
 
+use crate::text::digits::is_digits;
 use crate::text::whole_name::{has_name, is_of_name};
 
 /// The names of the limit in the APIs, in lower case.
@@ -393,20 +394,18 @@ fn numbers_in(text: &str) -> Vec<Number<'_>> {
 /// Returns how long the first number of a range such as `1-8192` is; `None` for any other word.
 fn length_before_hyphen(word: &str) -> Option<usize> {
     let (first, last) = word.split_once('-')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(first) && is_number(last)).then_some(first.len())
+    (is_digits(first) && is_digits(last)).then_some(first.len())
 }
 
 /// Returns how long the groups of digits are that go on with a number after it: `,384` after `16`.
 fn length_of_groups(word: &str, after: &str) -> usize {
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let mut length = 0;
     while (1..=3).contains(&word.len())
-        && is_number(word)
+        && is_digits(word)
         && let Some(group) = after[length..].strip_prefix(',')
         && let end = group.find(|char| !is_of_name(char)).unwrap_or(group.len())
         && end == 3
-        && is_number(&group[..end])
+        && is_digits(&group[..end])
     {
         length += 1 + end;
     }

@@ -1,5 +1,6 @@
 //! Recognizes that an error finds a prompt longer than the model's context: the prompt, that it exceeds, and a limit (pure).
 
+use crate::text::digits::is_digits;
 use crate::text::whole_name::{is_of_name, occurrences};
 
 /// Names of what is too long.
@@ -106,9 +107,8 @@ fn exceeds_limit(after: &str, mut is_length: bool) -> bool {
         }
         let end = rest.find(|char| !is_of_name(char)).unwrap_or(rest.len());
         let (word, more) = rest.split_at(end);
-        let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
         is_length |= OF_LENGTH.contains(&word);
-        if !is_number && !OF_LENGTH.contains(&word) && !BETWEEN.contains(&word) {
+        if !is_digits(word) && !OF_LENGTH.contains(&word) && !BETWEEN.contains(&word) {
             return false;
         }
         rest = more;

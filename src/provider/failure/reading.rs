@@ -13,6 +13,7 @@ use crate::provider::lenient::{List, Text};
 use crate::secret::{self, Secrets};
 use crate::shape::elements;
 use crate::text::byte_order_mark::text_after_mark;
+use crate::text::digits::is_digits;
 use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
@@ -637,7 +638,7 @@ fn shown(text: &str) -> String {
 /// Whether a text is the short form of a page of Cloudflare's: `error code: 1020`. Those of its firewall have four digits.
 fn is_code_of_cloudflare(text: &str) -> bool {
     let code = text.strip_prefix("error code: 1").unwrap_or_default();
-    code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit())
+    code.len() == 3 && is_digits(code)
 }
 
 /// Returns the title of an HTML page, or its first heading, however long it is; `None` for any other text, even if that speaks of
