@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 
 /// Makes the program the leader of a new session without a terminal, and of a new process group. SIGINT ends it, even if q was
 /// started in the background of a script, where shells ignore it.
@@ -124,23 +124,23 @@ impl Drop for StartPermit {
     }
 }
 
-/// The process group that this process leads; `None` for what no process of this user can be.
-fn group_of(leader: u32) -> Option<Pid> {
+/// Returns the id of a process, or of the group that it leads, as the system takes it; `None` for 0, 1 and what is too large.
+fn pid_of(id: u32) -> Option<Pid> {
     // Of process 1, the system would take the group for every process.
-    let leader = i32::try_from(leader).ok().filter(|leader| *leader > 1);
-    leader.and_then(Pid::from_raw)
+    let id = i32::try_from(id).ok().filter(|id| *id > 1);
+    id.and_then(Pid::from_raw)
 }
 
 /// Sends a signal to a process group, unless it is gone.
 pub fn signal_group(leader: u32, signal: Signal) {
-    if let Some(group) = group_of(leader) {
+    if let Some(group) = pid_of(leader) {
         let _ = process::kill_process_group(group, signal);
     }
 }
 
 /// Whether a process group has a process left that this user may signal, be it one that has ended and has not been reaped.
 pub fn is_group_left(leader: u32) -> bool {
-    group_of(leader).is_some_and(|group| process::test_kill_process_group(group).is_ok())
+    pid_of(leader).is_some_and(|group| process::test_kill_process_group(group).is_ok())
 }
 
 /// Whether a process group has a process that has not ended. Where `/proc` does not tell, one that has not been reaped counts, too:
@@ -182,19 +182,24 @@ fn has_ended_in_group(stat: &[u8], leader: u32) -> Option<bool> {
 
 /// Whether a child has ended. It is not reaped, so no other process gets its id.
 pub fn has_ended(child: u32) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    group_of(child).is_none_or(|id| !matches!(process::waitid(WaitId::Pid(id), options), Ok(None)))
+    !matches!(ended_without_reaping(child), Ok(None))
 }
 
 /// Whether a process is a child of this one that has not been reaped.
 pub fn is_child(id: u32) -> bool {
+    ended_without_reaping(id).is_ok()
+}
+
+/// Returns how a child has ended, if it has, and does not reap it. The error is for what is no child that could be reaped.
+fn ended_without_reaping(id: u32) -> rustix::io::Result<Option<WaitIdStatus>> {
+    let id = pid_of(id).ok_or(Errno::CHILD)?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    group_of(id).is_some_and(|id| process::waitid(WaitId::Pid(id), options).is_ok())
+    process::waitid(WaitId::Pid(id), options)
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
 pub fn reap_group(leader: u32) {
-    if let Some(group) = group_of(leader) {
+    if let Some(group) = pid_of(leader) {
         while let Ok(Some(_)) = process::waitpgid(group, WaitOptions::NOHANG) {}
     }
 }
@@ -220,7 +225,7 @@ mod tests {
     fn a_program_in_its_own_session_leads_a_group_that_signals_reach() {
         let mut child = sleeper();
         let id = child.id();
-        let pid = group_of(id).expect("an id");
+        let pid = pid_of(id).expect("an id");
         assert_eq!(process::getsid(Some(pid)), Ok(pid));
         assert_eq!(process::getpgid(Some(pid)), Ok(pid));
         assert!(!has_ended(id) && is_group_left(id));
@@ -331,7 +336,7 @@ mod tests {
     fn what_cannot_be_the_id_of_a_child_is_no_group() {
         // A signal to these would reach this process's own group, or every process.
         for id in [0, 1, u32::MAX, 1 << 31] {
-            assert!(group_of(id).is_none(), "{id}");
+            assert!(pid_of(id).is_none(), "{id}");
             assert!(!is_group_left(id) && has_ended(id), "{id}");
         }
     }
