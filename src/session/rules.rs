@@ -607,17 +607,44 @@ mod tests {
 
     #[test]
     fn the_kind_of_name_of_a_conversation_decides_what_a_question_does_to_it() {
+        use Condition::*;
         use FileKind::*;
         let current = || ConversationRef::Current("current".to_owned());
         let named = |name: &str| ConversationRef::Named(name.to_owned());
         let id = || named("session_20260102030405678");
         let path = || ConversationRef::File("/f.json".into());
+        for (reference, kind, is_trimmed, pinned, becomes_current) in [
+            (current(), Link, true, ModelGiven, New),
+            (current(), AutoNamed, true, ModelGiven, New),
+            (current(), Backup, true, ModelGiven, New),
+            (current(), Named, false, ModelGiven, New),
+            (current(), External, false, ModelGiven, New),
+            (id(), AutoNamed, false, Always, Terminal),
+            (id(), External, false, Always, Terminal),
+            (ConversationRef::Number(1), Named, false, Always, Terminal),
+            (named("work~1"), Backup, false, Always, Terminal),
+            (named("work"), Named, false, ModelGiven, Never),
+            (named("work"), AutoNamed, false, ModelGiven, Never),
+            (named("work"), External, false, ModelGiven, Never),
+            (path(), External, false, ModelGiven, Never),
+            (path(), AutoNamed, false, ModelGiven, Never),
+        ] {
+            let rule = of_question(&reference, kind);
+            let found = (rule.is_trimmed, rule.pinned, rule.becomes_current);
+            let expected = (is_trimmed, pinned, becomes_current);
+            assert_eq!(found, expected, "{reference:?} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_condition_applies_in_its_own_circumstances() {
+        use Condition::*;
         let nothing = Circumstances::default();
-        let begun = Circumstances {
+        let new = Circumstances {
             is_new: true,
             ..nothing
         };
-        let given = Circumstances {
+        let model_given = Circumstances {
             is_model_given: true,
             ..nothing
         };
@@ -625,38 +652,15 @@ mod tests {
             is_terminal: true,
             ..nothing
         };
-        let in_any = [nothing, begun, given, terminal];
-        // In these circumstances it is pinned, and it becomes current.
-        let (never, always) = ("----", "nbmt");
-        for (reference, kind, is_trimmed, pinned, becomes_current) in [
-            (current(), Link, true, "--m-", "-b--"),
-            (current(), AutoNamed, true, "--m-", "-b--"),
-            (current(), Backup, true, "--m-", "-b--"),
-            (current(), Named, false, "--m-", "-b--"),
-            (current(), External, false, "--m-", "-b--"),
-            (id(), AutoNamed, false, always, "---t"),
-            (id(), External, false, always, "---t"),
-            (ConversationRef::Number(1), Named, false, always, "---t"),
-            (named("work~1"), Backup, false, always, "---t"),
-            (named("work"), Named, false, "--m-", never),
-            (named("work"), AutoNamed, false, "--m-", never),
-            (named("work"), External, false, "--m-", never),
-            (path(), External, false, "--m-", never),
-            (path(), AutoNamed, false, "--m-", never),
+        for (condition, expected) in [
+            (Always, [true, true, true, true]),
+            (Never, [false, false, false, false]),
+            (New, [false, true, false, false]),
+            (ModelGiven, [false, false, true, false]),
+            (Terminal, [false, false, false, true]),
         ] {
-            let rule = of_question(&reference, kind);
-            let when = |condition: Condition| {
-                let letters = in_any.iter().zip("nbmt".chars());
-                let applies = letters.map(|(&to, is)| if condition.applies(to) { is } else { '-' });
-                String::from_iter(applies)
-            };
-            let found = (
-                rule.is_trimmed,
-                when(rule.pinned),
-                when(rule.becomes_current),
-            );
-            let expected = (is_trimmed, pinned.to_owned(), becomes_current.to_owned());
-            assert_eq!(found, expected, "{reference:?} {kind:?}");
+            let found = [nothing, new, model_given, terminal].map(|to| condition.applies(to));
+            assert_eq!(found, expected, "{condition:?}");
         }
     }
 }
