@@ -88,12 +88,13 @@ const ENDS: &[&str] = &[
 
 /// A call in JSON, as Llama and xLAM write it without marks.
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "some fields are decoded only to be allowed")]
 #[serde(deny_unknown_fields)]
 struct JsonCall<'a> {
     #[serde(default, rename = "type")]
-    _kind: Option<&'a RawValue>,
-    #[serde(default, rename = "id")]
-    _id: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
+    #[serde(default)]
+    id: Option<&'a RawValue>,
     name: String,
     #[serde(borrow, alias = "parameters")]
     arguments: &'a RawValue,
@@ -101,14 +102,15 @@ struct JsonCall<'a> {
 
 /// The same as an element of a list of calls in the API's form.
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "some fields are decoded only to be allowed")]
 #[serde(deny_unknown_fields)]
 struct CallElement<'a> {
     #[serde(default, rename = "type")]
-    _kind: Option<&'a RawValue>,
-    #[serde(default, rename = "id")]
-    _id: Option<&'a RawValue>,
-    #[serde(default, rename = "index")]
-    _index: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
+    #[serde(default)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    index: Option<&'a RawValue>,
     #[serde(borrow)]
     function: JsonCall<'a>,
 }

@@ -289,14 +289,13 @@ impl<'de> Visitor<'de> for UsageVisitor {
 
 /// The fields of a [`Source`](crate::message::Source).
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "decoded only to check their types")]
 #[serde(expecting = "a source")]
 struct CheckedSource {
-    #[serde(rename = "url")]
-    _url: UndecodedText,
-    #[serde(rename = "title")]
-    _title: Option<UndecodedText>,
+    url: UndecodedText,
+    title: Option<UndecodedText>,
     #[serde(flatten)]
-    _unknown_fields: UnknownValues,
+    unknown_fields: UnknownValues,
 }
 
 /// The arguments of the calls of a step.
@@ -314,50 +313,43 @@ struct CallArguments<'a> {
 
 /// The fields of an attachment.
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "decoded only to check their types")]
 #[serde(expecting = "an attachment")]
 struct CheckedAttachment {
-    #[serde(rename = "name")]
-    _name: UndecodedText,
+    name: UndecodedText,
     #[serde(rename = "type")]
-    _media: UndecodedText,
-    #[serde(rename = "data")]
-    _data: Option<UndecodedText>,
+    media: UndecodedText,
+    data: Option<UndecodedText>,
     #[serde(flatten)]
-    _unknown_fields: UnknownValues,
+    unknown_fields: UnknownValues,
 }
 
 /// The fields of a step.
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "decoded only to check their types")]
 #[serde(expecting = "a step")]
 struct CheckedStep {
-    #[serde(rename = "text")]
-    _text: Option<UndecodedText>,
-    #[serde(rename = "calls")]
-    _calls: Vec<CheckedRun>,
+    text: Option<UndecodedText>,
+    calls: Vec<CheckedRun>,
     #[serde(flatten)]
-    _unknown_fields: UnknownValues,
+    unknown_fields: UnknownValues,
 }
 
 /// The fields of a [`ToolRun`](crate::message::ToolRun).
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "decoded only to check their types")]
 #[serde(expecting = "a call")]
 struct CheckedRun {
-    #[serde(rename = "id")]
-    _id: Option<UndecodedText>,
-    #[serde(rename = "name")]
-    _name: UndecodedText,
-    #[serde(rename = "arguments")]
-    _arguments: IgnoredAny,
-    #[serde(rename = "result")]
-    _result: UndecodedText,
-    #[serde(rename = "changed")]
-    _changed: Option<bool>,
+    id: Option<UndecodedText>,
+    name: UndecodedText,
+    arguments: IgnoredAny,
+    result: UndecodedText,
+    changed: Option<bool>,
     #[serde(rename = "error")]
-    _is_error: Option<bool>,
-    #[serde(rename = "no_result")]
-    _no_result: Option<bool>,
+    is_error: Option<bool>,
+    no_result: Option<bool>,
     #[serde(flatten)]
-    _unknown_fields: UnknownValues,
+    unknown_fields: UnknownValues,
 }
 
 #[cfg(test)]
