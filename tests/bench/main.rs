@@ -59,7 +59,7 @@ fn main() {
         archive: Some(archive).filter(|archive| archive.is_file()),
         old: std::env::var_os("Q_OLD").map(PathBuf::from),
     };
-    println!("| | q | beside it | ratio | goal |\n|---|---|---|---|---|");
+    println!("| | q | compared with | ratio | goal |\n|---|---|---|---|---|");
     for (name, measure) in PARTS {
         if parts.is_empty() || parts.iter().any(|part| part == name) {
             measure(&bench);

@@ -38,21 +38,21 @@ impl Results {
         found.expect(name).1
     }
 
-    /// Prints a line of the table: how often as long as `beside` one of them takes. `label` is what the line calls the other.
-    pub fn times(&self, what: &str, name: &str, label: &str, beside: &str, goal: &str) {
-        let (q, other) = (self.of(name).seconds, self.of(beside).seconds);
+    /// Prints a line of the table: how many times as long one of them takes as `other`. `label` is what the line calls that one.
+    pub fn times(&self, what: &str, name: &str, label: &str, other: &str, goal: &str) {
+        let (q, other) = (self.of(name).seconds, self.of(other).seconds);
         table::times(what, q, label, other, goal);
     }
 
-    /// Prints a line that says how much more than `beside` one of them takes, in time and in memory.
-    pub fn more(&self, what: &str, name: &str, label: &str, beside: &str, goal: &str) {
-        let (q, other) = (self.of(name), self.of(beside));
+    /// Prints a line that says how much more one of them takes than `other`, in time and in memory.
+    pub fn more(&self, what: &str, name: &str, label: &str, other: &str, goal: &str) {
+        let (q, other) = (self.of(name), self.of(other));
         let bytes = q.memory - other.memory;
         table::more(what, q.seconds, label, other.seconds, bytes, goal);
     }
 }
 
-/// Runs all in turn, so often.
+/// Runs all in turn, `runs` times.
 pub fn compare(contestants: &[Contestant], runs: usize) -> Results {
     let mut all: Vec<Vec<Run>> = vec![Vec::new(); contestants.len()];
     for round in 0..=runs {

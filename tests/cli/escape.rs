@@ -33,7 +33,7 @@ const LOCALES: &[(&str, bool)] = &[
     ("LC_CTYPE=de_DE LANG=C.UTF-8", true),
 ];
 
-/// A sandbox with these variables, parted by blanks. The system's command `locale` prints `CHARMAP`.
+/// A sandbox with these variables, which are separated by blanks. The system's command `locale` prints `CHARMAP`.
 fn in_locale(variables: &str) -> Sandbox {
     let mut sandbox = Sandbox::new().env("Q_RETRIES", "0").env("TERM", "dumb");
     for variable in variables.split_whitespace() {

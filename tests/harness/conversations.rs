@@ -35,7 +35,7 @@ pub fn stored<S: AsRef<str>>(texts: &[S]) -> Value {
     })
 }
 
-/// The same, but everything in it happened so long ago.
+/// Returns a stored conversation in which everything happened this long ago.
 pub fn idle_for<S: AsRef<str>>(idle: Duration, texts: &[S]) -> Value {
     let moment = json!(ago(idle));
     let mut conversation = stored(texts);

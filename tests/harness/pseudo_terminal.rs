@@ -37,7 +37,7 @@ pub fn open(columns: u16) -> io::Result<(File, OwnedFd)> {
     Ok((own.into(), program))
 }
 
-/// From now on it has this many columns.
+/// Sets how many columns a terminal has.
 pub fn set_columns(terminal: &impl AsRawFd, columns: u16) -> io::Result<()> {
     let size = libc::winsize {
         ws_row: 50,

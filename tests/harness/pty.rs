@@ -73,13 +73,13 @@ impl Terminal {
             .expect("a terminal");
     }
 
-    /// From now on it has this many columns.
+    /// Sets how many columns it has.
     pub fn resize(&mut self, columns: u16) {
         self.columns = columns;
         pseudo_terminal::set_columns(&self.keyboard, columns).expect("a terminal");
     }
 
-    /// From now on it takes no output, as after Ctrl-S, and programs that write to it wait.
+    /// Makes it take no output, as after Ctrl-S, and programs that write to it wait.
     pub fn stop(&self) {
         // SAFETY: a plain system call without pointers.
         let result = unsafe { libc::tcflow(self.program_end.as_raw_fd(), libc::TCOOFF) };

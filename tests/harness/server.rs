@@ -123,7 +123,7 @@ impl Server {
         self.requests().pop().expect("a request")
     }
 
-    /// Fails unless there were exactly this many requests, and shows those that there were.
+    /// Fails unless there were exactly this many requests, and shows them.
     #[track_caller]
     pub fn expect_requests(&self, count: usize) {
         let requests = self.requests();

@@ -21,7 +21,8 @@ const LOG: &str = "TOOL_LOG";
 /// The argument by which q starts this program as a server.
 pub const SERVER: &str = "harness::toolserver::serve";
 
-/// The section of a server with this name that does as these words say, parted by blanks; `more` are more lines of it.
+/// The section of a server with this name that behaves as the flags of `mode` say, which are separated by blanks. `more` are more
+/// lines of it.
 pub fn section(sandbox: &Sandbox, name: &str, mode: &str, more: &str) -> String {
     section_with_log(name, mode, &log(sandbox, name), more)
 }
@@ -127,7 +128,7 @@ pub fn site(
     mode: &str,
     other: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static,
 ) -> server::Server {
-    let mode = words(mode);
+    let mode = mode_flags(mode);
     server::Server::start(move |request, _| {
         if let Some(reply) = other(request) {
             return reply;
@@ -153,7 +154,7 @@ pub fn site(
     })
 }
 
-fn words(mode: &str) -> Vec<String> {
+fn mode_flags(mode: &str) -> Vec<String> {
     mode.split(' ').map(str::to_owned).collect()
 }
 
@@ -175,7 +176,7 @@ impl Server {
         // SAFETY: nothing else in this process writes to it any more.
         let stdout = unsafe { File::from_raw_fd(libc::STDOUT_FILENO) };
         Server {
-            mode: words(mode),
+            mode: mode_flags(mode),
             log: Box::new(log),
             stdout: Box::new(stdout),
         }

@@ -82,7 +82,7 @@ impl Faults {
         })
     }
 
-    /// So many faults, one after another.
+    /// Injects `rounds` faults, one after another.
     pub fn batch(&self, soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
         Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| {
             self.round(random, scene)

@@ -24,13 +24,13 @@ const SAVING: Duration = Duration::from_millis(6);
 
 /// When to kill.
 enum Aim {
-    /// So long after the start.
+    /// This long after the start.
     At(Duration),
-    /// So long after the server has sent the end of the answer.
+    /// This long after the server has sent the end of the answer.
     AfterAnswer(Duration),
-    /// So long after the model has called a tool.
+    /// This long after the model has called a tool.
     AfterCall(Duration),
-    /// So long after the state directory has changed so often.
+    /// This long after that many changes of the state directory.
     AfterChange(u64, Duration),
 }
 
@@ -77,7 +77,7 @@ impl Aim {
     }
 }
 
-/// So many kills, one after another.
+/// Makes `rounds` kills, one after another.
 pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
     Scene::steps(
         soak,

@@ -50,7 +50,7 @@ impl Under {
         }
     }
 
-    /// So many runs, up to four at once.
+    /// Makes this many runs, up to four at once.
     pub fn batch(&self, soak: &Soak, seed: u64, runs: u64) -> io::Result<()> {
         let mut random = Random::new(seed);
         let mut left = runs;

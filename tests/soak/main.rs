@@ -145,7 +145,7 @@ fn soak(options: &Options) -> io::Result<bool> {
 
 type Batch<'a> = &'a (dyn Fn(&Soak, u64, u64) -> io::Result<()> + Sync);
 
-/// So many rounds of a mode, in batches. Several batches run at once.
+/// Plays `rounds` rounds of a mode, in batches. Several batches run at once.
 fn drive(soak: &Soak, options: &Options, seed: u64, rounds: u64, batch: Batch) -> io::Result<()> {
     let next = AtomicU64::new(0);
     thread::scope(|scope| {

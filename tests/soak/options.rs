@@ -6,8 +6,8 @@ pub const USAGE: &str = "\
 usage: cargo bench --bench soak -- [--kills N] [--turns N] [--signals N] [--faults N] [--processes N]
                                    [--layers N] [--versions N] [--seed N] [--minutes M] [--jobs J]
 
-Does what the first seven name, so often, with the q that Q_NEW names, or the one that is built with the soak.
---versions runs the q that Q_OLD names beside it. --minutes repeats all of it until so much time has passed.
+Does what the first seven name, N times, with the q that Q_NEW names, or the one that is built with the soak.
+--versions runs the q that Q_OLD names, too. --minutes repeats all of it for M minutes.
 --jobs is how much is done at once (2). --seed repeats what a finding names: the first batch of each mode
 begins with it.";
 

@@ -55,7 +55,7 @@ pub fn can_confine(soak: &Soak) -> io::Result<bool> {
     Ok(!cannot)
 }
 
-/// So many runs, one after another; half of them with a confined command, if there can be one.
+/// Makes `rounds` runs, one after another; half of them with a confined command, if `confines`.
 pub fn batch(soak: &Soak, seed: u64, rounds: u64, confines: bool) -> io::Result<()> {
     let part = Part { mode: MODE, seed };
     let mut random = Random::new(seed);

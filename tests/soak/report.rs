@@ -99,7 +99,7 @@ impl Report {
         }
     }
 
-    /// A run has ended so long after a signal. On a busy machine that says little, so it is shown and not judged.
+    /// Records how long after a signal a run has ended. On a busy machine that says little, so it is shown and not judged.
     pub fn ended(&self, mode: &'static str, after: Duration) {
         self.lock().ends.entry(mode).or_default().push(after);
     }

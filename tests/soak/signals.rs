@@ -19,7 +19,7 @@ use crate::world::World;
 
 const MODE: &str = "signals";
 
-/// A tool is called within this time.
+/// Within how long a tool is called.
 const CALLED: Duration = Duration::from_secs(1);
 
 /// An answer of this many words is several times what a pipe holds.
@@ -31,7 +31,7 @@ const SIGNALS: [(i32, &str); 3] = [
     (libc::SIGHUP, "SIGHUP"),
 ];
 
-/// So many signals, one after another.
+/// Sends `rounds` signals, one after another.
 pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
     let part = Part { mode: MODE, seed };
     let mut random = Random::new(seed);

@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::server::Server;
 use crate::world::World;
 
-/// So many questions back the server knows what was sent.
+/// Of how many questions, counted back from the newest, the server knows what was sent.
 const REMEMBERED: u64 = 20_000;
 
 pub struct Soak {

@@ -23,7 +23,7 @@ const MODE: &str = "turns";
 /// The most commands at once.
 const ABREAST: u64 = 4;
 
-/// So many turns, a few at once.
+/// Makes this many turns, a few at once.
 pub fn batch(soak: &Soak, seed: u64, turns: u64) -> io::Result<()> {
     let mut left = turns;
     Scene::steps(soak, Part { mode: MODE, seed }, turns, |scene, random| {

@@ -104,7 +104,7 @@ pub fn request_after_command(bench: &Bench) {
         let own = measure(quiet("true"), "true").time.as_secs_f64();
         (stream, took - own)
     };
-    let what = "from a call of a command to the request, beside its own time";
+    let what = "from a call of a command to the request, besides its own time";
     request_after(bench, what, &configured, gap);
 }
 
