@@ -86,7 +86,7 @@ pub fn add_words(schema: &mut Map<String, Value>, words: &str) {
     schema.insert("description".into(), description.into());
 }
 
-/// Returns the same for each schema in a list, or under a name.
+/// Returns the schemas of a list, or under names, each with its rules in words.
 fn each_with_rules_in_words(schemas: &Value) -> Value {
     match schemas {
         Value::Array(list) => list.iter().map(with_rules_in_words).collect(),

@@ -16,7 +16,7 @@ pub struct Undone {
     /// The value for `-s` that names its conversation.
     pub id: String,
     pub exchange: Exchange,
-    /// The same for the backup that still has it, if there is one.
+    /// The value for `-s` that names the backup that still has the exchange, if there is one.
     pub backup: Option<String>,
 }
 

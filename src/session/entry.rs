@@ -145,7 +145,7 @@ impl PartialEq for UnknownFields {
     }
 }
 
-/// Reads those of a message.
+/// Reads the unknown fields of a message.
 impl<'de> Deserialize<'de> for UnknownFields {
     fn deserialize<D: Deserializer<'de>>(message: D) -> Result<Self, D::Error> {
         message.deserialize_map(UnknownFieldsVisitor)

@@ -117,7 +117,7 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     read_text(text_of(bytes)?)
 }
 
-/// Returns the same; `None` without parsing it where it surely lacks one of the words and looks as q has written it.
+/// Reads a file that may have all words; `None` without parsing it where it surely lacks one of them and looks as q has written it.
 pub fn read_if_it_may_have(bytes: Vec<u8>, words: &[Word]) -> Result<Option<Conversation>, String> {
     let text = text_of(bytes)?;
     let may_have_all = words.iter().all(|word| word.may_be_in(&text));
@@ -195,7 +195,7 @@ pub fn write(conversation: &Conversation, file: &mut dyn Write) -> io::Result<()
     file.write_all(END.as_bytes())
 }
 
-/// Returns the bytes of such a file.
+/// Returns the bytes of a conversation's file.
 pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(conversation, &mut bytes)?;

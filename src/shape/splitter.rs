@@ -195,7 +195,7 @@ impl Expected {
         }
     }
 
-    /// Does the same where whitespace is over.
+    /// Says what becomes of a character that is no whitespace.
     fn step_at_token(self, next: char, is_list: bool) -> SplitStep {
         let after_list = if is_list {
             Expected::Rest

@@ -28,7 +28,7 @@ pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json)
 }
 
-/// Returns the same for bytes.
+/// Parses JSON bytes within [`MAX_WEIGHT`].
 pub fn parse_bytes<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     check_weight(&String::from_utf8_lossy(json), MAX_WEIGHT)?;
     serde_json::from_slice(json)
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for UniqueNames {
 /// The error for JSON whose values would take too much memory.
 pub const TOO_MANY_VALUES: &str = "it has too many values";
 
-/// Returns this error.
+/// Returns the error [`TOO_MANY_VALUES`].
 pub fn too_many_values() -> serde_json::Error {
     Error::custom(TOO_MANY_VALUES)
 }
@@ -142,7 +142,7 @@ pub fn weight(json: &str) -> usize {
     weight
 }
 
-/// Returns the same for JSON of one value. A string is not looked through.
+/// Estimates how many bytes of memory one JSON value takes besides its strings. A string is not looked through.
 pub fn weight_of_value(json: &str) -> usize {
     if json.starts_with('"') {
         return VALUE;
@@ -161,7 +161,7 @@ pub fn compact(json: &str) -> String {
     into_compact(json.to_owned())
 }
 
-/// Returns the same without a copy: it may have megabytes.
+/// Removes whitespace between values, in place, because a copy could have megabytes.
 pub fn into_compact(json: String) -> String {
     let mut bytes = json.into_bytes();
     let mut kept = 0;

@@ -48,7 +48,7 @@ const EXCLUSIVE_BEFORE: &[&str] = &[
     "<",
 ];
 
-/// What is after such a number.
+/// What is after a number that the limit must not reach.
 const EXCLUSIVE_AFTER: &str = " (exclusive)";
 
 /// What is directly before a number that is the largest limit, apart from [`LINKS`]. Where no number has such a word before it,

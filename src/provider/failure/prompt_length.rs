@@ -74,7 +74,7 @@ const OTHER_LIMITS: &[&str] = &[
     " characters",
 ];
 
-/// Whether an error says so, in lower case.
+/// Whether an error, in lower case, says that the prompt is too long.
 pub fn is_exceeded(words: &str) -> bool {
     if OTHER_LIMITS.iter().any(|other| words.contains(other)) {
         return false;

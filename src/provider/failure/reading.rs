@@ -23,7 +23,7 @@ use crate::text::whole_name::has_name;
 /// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// Represents the message of an error that has none.
+/// The message of an error that has none.
 const NO_REASON: &str = "the server gives no reason";
 
 /// An error that a server reported.

@@ -262,7 +262,7 @@ pub const SPENT_ALONE: &[&str] = &["quota exceeded", "budget exceeded"];
 /// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. It asks to wait anyway.
 pub const NO_QUOTA: &str = "limit: 0, model:";
 
-/// The same without a model. Of a limit that passes, other servers say that much, too. The number must not go on.
+/// The words for no quota without a model. Of a limit that passes, other servers say that much, too. The number must not go on.
 pub const NO_QUOTA_NOW: &str = "limit: 0";
 
 /// What servers call the calling of tools in their errors, without backticks and double quotes.
@@ -615,10 +615,10 @@ pub const CLIENT_CODES: &[&str] = &[
     "resource_exhausted",
 ];
 
-/// What says the same without a code. Gateways pass it on as an error of their own.
+/// What says in words that the client asked too often. Gateways pass it on as an error of their own.
 pub const TOO_OFTEN: &[&str] = &["rate limit", "rate-limit", "ratelimit", "too many requests"];
 
-/// The same of errors of the server.
+/// The types and codes of errors of the server after which another try may succeed. They count where there is no status.
 pub const TRANSIENT_CODES: &[&str] = &[
     "overloaded_error",
     "api_error",

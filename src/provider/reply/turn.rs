@@ -105,8 +105,8 @@ impl ModelTurn {
         self.items.get_mut(&place)
     }
 
-    /// Returns the same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead`
-    /// is in their place: the tool does not run with them.
+    /// Adds an item that is a call, if there is room. If its `arguments`, which are a part of the JSON, have too many values to be
+    /// kept, `instead` is in their place: the tool does not run with them.
     pub fn keep_call(
         &mut self,
         index: Option<u64>,
