@@ -12,7 +12,7 @@ use crate::harness::run::API_KEY;
 use crate::harness::server::{Recorded, Server};
 use crate::harness::snapshot::Snapshot;
 use crate::harness::toolserver::heard;
-use crate::keys::{Check, Key, Set, Shown};
+use crate::keys::{Block, Expectation, Key, Setup};
 use crate::matching::{diff, visible};
 use crate::servers::{message, method};
 use crate::stage::Stage;
@@ -85,7 +85,10 @@ impl Stage {
             return Ok(command.output.stdout.clone());
         };
         let mut expected = self.last_message();
-        expected["finish"] = case.last(Key::Sets(Set::Finish)).unwrap_or("stop").into();
+        expected["finish"] = case
+            .last(Key::Setup(Setup::Finish))
+            .unwrap_or("stop")
+            .into();
         for field in ["finish", "usage", "sources"] {
             let [wanted, found] =
                 [&expected, &printed].map(|from| format!("{field}: {}", from[field]));
@@ -107,7 +110,10 @@ impl Stage {
         stdout: &[String],
     ) -> Result<(), String> {
         let is_code = command.script.contains(" -x");
-        if is_code || case.has(Key::Checks(Check::Saved)) || case.has(Key::Checks(Check::Current)) {
+        if is_code
+            || case.has(Key::Expectation(Expectation::Saved))
+            || case.has(Key::Expectation(Expectation::Current))
+        {
             return Ok(());
         }
         let printed = stdout.join("\n");
@@ -140,28 +146,33 @@ impl Stage {
     }
 
     /// Checks that what came is what a directive says. The error is the difference.
-    pub fn check(&mut self, check: Check, directive: &Directive, run: &Run) -> Result<(), String> {
+    pub fn check(
+        &mut self,
+        check: Expectation,
+        directive: &Directive,
+        run: &Run,
+    ) -> Result<(), String> {
         let value = directive.value.as_str();
         let count = |count: usize| count.to_string();
         let came = match check {
-            Check::Sent => return expect_part(&self.model.last_request().text(), value),
-            Check::Unsent => return expect_no_part(&self.model.last_request().text(), value),
-            Check::Unsaved => return expect_no_part(&self.saved_text(), value),
-            Check::Lacks => return expect_no_part(&run.output(), value),
-            Check::Unchanged => return expect_same("", &run.before.changes().join("\n")),
-            Check::Current if value == "none" => {
+            Expectation::Sent => return expect_part(&self.model.last_request().text(), value),
+            Expectation::Unsent => return expect_no_part(&self.model.last_request().text(), value),
+            Expectation::Unsaved => return expect_no_part(&self.saved_text(), value),
+            Expectation::Lacks => return expect_no_part(&run.output(), value),
+            Expectation::Unchanged => return expect_same("", &run.before.changes().join("\n")),
+            Expectation::Current if value == "none" => {
                 return expect_same("", &self.sandbox.session_files().join("\n"));
             }
-            Check::Current => return expect_fields(&[self.sandbox.current()], value),
-            Check::Saved => return expect_fields(&[self.last_message()], value),
-            Check::Got => return expect_fields(&self.heard(), value),
-            Check::Prompt => {
+            Expectation::Current => return expect_fields(&[self.sandbox.current()], value),
+            Expectation::Saved => return expect_fields(&[self.last_message()], value),
+            Expectation::Got => return expect_fields(&self.heard(), value),
+            Expectation::Prompt => {
                 let text = directive.text();
                 let expected = value.replace("\\n", "\n") + text.trim_end_matches('\n');
                 let (_, mut messages) = self.variant.dialect.sent(&self.model.last_request());
                 return expect_same(&expected, &messages.pop().expect("a message").1);
             }
-            Check::Offered => {
+            Expectation::Offered => {
                 let body = self.model.last_request().json();
                 let names = self.variant.dialect.offered(&body);
                 (if names.is_empty() {
@@ -171,19 +182,19 @@ impl Stage {
                 })
                 .join(", ")
             }
-            Check::Requests => count(self.model.requests().len()),
-            Check::Ran => {
+            Expectation::Requests => count(self.model.requests().len()),
+            Expectation::Ran => {
                 let heard = self.heard();
                 let calls = heard
                     .iter()
                     .filter(|message| method(message) == "tools/call");
                 count(calls.count())
             }
-            Check::Heard => {
+            Expectation::Heard => {
                 let methods: Vec<String> = self.heard().iter().map(method).collect();
                 methods.join(", ")
             }
-            Check::Texts => texts(&self.sandbox.current())
+            Expectation::Texts => texts(&self.sandbox.current())
                 .join(" | ")
                 .replace('\n', "\\n"),
         };
@@ -191,27 +202,27 @@ impl Stage {
     }
 
     /// Returns the lines of a check whose block is what came.
-    pub fn shown(&mut self, shown: Shown) -> Vec<String> {
+    pub fn shown(&mut self, shown: Block) -> Vec<String> {
         let lines = match shown {
-            Shown::Calls => self.calls(),
-            Shown::Screen => {
+            Block::Calls => self.calls(),
+            Block::Screen => {
                 let screen = self.terminal.take().map(Terminal::screen);
                 let text = screen.expect("@stdin terminal").join("\n");
                 text.lines().map(str::to_owned).collect()
             }
-            Shown::Request => match self.model.requests().last() {
+            Block::Request => match self.model.requests().last() {
                 Some(request) => request_lines(request),
                 None => vec!["none".to_owned()],
             },
-            Shown::Asked => self.newest().iter().map(addressed).collect(),
-            Shown::Told => {
+            Block::Asked => self.newest().iter().map(addressed).collect(),
+            Block::Told => {
                 let mut requests = self.newest();
                 if let Some(site) = &self.site {
                     requests = messages_to(site);
                 }
                 requests.iter().map(addressed).collect()
             }
-            Shown::Files => {
+            Block::Files => {
                 let files = self.sandbox.all_files();
                 files.iter().map(|name| self.file_line(name)).collect()
             }

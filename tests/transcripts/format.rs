@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::keys::{Key, Set};
+use crate::keys::{Key, Setup};
 use crate::matching::{blessed, diff, matches, merge, resolved};
 
 /// One case: what is set up, typed and expected, in order.
@@ -71,7 +71,7 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let head = parts.next().unwrap_or_default().lines();
     let shared = items(head.filter(|line| line.starts_with(['@', '|'])), "", name);
     let asked = shared.iter().find_map(|item| match item {
-        Item::Directive(directive) if directive.key == Key::Sets(Set::Asks) => {
+        Item::Directive(directive) if directive.key == Key::Setup(Setup::Asks) => {
             Some(directive.value.clone())
         }
         _ => None,
@@ -104,7 +104,7 @@ fn with_rows(lines: &str, shared: &[Item]) -> String {
     };
     let (name, lines) = rest.split_once('\n').expect("lines below @rows");
     let table = shared.iter().find_map(|item| match item {
-        Item::Directive(directive) if directive.key == Key::Sets(Set::Table) => {
+        Item::Directive(directive) if directive.key == Key::Setup(Setup::Table) => {
             let columns = directive.value.strip_prefix(name)?.strip_prefix(": ")?;
             Some((columns, &directive.block))
         }
@@ -363,8 +363,7 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, asked: &str, place: &str) -> 
 }
 
 fn is_output_of_reply(last: Option<&Item>, line: &str) -> bool {
-    let is_reply =
-        matches!(last, Some(Item::Directive(directive)) if directive.key == Key::Sets(Set::Reply));
+    let is_reply = matches!(last, Some(Item::Directive(directive)) if directive.key == Key::Setup(Setup::Reply));
     is_reply && !line.is_empty() && !line.starts_with(['|', '@', '#', '$'])
 }
 

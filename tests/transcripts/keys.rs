@@ -6,14 +6,14 @@ use std::str::FromStr;
 /// What a directive is for.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Key {
-    Sets(Set),
-    Checks(Check),
-    Shows(Shown),
+    Setup(Setup),
+    Expectation(Expectation),
+    Block(Block),
 }
 
 /// Sets the stage for what is below it, or says how the case is played.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Set {
+pub enum Setup {
     And,
     Answer,
     Asks,
@@ -44,7 +44,7 @@ pub enum Set {
 
 /// Looks at what came of the command above it.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Check {
+pub enum Expectation {
     Current,
     Got,
     Heard,
@@ -63,7 +63,7 @@ pub enum Check {
 
 /// Has a block that is what came, which can be written for a person to review.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Shown {
+pub enum Block {
     Asked,
     Calls,
     Files,
@@ -73,52 +73,52 @@ pub enum Shown {
 }
 
 const WORDS: &[(&str, Key)] = &[
-    ("and", Key::Sets(Set::And)),
-    ("answer", Key::Sets(Set::Answer)),
-    ("asks", Key::Sets(Set::Asks)),
-    ("call", Key::Sets(Set::Call)),
-    ("config", Key::Sets(Set::Config)),
-    ("confines", Key::Sets(Set::Confines)),
-    ("dialect", Key::Sets(Set::Dialect)),
-    ("env", Key::Sets(Set::Env)),
-    ("error", Key::Sets(Set::Error)),
-    ("file", Key::Sets(Set::File)),
-    ("finish", Key::Sets(Set::Finish)),
-    ("list", Key::Sets(Set::List)),
-    ("models", Key::Sets(Set::Models)),
-    ("modes", Key::Sets(Set::Modes)),
-    ("over", Key::Sets(Set::Over)),
-    ("page", Key::Sets(Set::Page)),
-    ("provider", Key::Sets(Set::Provider)),
-    ("proxy", Key::Sets(Set::Proxy)),
-    ("reply", Key::Sets(Set::Reply)),
-    ("site", Key::Sets(Set::Site)),
-    ("splits", Key::Sets(Set::Splits)),
-    ("stdin", Key::Sets(Set::Stdin)),
-    ("table", Key::Sets(Set::Table)),
-    ("talked", Key::Sets(Set::Talked)),
-    ("tools", Key::Sets(Set::Tools)),
-    ("words", Key::Sets(Set::Words)),
-    ("current", Key::Checks(Check::Current)),
-    ("got", Key::Checks(Check::Got)),
-    ("heard", Key::Checks(Check::Heard)),
-    ("lacks", Key::Checks(Check::Lacks)),
-    ("offered", Key::Checks(Check::Offered)),
-    ("prompt", Key::Checks(Check::Prompt)),
-    ("ran", Key::Checks(Check::Ran)),
-    ("requests", Key::Checks(Check::Requests)),
-    ("saved", Key::Checks(Check::Saved)),
-    ("sent", Key::Checks(Check::Sent)),
-    ("texts", Key::Checks(Check::Texts)),
-    ("unchanged", Key::Checks(Check::Unchanged)),
-    ("unsaved", Key::Checks(Check::Unsaved)),
-    ("unsent", Key::Checks(Check::Unsent)),
-    ("asked", Key::Shows(Shown::Asked)),
-    ("calls", Key::Shows(Shown::Calls)),
-    ("files", Key::Shows(Shown::Files)),
-    ("request", Key::Shows(Shown::Request)),
-    ("screen", Key::Shows(Shown::Screen)),
-    ("told", Key::Shows(Shown::Told)),
+    ("and", Key::Setup(Setup::And)),
+    ("answer", Key::Setup(Setup::Answer)),
+    ("asks", Key::Setup(Setup::Asks)),
+    ("call", Key::Setup(Setup::Call)),
+    ("config", Key::Setup(Setup::Config)),
+    ("confines", Key::Setup(Setup::Confines)),
+    ("dialect", Key::Setup(Setup::Dialect)),
+    ("env", Key::Setup(Setup::Env)),
+    ("error", Key::Setup(Setup::Error)),
+    ("file", Key::Setup(Setup::File)),
+    ("finish", Key::Setup(Setup::Finish)),
+    ("list", Key::Setup(Setup::List)),
+    ("models", Key::Setup(Setup::Models)),
+    ("modes", Key::Setup(Setup::Modes)),
+    ("over", Key::Setup(Setup::Over)),
+    ("page", Key::Setup(Setup::Page)),
+    ("provider", Key::Setup(Setup::Provider)),
+    ("proxy", Key::Setup(Setup::Proxy)),
+    ("reply", Key::Setup(Setup::Reply)),
+    ("site", Key::Setup(Setup::Site)),
+    ("splits", Key::Setup(Setup::Splits)),
+    ("stdin", Key::Setup(Setup::Stdin)),
+    ("table", Key::Setup(Setup::Table)),
+    ("talked", Key::Setup(Setup::Talked)),
+    ("tools", Key::Setup(Setup::Tools)),
+    ("words", Key::Setup(Setup::Words)),
+    ("current", Key::Expectation(Expectation::Current)),
+    ("got", Key::Expectation(Expectation::Got)),
+    ("heard", Key::Expectation(Expectation::Heard)),
+    ("lacks", Key::Expectation(Expectation::Lacks)),
+    ("offered", Key::Expectation(Expectation::Offered)),
+    ("prompt", Key::Expectation(Expectation::Prompt)),
+    ("ran", Key::Expectation(Expectation::Ran)),
+    ("requests", Key::Expectation(Expectation::Requests)),
+    ("saved", Key::Expectation(Expectation::Saved)),
+    ("sent", Key::Expectation(Expectation::Sent)),
+    ("texts", Key::Expectation(Expectation::Texts)),
+    ("unchanged", Key::Expectation(Expectation::Unchanged)),
+    ("unsaved", Key::Expectation(Expectation::Unsaved)),
+    ("unsent", Key::Expectation(Expectation::Unsent)),
+    ("asked", Key::Block(Block::Asked)),
+    ("calls", Key::Block(Block::Calls)),
+    ("files", Key::Block(Block::Files)),
+    ("request", Key::Block(Block::Request)),
+    ("screen", Key::Block(Block::Screen)),
+    ("told", Key::Block(Block::Told)),
 ];
 
 impl FromStr for Key {

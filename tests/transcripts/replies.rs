@@ -9,35 +9,61 @@ use serde_json::Value;
 
 use crate::format::Directive;
 use crate::harness::server::{Reply, Server};
-use crate::keys::{Key, Set};
+use crate::keys::{Key, Setup};
 use crate::matching::bytes_of;
 
 /// How the bytes of a reply arrive.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Split {
+pub enum Chunking {
     Whole,
-    Pieces,
-    Bytes,
+    RandomPieces,
+    SingleBytes,
 }
 
-/// The words of a reply, before they are put together.
+/// What the words after `@reply` say of a reply.
 #[derive(Default)]
-struct Words<'a> {
+struct ReplySpec<'a> {
     status: Option<u16>,
     flags: Vec<&'a str>,
     headers: Vec<(&'a str, &'a str)>,
 }
 
+impl<'a> ReplySpec<'a> {
+    fn parse(text: &'a str) -> ReplySpec<'a> {
+        let mut spec = ReplySpec::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find([' ', '=']).unwrap_or(rest.len());
+            let word = &rest[..end];
+            rest = &rest[end..];
+            if let Some(value) = rest.strip_prefix('=') {
+                let (value, after) = match value.strip_prefix('"') {
+                    Some(quoted) => quoted.split_once('"').expect("another quote"),
+                    None => value.split_once(' ').unwrap_or((value, "")),
+                };
+                spec.headers.push((word, value));
+                rest = after;
+            } else if let Ok(status) = word.parse() {
+                spec.status = Some(status);
+            } else {
+                spec.flags.push(word);
+            }
+            rest = rest.trim_start();
+        }
+        spec
+    }
+}
+
 /// The reply that a directive describes: a status, words and headers, and the body below it.
-pub fn reply(directive: &Directive, split: Split) -> Reply {
-    let words = words(&directive.value);
-    let has = |flag: &str| words.flags.contains(&flag);
-    let stop = words.headers.iter().find(|(name, _)| *name == "blocks");
+pub fn reply(directive: &Directive, chunking: Chunking) -> Reply {
+    let spec = ReplySpec::parse(&directive.value);
+    let has = |flag: &str| spec.flags.contains(&flag);
+    let stop = spec.headers.iter().find(|(name, _)| *name == "blocks");
     let mut body = match stop {
         Some((_, reason)) => blocks(directive, reason),
-        None => body(directive, &words.flags),
+        None => body(directive, &spec.flags),
     };
-    let status = words.status.unwrap_or(200);
+    let status = spec.status.unwrap_or(200);
     let is_stream =
         has("stream") || (status == 200 && !body.starts_with(b"{") && !body.starts_with(b"["));
     let mut reply = if has("raw") {
@@ -51,7 +77,7 @@ pub fn reply(directive: &Directive, split: Split) -> Reply {
         "application/json"
     };
     let mut pause = None;
-    for (name, value) in words.headers {
+    for (name, value) in spec.headers {
         match name {
             "blocks" => {}
             "content-type" => kind = value,
@@ -62,14 +88,14 @@ pub fn reply(directive: &Directive, split: Split) -> Reply {
     if !body.is_empty() {
         reply = reply.header("content-type", kind);
     }
-    if !has("raw") && (is_stream || split != Split::Whole) {
+    if !has("raw") && (is_stream || chunking != Chunking::Whole) {
         reply = reply.chunked();
     }
     reply = match pause {
         Some(seconds) => paused(reply, &body, seconds),
-        None if has("stream") && split == Split::Whole => reply.pieces(events(&mut body)),
+        None if has("stream") && chunking == Chunking::Whole => reply.pieces(events(&mut body)),
         None if body.is_empty() => reply,
-        None => reply.pieces(pieces(&body, split)),
+        None => reply.pieces(pieces(&body, chunking)),
     };
     if has("cut") {
         reply.cut()
@@ -80,30 +106,6 @@ pub fn reply(directive: &Directive, split: Split) -> Reply {
     } else {
         reply
     }
-}
-
-fn words(text: &str) -> Words<'_> {
-    let mut words = Words::default();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = rest.find([' ', '=']).unwrap_or(rest.len());
-        let word = &rest[..end];
-        rest = &rest[end..];
-        if let Some(value) = rest.strip_prefix('=') {
-            let (value, after) = match value.strip_prefix('"') {
-                Some(quoted) => quoted.split_once('"').expect("another quote"),
-                None => value.split_once(' ').unwrap_or((value, "")),
-            };
-            words.headers.push((word, value));
-            rest = after;
-        } else if let Ok(status) = word.parse() {
-            words.status = Some(status);
-        } else {
-            words.flags.push(word);
-        }
-        rest = rest.trim_start();
-    }
-    words
 }
 
 /// The bytes of the body. With `stream` each line is an event; other words say how lines begin and end.
@@ -204,11 +206,11 @@ fn paused(reply: Reply, body: &[u8], seconds: u64) -> Reply {
 /// The silence of `pause` begins when the first event is sent, however long ago the directive was read.
 pub fn check_pause() {
     let directive = Directive {
-        key: Key::Sets(Set::Reply),
+        key: Key::Setup(Setup::Reply),
         value: "stream pause=1".to_owned(),
         block: vec!["{}".to_owned(), "{}".to_owned()],
     };
-    let server = Server::always(reply(&directive, Split::Whole));
+    let server = Server::always(reply(&directive, Chunking::Whole));
     thread::sleep(Duration::from_secs(1));
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     let asked = Instant::now();
@@ -220,15 +222,15 @@ pub fn check_pause() {
 }
 
 /// The body as it arrives: whole, byte by byte, or in pieces of 1 to 32 bytes, the same ones in every run.
-fn pieces(body: &[u8], split: Split) -> Vec<&[u8]> {
+fn pieces(body: &[u8], chunking: Chunking) -> Vec<&[u8]> {
     let mut state = 20_261_122_u64;
     let mut rest = body;
     let mut pieces = Vec::new();
     while !rest.is_empty() {
-        let length = match split {
-            Split::Whole => rest.len(),
-            Split::Bytes => 1,
-            Split::Pieces => {
+        let length = match chunking {
+            Chunking::Whole => rest.len(),
+            Chunking::SingleBytes => 1,
+            Chunking::RandomPieces => {
                 // The constants are Knuth's; the low bits of such a sequence are not random.
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)

@@ -21,9 +21,9 @@ use crate::harness::server::{Reply, Server};
 use crate::harness::snapshot::snapshot;
 use crate::harness::times::{HOUR, MINUTE, ago};
 use crate::harness::toolserver::{expect_gone, section};
-use crate::keys::{Key, Set};
+use crate::keys::{Key, Setup};
 use crate::matching::{Placeholders, blessed, bytes_of, difference, matches, visible};
-use crate::replies::{Split, reply};
+use crate::replies::{Chunking, reply};
 use crate::servers::{ServerScript, SharedScript, listed, model_server, tool_site};
 
 /// What the model answers once it has made its calls.
@@ -35,27 +35,27 @@ pub struct Variant {
     pub dialect: &'static Dialect,
     /// Whether the tool server is reached over HTTP.
     over_http: bool,
-    split: Split,
+    chunking: Chunking,
     /// Whether the question is asked with `-j`. Then the JSON must have what would be printed.
     as_json: bool,
     /// What tells it from the other ways, for the name of the test.
-    words: Vec<&'static str>,
+    labels: Vec<&'static str>,
 }
 
 impl Variant {
     /// Returns the ways that a case asks for, by `@dialect`, `@over` and `@splits`.
     pub fn all(case: &Case) -> Vec<Variant> {
-        let dialects = case.last(Key::Sets(Set::Dialect)).unwrap_or("openai");
-        let over = case.last(Key::Sets(Set::Over)).unwrap_or("program");
-        let mut forms = vec![(Split::Whole, false, "")];
-        if case.has(Key::Sets(Set::Splits)) {
+        let dialects = case.last(Key::Setup(Setup::Dialect)).unwrap_or("openai");
+        let over = case.last(Key::Setup(Setup::Over)).unwrap_or("program");
+        let mut forms = vec![(Chunking::Whole, false, "")];
+        if case.has(Key::Setup(Setup::Splits)) {
             forms = vec![
-                (Split::Whole, false, "whole"),
-                (Split::Pieces, false, "in pieces"),
-                (Split::Bytes, false, "byte by byte"),
+                (Chunking::Whole, false, "whole"),
+                (Chunking::RandomPieces, false, "in pieces"),
+                (Chunking::SingleBytes, false, "byte by byte"),
             ];
             if case.can_be_json() {
-                forms.push((Split::Whole, true, "as JSON"));
+                forms.push((Chunking::Whole, true, "as JSON"));
             }
         }
         let mut variants = Vec::new();
@@ -67,23 +67,23 @@ impl Variant {
                 if way != over && over != "both" {
                     continue;
                 }
-                for (split, as_json, name) in &forms {
-                    let mut words = Vec::new();
+                for (chunking, as_json, name) in &forms {
+                    let mut labels = Vec::new();
                     if dialects == "each" || dialects.contains(',') {
-                        words.push(dialect.provider);
+                        labels.push(dialect.provider);
                     }
                     if over == "both" {
-                        words.push(way);
+                        labels.push(way);
                     }
                     if !name.is_empty() {
-                        words.push(name);
+                        labels.push(name);
                     }
                     variants.push(Variant {
                         dialect,
                         over_http: way == "http",
-                        split: *split,
+                        chunking: *chunking,
                         as_json: *as_json,
-                        words,
+                        labels,
                     });
                 }
             }
@@ -94,10 +94,10 @@ impl Variant {
 
     /// Returns what the name of its test ends with.
     pub fn suffix(&self) -> String {
-        if self.words.is_empty() {
+        if self.labels.is_empty() {
             return String::new();
         }
-        format!(" [{}]", self.words.join(", "))
+        format!(" [{}]", self.labels.join(", "))
     }
 }
 
@@ -115,7 +115,7 @@ pub struct Stage {
     /// The mode of the tool server `db`, and the lines of its section.
     tools: Option<(String, String)>,
     /// What the model says before its calls, and those of the reply that is being written.
-    words: String,
+    text_before_calls: String,
     calls: Vec<(String, Value)>,
     pub last_reply: Option<Directive>,
     stdin: Option<Directive>,
@@ -149,7 +149,7 @@ impl Stage {
             tunnel: Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive(),
             refusals: Vec::new(),
         }));
-        let mode = case.last(Key::Sets(Set::Tools)).unwrap_or_default();
+        let mode = case.last(Key::Setup(Setup::Tools)).unwrap_or_default();
         let mut stage = Stage {
             variant: variant.clone(),
             sandbox,
@@ -159,7 +159,7 @@ impl Stage {
             env: Vec::new(),
             config: String::new(),
             tools: None,
-            words: "let me see".to_owned(),
+            text_before_calls: "let me see".to_owned(),
             calls: Vec::new(),
             last_reply: None,
             stdin: None,
@@ -174,8 +174,8 @@ impl Stage {
                 continue;
             };
             match directive.key {
-                Key::Sets(set) => stage.set(set, &stage.filled(directive)),
-                Key::Checks(_) | Key::Shows(_) => {
+                Key::Setup(set) => stage.set(set, &stage.filled(directive)),
+                Key::Expectation(_) | Key::Block(_) => {
                     panic!("@{} stands above any command", directive.key)
                 }
             }
@@ -186,7 +186,7 @@ impl Stage {
     /// Plays the case. What came is an error where it differs from what is expected; in blessing it takes its place, but for
     /// lines that fit as they are.
     pub fn play(mut self, case: &Case, is_blessing: bool) -> Result<Case, String> {
-        if case.has(Key::Sets(Set::Confines)) && cannot_confine() {
+        if case.has(Key::Setup(Setup::Confines)) && cannot_confine() {
             return Ok(case.clone());
         }
         let mut came = case.clone();
@@ -233,7 +233,7 @@ impl Stage {
             return Err(command.output.difference(&came));
         }
         self.check_always(case, &run)?;
-        if is_first && case.has(Key::Sets(Set::Splits)) {
+        if is_first && case.has(Key::Setup(Setup::Splits)) {
             self.check_saved(case, command, &run, &came.stdout)?;
         }
         if !is_expected {
@@ -250,12 +250,12 @@ impl Stage {
         is_blessing: bool,
     ) -> Result<(), String> {
         match directive.key {
-            Key::Sets(set) => self.set(set, &self.filled(directive)),
-            Key::Checks(check) => {
+            Key::Setup(set) => self.set(set, &self.filled(directive)),
+            Key::Expectation(check) => {
                 let run = last.ok_or("it stands before any command")?;
                 self.check(check, &self.filled(directive), run)?;
             }
-            Key::Shows(shown) => {
+            Key::Block(shown) => {
                 let lines = self.shown(shown);
                 if matches(&directive.block, &lines) {
                     return Ok(());
@@ -289,7 +289,7 @@ impl Stage {
                     }
                 }
                 Item::Directive(directive) => {
-                    if let Key::Sets(set) = directive.key {
+                    if let Key::Setup(set) = directive.key {
                         self.set(set, &self.filled(directive));
                     }
                 }
@@ -361,7 +361,7 @@ impl Stage {
         self.placeholders.stable(&text)
     }
 
-    fn set(&mut self, set: Set, directive: &Directive) {
+    fn set(&mut self, set: Setup, directive: &Directive) {
         let value = directive.value.as_str();
         let pair = |sign: char| {
             let (one, other) = value.split_once(sign).unwrap_or((value, ""));
@@ -369,50 +369,50 @@ impl Stage {
         };
         match set {
             // These say how the case is read and played.
-            Set::Dialect
-            | Set::Over
-            | Set::Splits
-            | Set::Finish
-            | Set::Asks
-            | Set::Confines
-            | Set::Table => {}
-            Set::Answer => {
+            Setup::Dialect
+            | Setup::Over
+            | Setup::Splits
+            | Setup::Finish
+            | Setup::Asks
+            | Setup::Confines
+            | Setup::Table => {}
+            Setup::Answer => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
                 self.script().answer = text_of(&answer);
             }
-            Set::Models => self.script().list = listed(value),
-            Set::List => self.script().list = reply(directive, Split::Whole),
-            Set::Page => self
+            Setup::Models => self.script().list = listed(value),
+            Setup::List => self.script().list = reply(directive, Chunking::Whole),
+            Setup::Page => self
                 .script()
                 .pages
-                .push_back(reply(directive, Split::Whole)),
-            Set::Proxy => self.script().tunnel = reply(directive, Split::Whole),
-            Set::Words => self.words = value.replace("\\n", "\n"),
-            Set::Config => {
+                .push_back(reply(directive, Chunking::Whole)),
+            Setup::Proxy => self.script().tunnel = reply(directive, Chunking::Whole),
+            Setup::Words => self.text_before_calls = value.replace("\\n", "\n"),
+            Setup::Config => {
                 let lines = value.replace("\\n", "\n");
                 self.config = format!("{lines}\n{}", directive.text());
             }
-            Set::Tools => self.tools = Some((value.to_owned(), directive.text())),
-            Set::Provider => self.ask_provider(value),
-            Set::Env => self.env.push(pair('=')),
-            Set::Stdin => self.stdin = Some(directive.clone()),
-            Set::Modes => self.obeys_modes = true,
-            Set::File => {
+            Setup::Tools => self.tools = Some((value.to_owned(), directive.text())),
+            Setup::Provider => self.ask_provider(value),
+            Setup::Env => self.env.push(pair('=')),
+            Setup::Stdin => self.stdin = Some(directive.clone()),
+            Setup::Modes => self.obeys_modes = true,
+            Setup::File => {
                 let path = self.sandbox.home().join(value);
                 let directory = path.parent().expect("a file in a directory");
                 fs::create_dir_all(directory).expect("a directory");
                 fs::write(&path, bytes_of(&directive.text())).expect("a file");
             }
-            Set::Talked => self.talk(value),
-            Set::Call => {
+            Setup::Talked => self.talk(value),
+            Setup::Call => {
                 self.calls.clear();
                 self.call(value);
             }
-            Set::And => {
+            Setup::And => {
                 self.script().next.pop_back();
                 self.call(value);
             }
-            Set::Reply => {
+            Setup::Reply => {
                 let (word, count) = pair(' ');
                 let is_same = word == "same";
                 if !is_same {
@@ -421,22 +421,22 @@ impl Stage {
                 let directive = self.last_reply.as_ref().expect("a reply before the same");
                 let count = count.parse().ok().filter(|_| is_same);
                 for _ in 0..count.unwrap_or(1) {
-                    self.queue(reply(directive, self.variant.split));
+                    self.queue(reply(directive, self.variant.chunking));
                 }
             }
-            Set::Error => {
+            Setup::Error => {
                 let (status, message) = pair(' ');
                 let status = status.parse().expect("a status");
                 let error = (self.variant.dialect.error)(status, &message);
                 self.queue(Reply::json(status, error));
             }
-            Set::Site => {
+            Setup::Site => {
                 let (method, rest) = pair(' ');
                 let directive = Directive {
                     value: rest,
                     ..directive.clone()
                 };
-                let reply = reply(&directive, Split::Whole);
+                let reply = reply(&directive, Chunking::Whole);
                 self.script().refusals.push((method, reply));
             }
         }
@@ -501,7 +501,11 @@ impl Stage {
         let calls = ids.iter().zip(&self.calls);
         let calls = calls.map(|(id, (name, arguments))| (&**id, &**name, arguments.clone()));
         let calls: Vec<Call> = calls.collect();
-        self.queue(self.variant.dialect.calling(&self.words, &calls));
+        self.queue(
+            self.variant
+                .dialect
+                .calling(&self.text_before_calls, &calls),
+        );
     }
 
     fn queue(&self, reply: Reply) {
