@@ -95,50 +95,65 @@ impl Calls {
             // Servers count from 0.
             FragmentPlace::Alone => self.calls.len() as u64,
         };
-        let mut shares_place = false;
         let open = self.open_call(place, &fragment);
         if open.is_none()
             && let Some(position) = self.continue_last(&fragment)
         {
             return position;
         }
+        let mut shares_place = false;
         if let Some(position) = open {
-            let call = &mut self.calls[position];
-            let progress = &mut self.progress[position];
+            let call = &self.calls[position];
             if is_same_with_id(call, &fragment) {
                 fragment.name.clear();
                 fragment.arguments.clear();
             }
-            if !begins_another(call, &fragment, &mut progress.scan) {
+            if !begins_another(call, &fragment, &mut self.progress[position].scan) {
                 if place != FragmentPlace::Alone {
                     self.open.insert(index, position);
                 }
-                if call.id.is_empty() && !fragment.id.is_empty() {
-                    self.by_id.insert((index, fragment.id.clone()), position);
-                    self.latest_by_id.insert(fragment.id.clone(), position);
-                    call.id = fragment.id;
-                }
-                progress.names.add(&call.name, &fragment.name);
-                if call.name.is_empty() {
-                    call.name = fragment.name;
-                }
-                progress.append(&mut call.arguments, &fragment.arguments);
+                self.extend(position, index, fragment);
                 return position;
             }
             let is_alike = call.id == fragment.id && call.name == fragment.name;
             shares_place = is_alike && !matches!(place, FragmentPlace::AmongSeveral(_));
         }
+        self.begin(index, fragment, shares_place)
+    }
+
+    /// Adds a fragment with this index to the call at this position.
+    fn extend(&mut self, position: usize, index: u64, fragment: ToolCall) {
+        if self.calls[position].id.is_empty() {
+            self.note_id(index, &fragment.id, position);
+            self.calls[position].id = fragment.id;
+        }
+        let call = &mut self.calls[position];
+        let progress = &mut self.progress[position];
+        progress.names.add(&call.name, &fragment.name);
+        if call.name.is_empty() {
+            call.name = fragment.name;
+        }
+        progress.append(&mut call.arguments, &fragment.arguments);
+    }
+
+    /// Begins a call with its first fragment. Returns its position.
+    fn begin(&mut self, index: u64, fragment: ToolCall, shares_place: bool) -> usize {
         let position = self.calls.len();
         self.open.insert(index, position);
-        if !fragment.id.is_empty() {
-            self.by_id.insert((index, fragment.id.clone()), position);
-            self.latest_by_id.insert(fragment.id.clone(), position);
-        }
+        self.note_id(index, &fragment.id, position);
         self.calls.push(fragment);
         let mut progress = Assembly::default();
         progress.shares_place = shares_place;
         self.progress.push(progress);
         position
+    }
+
+    /// Records the id of the call at this position, if it is there.
+    fn note_id(&mut self, index: u64, id: &str, position: usize) {
+        if !id.is_empty() {
+            self.by_id.insert((index, id.to_owned()), position);
+            self.latest_by_id.insert(id.to_owned(), position);
+        }
     }
 
     /// Adds a call in one piece. Returns what became of it.
@@ -231,27 +246,28 @@ impl Calls {
         let mut known = KnownCalls::after(&self.earlier_ids);
         let numbers = self.earlier_ids.len()..;
         for (number, (mut call, progress)) in numbers.zip(calls.into_iter().zip(assembled)) {
-            if !says_nothing(&call) {
-                if let Some(name) = progress.names.tool_name(is_offered) {
-                    name.clone_into(&mut call.name);
-                }
-                call.arguments = progress.without_repeats(call.arguments);
-                call = normalized(call);
-                if has_stray_arguments && may_lack_arguments(&call.arguments) {
-                    call.arguments = UNJOINED.to_owned();
-                }
-                let added = known.add(&call, &mut self.calls, progress.shares_place);
-                if let Some(first) = added.earlier() {
-                    let data = &mut self.calls[first].api_data;
-                    if data.is_null() {
-                        *data = call.api_data;
-                    }
-                    continue;
-                }
-                known.give_id(&mut call, number);
-                self.calls.push(call);
-                self.progress.push(Assembly::default());
+            if says_nothing(&call) {
+                continue;
             }
+            if let Some(name) = progress.names.tool_name(is_offered) {
+                name.clone_into(&mut call.name);
+            }
+            call.arguments = progress.without_repeats(call.arguments);
+            call = normalized(call);
+            if has_stray_arguments && may_lack_arguments(&call.arguments) {
+                call.arguments = UNJOINED.to_owned();
+            }
+            let added = known.add(&call, &mut self.calls, progress.shares_place);
+            if let Some(first) = added.earlier() {
+                let data = &mut self.calls[first].api_data;
+                if data.is_null() {
+                    *data = call.api_data;
+                }
+                continue;
+            }
+            known.give_id(&mut call, number);
+            self.calls.push(call);
+            self.progress.push(Assembly::default());
         }
     }
 }
