@@ -72,8 +72,10 @@ impl Saver {
     /// Saves an exchange.
     pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> SaveOutcome {
         let directory = &self.handle.directory;
-        let mut lock = None;
-        let saved = self.save_locked(exchange, give_up, &mut lock);
+        let (lock, saved) = match self.prepare(exchange, give_up) {
+            Ok((lock, draft)) => (Some(lock), self.save_locked(exchange, draft)),
+            Err(error) => (None, Err(error)),
+        };
         let saved = saved.or_else(|error| self.save_separately(exchange, &error));
         drop(lock);
         // A file elsewhere can be saved without the directory.
@@ -83,15 +85,8 @@ impl Saver {
         saved.unwrap_or_else(|error| SaveOutcome::unsaved(&advised(error)))
     }
 
-    /// Reads the conversation again under the lock, and saves the exchange where it belongs now. The caller gets the lock, and
-    /// holds it until all is saved.
-    fn save_locked(
-        &self,
-        exchange: &Exchange,
-        give_up: GiveUp,
-        lock: &mut Option<Lock>,
-    ) -> io::Result<SaveOutcome> {
-        let directory = &self.handle.directory;
+    /// Waits for the lock. Returns it, and the draft of a conversation that the exchange may begin.
+    fn prepare(&self, exchange: &Exchange, give_up: GiveUp) -> io::Result<(Lock, Option<Draft>)> {
         self.handle.prepare_directory()?;
         let request = self.handle.prepare_lock();
         let mut draft = None;
@@ -99,7 +94,12 @@ impl Saver {
             // The others should not wait until it is on the disk.
             draft = Some(self.draft(exchange)?);
         }
-        *lock = Some(request.wait(give_up)?);
+        Ok((request.wait(give_up)?, draft))
+    }
+
+    /// Reads the conversation again, and saves the exchange where it belongs now. The caller holds the lock.
+    fn save_locked(&self, exchange: &Exchange, draft: Option<Draft>) -> io::Result<SaveOutcome> {
+        let directory = &self.handle.directory;
         // In the meantime another q may have begun a conversation, or put a link in the place of a file.
         let place = match self.intent {
             Intent::FollowOrNew => &self.handle.link,
