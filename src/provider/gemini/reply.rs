@@ -194,20 +194,8 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
         call = new;
     }
     let own_calls = [part.tool_call.0, part.executable_code.0];
-    for own_call in own_calls.into_iter().flatten() {
-        reply.end.expect_more();
-        if own_call.tool_type.contains("SEARCH") {
-            reply.activity.search();
-        }
-    }
-    let mut content = part.text;
-    if !lenient::is_text_type(&part.kind) {
-        content = Content::default();
-    }
-    // A text may be there without the object around it.
-    if !json.is_object() {
-        content = json.content()?;
-    }
+    note_own_calls(own_calls.into_iter().flatten(), reply);
+    let content = content_of(json, part.text, &part.kind)?;
     let is_thought = part.thought.0 == Some(true);
     let data = part.inline_data.0.unwrap_or_default();
     if data.mime_type.starts_with("image/") && !is_thought {
@@ -218,13 +206,42 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     } else {
         reply.add_text(&content.text);
     }
-    // It is sent back with the results of the calls. The API wants reasoning and empty text back only if they are signed.
+    // The API wants reasoning and empty text back only if they are signed.
     let is_signed = !part.thought_signature.is_null();
     let is_empty = content.text.is_empty() && json.value() == json!({"text": ""});
     let says_nothing = is_thought || is_empty;
-    if reply.turn.offers_tools
-        && (is_signed || !says_nothing)
-        && let Some(kept) = reply.turn.keep_call(None, json.get(), call.arguments, "{}")
+    if reply.turn.offers_tools && (is_signed || !says_nothing) {
+        keep_part(json, call, reply);
+    }
+    Ok(())
+}
+
+/// Records calls that Google runs itself, after which the answer goes on.
+fn note_own_calls<'a>(calls: impl Iterator<Item = OwnCall<'a>>, reply: &mut Reply) {
+    for call in calls {
+        reply.end.expect_more();
+        if call.tool_type.contains("SEARCH") {
+            reply.activity.search();
+        }
+    }
+}
+
+/// Returns the text of a part with this text and type.
+fn content_of<'a>(part: Json<'a>, text: Content<'a>, kind: &str) -> ReplyResult<Content<'a>> {
+    // A text may be there without the object around it.
+    if !part.is_object() {
+        return Ok(part.content()?);
+    }
+    Ok(if lenient::is_text_type(kind) {
+        text
+    } else {
+        Content::default()
+    })
+}
+
+/// Keeps a part, if there is room, so that it goes back with the results of the calls.
+fn keep_part(part: Json, call: NewCall, reply: &mut Reply) {
+    if let Some(kept) = reply.turn.keep_call(None, part.get(), call.arguments, "{}")
         && let Some(called) = kept.get_mut(FUNCTION_CALL)
         && called.is_object()
     {
@@ -233,7 +250,6 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
             called["id"] = id.into();
         }
     }
-    Ok(())
 }
 
 /// What a part with a call needs to go back with the results.

@@ -348,23 +348,8 @@ fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResul
         // The others say the same.
         plain = "";
     }
-    let turn = &mut reply.turn;
-    if turn.offers_tools {
-        let text = &*delta.reasoning_content;
-        if turn.budget.spend(text.len()) {
-            turn.fields.reasoning.push_str(text);
-        }
-        if turn.budget.spend(plain.len()) {
-            turn.fields.plain.push_str(plain);
-        }
-        for detail in &details {
-            if turn.budget.spend(kept::weight_of_text(detail.get())) {
-                turn.fields.details.push(detail.get());
-            }
-        }
-        for block in delta.thinking_blocks.list::<&RawValue>()? {
-            keep_block(block.get(), turn);
-        }
+    if reply.turn.offers_tools {
+        keep_reasoning(delta, plain, &details, &mut reply.turn)?;
     }
     let mut thought = &*delta.reasoning_content;
     if thought.is_empty() {
@@ -372,16 +357,46 @@ fn add_reasoning(delta: &Delta, form: PartForm, reply: &mut Reply) -> ReplyResul
     }
     // OpenRouter hides some reasoning: its text is in neither field.
     if !thought.is_empty() || !details.is_empty() {
-        reply.reading.has_streamed_reasoning |= is_increment;
-        reply.think(thought);
+        show_thought(thought, is_increment, reply);
     }
     if let Some(rest) = &delta.content.rest
         && !rest.thinking.is_empty()
     {
-        reply.reading.has_streamed_reasoning |= is_increment;
-        reply.think(&rest.thinking);
+        show_thought(&rest.thinking, is_increment, reply);
     }
     Ok(())
+}
+
+/// Keeps the reasoning of a delta, each field of it if there is room. `plain` is that of the field `reasoning`, if no other field
+/// says the same.
+fn keep_reasoning(
+    delta: &Delta,
+    plain: &str,
+    details: &[&RawValue],
+    turn: &mut ModelTurn,
+) -> ReplyResult {
+    let text = &*delta.reasoning_content;
+    if turn.budget.spend(text.len()) {
+        turn.fields.reasoning.push_str(text);
+    }
+    if turn.budget.spend(plain.len()) {
+        turn.fields.plain.push_str(plain);
+    }
+    for detail in details {
+        if turn.budget.spend(kept::weight_of_text(detail.get())) {
+            turn.fields.details.push(detail.get());
+        }
+    }
+    for block in delta.thinking_blocks.list::<&RawValue>()? {
+        keep_block(block.get(), turn);
+    }
+    Ok(())
+}
+
+/// Shows reasoning, whose text the provider may hide.
+fn show_thought(text: &str, is_increment: bool, reply: &mut Reply) {
+    reply.reading.has_streamed_reasoning |= is_increment;
+    reply.think(text);
 }
 
 /// Keeps a block with reasoning, if there is room for it, or adds it to the one whose pieces come: its signature is the last.
