@@ -1,6 +1,7 @@
 //! Finds where reasoning ends in a text if no tag opens it, or the tag was opened again within it (pure).
 
 use std::collections::HashMap;
+use std::mem;
 use std::ops::Range;
 
 use super::markdown::{BlockContext, LineKind, OpenFence};
@@ -87,33 +88,28 @@ fn end_tags(text: &str, extent: Extent) -> Vec<EndTag<'_>> {
     let mut judge = CodeJudge::new(text, extent);
     let mut context = BlockContext::default();
     let mut begin = 0;
-    let mut blocks_before = 0;
-    // Whether a tag has opened reasoning before, in prose or in the current block of code.
-    let mut is_opened = false;
-    let mut is_opened_in_code = false;
+    let mut preceding = Preceding::default();
     for line in text.split_inclusive('\n') {
         let fence = context.fence();
         let read = context.read(line.trim_end_matches(['\r', '\n']));
         context = read.context;
         for tag in tags_of(line) {
             if !tag.closes {
-                let is_in_code = matches!(read.kind, LineKind::Code(_));
-                is_opened |= !is_in_code;
-                is_opened_in_code |= is_in_code;
+                preceding.note_opening_tag(read.kind);
                 continue;
             }
             let (before, rest) = text.split_at(begin + tag.at);
             let after = &rest[tag.length..];
             let mut certainty = match (read.kind, fence) {
                 (LineKind::Code(_), Some(fence)) => {
-                    let is_closing = std::mem::take(&mut is_opened_in_code);
-                    judge.certainty(after, fence, blocks_before, is_closing)
+                    let closes_one = preceding.close_in_code();
+                    judge.certainty(after, fence, preceding.blocks, closes_one)
                 }
                 // What the answer shows as code, or calls it.
                 (LineKind::Indented | LineKind::Opening(_), _) => Certainty::MayEnd,
                 _ => Certainty::Ends,
             };
-            let is_doubtful = is_opened || tag.is_word;
+            let is_doubtful = preceding.is_opened_in_prose || tag.is_word;
             if certainty == Certainty::Ends && is_doubtful {
                 certainty = Certainty::MayEnd;
             }
@@ -121,16 +117,46 @@ fn end_tags(text: &str, extent: Extent) -> Vec<EndTag<'_>> {
                 before,
                 after,
                 certainty,
-                follows_code: blocks_before > 0,
+                follows_code: preceding.blocks > 0,
             });
         }
-        if let LineKind::Opening(_) = read.kind {
-            blocks_before += 1;
-            is_opened_in_code = false;
-        }
+        preceding.note_line(read.kind);
         begin += line.len();
     }
     found
+}
+
+/// What matters of the text before a closing tag.
+#[derive(Default)]
+struct Preceding {
+    /// Whether a tag has opened reasoning in prose, or in the current block of code.
+    is_opened_in_prose: bool,
+    is_opened_in_code: bool,
+    /// How many blocks of fenced code have begun.
+    blocks: usize,
+}
+
+impl Preceding {
+    /// Records a tag that opens reasoning, in a line of this kind.
+    fn note_opening_tag(&mut self, line: LineKind) {
+        match line {
+            LineKind::Code(_) => self.is_opened_in_code = true,
+            _ => self.is_opened_in_prose = true,
+        }
+    }
+
+    /// Records a closing tag in code. Returns whether a tag in the same block has opened what it closes.
+    fn close_in_code(&mut self) -> bool {
+        mem::take(&mut self.is_opened_in_code)
+    }
+
+    /// Records a line of this kind, after its tags.
+    fn note_line(&mut self, line: LineKind) {
+        if let LineKind::Opening(_) = line {
+            self.blocks += 1;
+            self.is_opened_in_code = false;
+        }
+    }
 }
 
 /// What decides whether a closing tag within code ends reasoning: how the code of the text goes on with and without the tag.
