@@ -268,11 +268,12 @@ pub fn migrate_to_link(directory: &StateDirectory, link: &Path) -> io::Result<()
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::conversation::tests::{conversation, moment};
     use super::*;
 
-    fn empty_directory() -> (tempfile::TempDir, StateDirectory) {
+    /// Makes a state directory without conversations.
+    pub fn empty_directory() -> (tempfile::TempDir, StateDirectory) {
         let root = tempfile::tempdir().expect("a directory");
         let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
         directory.prepare().expect("a directory");

@@ -175,15 +175,9 @@ fn remove_dependents(directory: &StateDirectory, path: &Path) -> io::Result<()> 
 mod tests {
     use super::super::conversation::tests::conversation;
     use super::super::disk::Draft;
+    use super::super::disk::tests::empty_directory;
     use super::*;
     use crate::whole_file;
-
-    fn empty_directory() -> (tempfile::TempDir, StateDirectory) {
-        let root = tempfile::tempdir().expect("a directory");
-        let directory = StateDirectory::find(Some(root.path().to_owned())).expect("a directory");
-        directory.prepare().expect("a directory");
-        (root, directory)
-    }
 
     #[test]
     fn a_question_that_waits_for_the_lock_is_saved_after_all_conversations_were_cleared() {
