@@ -1,6 +1,6 @@
 """Checks that src/ imports only downwards: a directory, or a file next to the directories, from layers below its own; a file of
 a directory never from its parent, nor from a file that imports it, be it by way of others. Each file begins with its duty, and
-one whose duty says “(pure)” opens nothing.
+one whose duty says “(pure)” opens nothing. The layers are those that AGENTS.md shows.
 """
 
 import collections
@@ -12,24 +12,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
-
-LAYERS = [
-    ["main"],
-    ["ask", "actions"],
-    ["tools", "manual"],
-    ["server", "context", "input"],
-    ["settings", "answers", "interrupt"],
-    ["session"],
-    ["provider"],
-    ["output", "flags", "server_url"],
-    ["message", "scratch", "programs"],
-    ["shape", "threads", "error", "whole_file", "child_output"],
-    ["secret", "commands"],
-    ["text", "unix", "wait"],
-]
-
 # What a pure file must not name.
 OUTSIDE = r"\b(?:fs_err|std::(?:fs|net|process|env)|SystemTime::now|Instant::now)\b"
+
+
+def read_layers():
+    """The layers from top to bottom, each a list of names: the first column of the first indented block below “## Layers”."""
+    section = (ROOT / "AGENTS.md").read_text(encoding="utf-8").partition("\n## Layers\n")[2]
+    lines = itertools.dropwhile(lambda line: not line.startswith("    "), section.splitlines())
+    block = itertools.takewhile(lambda line: line.startswith("    "), lines)
+    return [re.split(r"\s{2,}", line.strip())[0].split(" · ") for line in block]
 
 
 def duty_of(path):
@@ -93,9 +85,13 @@ def cycles(graph):
 
 
 def main():
-    layer_of = {name: number for number, layer in enumerate(LAYERS) for name in layer}
+    layers = read_layers()
+    layer_of = {name: number for number, layer in enumerate(layers) for name in layer}
     files = {module_of(path): path for path in sorted(SRC.rglob("*.rs"))}
     wrong = []
+    names = {(module or ("main",))[0] for module in files}
+    wrong += [f"{name} is on no layer of AGENTS.md" for name in names - set(layer_of)]
+    wrong += [f"{name} of AGENTS.md is not in src/" for name in set(layer_of) - names]
     # What each file imports from its own directory.
     within = collections.defaultdict(set)
     for module, path in files.items():
@@ -121,7 +117,7 @@ def main():
         wrong.append(" imports from ".join(names))
     for line in sorted(set(wrong)):
         print(line)
-    print(f"{len(files)} files on {len(LAYERS)} layers, {len(set(wrong))} faults")
+    print(f"{len(files)} files on {len(layers)} layers, {len(set(wrong))} faults")
     sys.exit(1 if wrong else 0)
 
 
