@@ -89,7 +89,7 @@ pub const SCRATCH_ADVICE: &str =
     "set XDG_CACHE_HOME or TMPDIR to a directory that you can write in";
 
 /// Returns an error about the tool or server that this key below `tools` configures.
-fn fault_at(dotted_key: &str, reason: &str) -> Error {
+fn error_at(dotted_key: &str, reason: &str) -> Error {
     Error::settings(format!("tools.{dotted_key}: {reason}"))
 }
 
@@ -99,15 +99,15 @@ pub fn as_error(section: &ToolServer, fault: &SectionFault) -> Error {
         SectionFault::InFile { .. } => {
             Error::settings(fault.to_string()).advise("run q --help to list the settings")
         }
-        SectionFault::InSharedFile(reason) => fault_of_section(section, reason),
+        SectionFault::InSharedFile(reason) => section_error(section, reason),
     }
 }
 
 /// Returns the error for a section that q cannot use.
-fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
+fn section_error(section: &ToolServer, reason: &str) -> Error {
     let name = &section.name;
     match &section.origin {
-        ServerOrigin::Section => fault_at(name, reason),
+        ServerOrigin::Section => error_at(name, reason),
         ServerOrigin::Shared(SharedEntry { file, .. }) => {
             Error::settings(format!("the tool server {name}: {reason} (in {file})"))
         }
@@ -115,7 +115,7 @@ fn fault_of_section(section: &ToolServer, reason: &str) -> Error {
 }
 
 /// Returns an error about a program of a section, which has this dotted key below `tools` in the configuration file.
-pub fn fault_of_program(
+pub fn program_error(
     section: &ToolServer,
     dotted_key: &str,
     part: ProgramPart,
@@ -123,12 +123,12 @@ pub fn fault_of_program(
 ) -> Error {
     let (key, entry) = match (part, &section.origin) {
         (ProgramPart::Bounds, _) | (_, ServerOrigin::Section) => {
-            return fault_at(dotted_key, reason);
+            return error_at(dotted_key, reason);
         }
         (ProgramPart::Command, ServerOrigin::Shared(entry)) => (entry.command_key, entry),
         (ProgramPart::Directory, ServerOrigin::Shared(entry)) => (entry.cwd_key, entry),
     };
-    fault_of_section(section, &format!("{}.{key}: {reason}", entry.path))
+    section_error(section, &format!("{}.{key}: {reason}", entry.path))
 }
 
 /// Returns why a program cannot be started as its section says.
@@ -141,40 +141,40 @@ fn faults_of_program(
     let Err(faults) = startup::find_start(local, own) else {
         return Vec::new();
     };
-    let mut errors = vec![fault_of_start(section, dotted_key, &faults.first)];
+    let mut errors = vec![start_error(section, dotted_key, &faults.first)];
     if let Some(second) = &faults.second {
-        errors.push(fault_of_start(section, dotted_key, second));
+        errors.push(start_error(section, dotted_key, second));
     }
     errors
 }
 
 /// Returns the error for a program that cannot be started.
-pub fn fault_of_start(section: &ToolServer, dotted_key: &str, fault: &StartFault) -> Error {
+pub fn start_error(section: &ToolServer, dotted_key: &str, fault: &StartFault) -> Error {
     let (part, reason) = match fault {
         StartFault::File(program, fault) => {
-            return fault_of_file(section, dotted_key, program, fault);
+            return file_error(section, dotted_key, program, fault);
         }
         StartFault::Name(reason) => (ProgramPart::Command, reason),
         StartFault::Bounds(reason) => (ProgramPart::Bounds, reason),
         StartFault::Directory(reason) => (ProgramPart::Directory, reason),
         StartFault::Cwd(reason) => match section.origin {
             // There is no other word of the key.
-            ServerOrigin::Section => return fault_at(dotted_key, &format!("cwd: {reason}")),
+            ServerOrigin::Section => return error_at(dotted_key, &format!("cwd: {reason}")),
             ServerOrigin::Shared(_) => (ProgramPart::Directory, reason),
         },
     };
-    fault_of_program(section, dotted_key, part, reason)
+    program_error(section, dotted_key, part, reason)
 }
 
 /// Returns the error for a program with this name or path, which cannot be run.
-fn fault_of_file(
+fn file_error(
     section: &ToolServer,
     dotted_key: &str,
     program: &str,
     fault: &ProgramFault,
 ) -> Error {
     let reason = fault.reason(program);
-    let error = fault_of_program(section, dotted_key, ProgramPart::Command, &reason);
+    let error = program_error(section, dotted_key, ProgramPart::Command, &reason);
     error.advise(advice_for_file(section, dotted_key, program, fault))
 }
 
@@ -204,7 +204,7 @@ fn fault_of_key(section: &ToolServer, key: &Key, own: &Environment) -> Option<Er
     let name = &section.name;
     let (program, fault) = fault_of_key_program(key, own)?;
     let reason = fault.reason(program);
-    let error = fault_at(name, &format!("key_cmd: {reason}"));
+    let error = error_at(name, &format!("key_cmd: {reason}"));
     Some(error.advise(advice_for_file(section, name, program, &fault)))
 }
 
@@ -215,7 +215,7 @@ pub fn fault_of_paths(section: &ToolServer, command: &Command) -> Option<Error> 
     if confine.is_none() || cwd.is_some() || !command.argv.has_paths() {
         return None;
     }
-    Some(fault_at(
+    Some(error_at(
         &dotted_key_of_command(section, command),
         "a path in input is below cwd, so set cwd to a directory of confine.read or confine.write",
     ))
@@ -255,7 +255,7 @@ pub fn fault_of_unasked_code(
         "remove {}, or add confine = {{ read = [...] }} to [tools.{server}.{name}], so that the kernel holds it, or give --yes, and the calls of this question run without asking",
         causes.join(" and ")
     );
-    Some(fault_at(&dotted_key_of_command(section, command), &reason).advise(advice))
+    Some(error_at(&dotted_key_of_command(section, command), &reason).advise(advice))
 }
 
 /// Whether the settings can let a tool run without asking.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::commands::{Commands, RunnableCommand};
 use super::confined::{Confined, remove_home_variables};
 use super::connection::Callee;
-use super::faults::{self, ProgramPart, fault_of_program};
+use super::faults::{self, ProgramPart, program_error};
 use super::groups::ProcessGroups;
 use super::http::Site;
 use super::names::{self, SEPARATOR, Selection};
@@ -218,7 +218,7 @@ impl Preparation<'_> {
     ) -> Result<Program, Error> {
         let own = &self.settings.environment;
         let found = startup::find_start(local, own)
-            .map_err(|faults| faults::fault_of_start(section, dotted_key, &faults.first))?;
+            .map_err(|faults| faults::start_error(section, dotted_key, &faults.first))?;
         let FoundProgram {
             name,
             file,
@@ -232,7 +232,7 @@ impl Preparation<'_> {
             let scratch_places = self.scratch_places.clone();
             if let Some(reason) = scratch_places.obstacle() {
                 let reason = faults::without_scratch(&reason);
-                let error = fault_of_program(section, dotted_key, ProgramPart::Bounds, &reason);
+                let error = program_error(section, dotted_key, ProgramPart::Bounds, &reason);
                 return Err(error.advise(faults::SCRATCH_ADVICE));
             }
             confined = Some(Confined {
