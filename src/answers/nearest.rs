@@ -15,7 +15,7 @@ const MAX_FILES: usize = 20_000;
 /// At most this many bytes are read of all files: the beginning of each, and all of those that may be about the same question.
 const MAX_READ: u64 = 5 * MAX_FILE;
 
-/// The words of a question, or the hash of what it is instead, are so near to the beginning of a file that q has written.
+/// q writes the question, or the hash that stands for it, within this many bytes of the start of a file.
 const BEFORE_QUESTION: u64 = 1_000;
 
 /// The digits of a SHA-256.

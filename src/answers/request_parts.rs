@@ -144,7 +144,8 @@ fn hash_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     digits
 }
 
-/// Reads the parts that a file has. What a hand has made of them does not make the answer less cached.
+/// Reads the hashes of a file. If they cannot be read, for example after an edit by hand, they count as missing; the answer is
+/// still used.
 pub fn readable<'de, D: Deserializer<'de>>(field: D) -> Result<Option<RequestParts>, D::Error> {
     let value = Value::deserialize(field)?;
     Ok(RequestParts::deserialize(value).ok())

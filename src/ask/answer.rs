@@ -94,7 +94,8 @@ impl Answer {
         self.unopened_reasoning = UnopenedReasoning::default();
     }
 
-    /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
+    /// Adds the usage and searches of a reply. Removes reasoning at the start of its text that only has an end tag, and returns
+    /// that reasoning.
     pub fn end_reply(&mut self, reply: &Reply, extent: Extent) -> Option<String> {
         self.usage = either(self.usage, reply.usage(), Usage::plus);
         let activity = &reply.activity;
@@ -186,7 +187,7 @@ impl Answer {
         has_images
     }
 
-    /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
+    /// Removes reasoning at the start of the latest reply's text that only has an end tag, and returns that reasoning.
     pub fn take_unopened_reasoning(&mut self, extent: Extent) -> Option<String> {
         let reply = self.text.get(self.reply_begins..)?;
         let (reasoning, rest) = self.unopened_reasoning.split(reply, extent)?;

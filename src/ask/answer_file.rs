@@ -120,7 +120,8 @@ impl<'a> AnswerFile<'a> {
         }
     }
 
-    /// Returns the answer as it is stored; `None` if it was too long to be kept, or has not the shape that was asked for.
+    /// Returns the answer as it is stored; `None` if the text is empty, was too long to keep, does not fit the schema, or came with
+    /// images, which are not stored.
     fn cached_answer(&self, reply: &Reply, dialogue: &Dialogue) -> Option<CachedAnswer> {
         let state = self.run.record.lock();
         let answer = &state.answer;

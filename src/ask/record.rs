@@ -138,7 +138,8 @@ impl Record {
         state.answer.begin_reply();
     }
 
-    /// Adds what is known of a reply at its end. Takes the reasoning out of its text, which is there where a template opened it.
+    /// Adds the usage and searches of a reply. Removes reasoning at the start of its text that only has an end tag, and returns
+    /// that reasoning.
     pub fn end_reply(&self, reply: &Reply) -> Option<String> {
         let state = &mut *self.lock();
         let extent = state.extent();
