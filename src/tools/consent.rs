@@ -216,16 +216,12 @@ impl Question<'_> {
             let typed = self.ask_once(&text);
             let typed = typed.unwrap_or(TerminalInput::Line(String::new()));
             explained = "";
-            shown += 1;
-            let is_last = shown == screens.len();
+            let is_last = shown + 1 == screens.len();
             match typed {
                 TerminalInput::Line(line) => match meaning_of(&line, is_last) {
                     TypedLine::Decision(decision) => return decision,
-                    TypedLine::Next => (),
-                    TypedLine::Help => {
-                        explained = help(is_last);
-                        shown -= 1;
-                    }
+                    TypedLine::Next => shown += 1,
+                    TypedLine::Help => explained = help(is_last),
                 },
                 // Anything may be on the screen now.
                 TerminalInput::Stop => shown = 0,
