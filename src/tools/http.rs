@@ -43,8 +43,8 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the end of a session may take.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What errors say of a session that the server does not know, without their beginning and their end. Some that are no HTTP
-/// errors may be about another session, that of a browser in a tool, so these say nothing more.
+/// Entire error messages, lowercase, for an unknown session. Some that are no HTTP errors may be about another session, that of
+/// a browser in a tool, so a message may say nothing more.
 const LOST_SESSION: &[&str] = &[
     "session not found",
     "session expired",
@@ -61,13 +61,13 @@ const LOST_SESSION: &[&str] = &[
     "no valid session id provided",
 ];
 
-/// The same, with which errors may go on.
+/// Substrings that mean an unknown session.
 const LOST_MCP_SESSION: &[&str] = &["mcp-session-id", "mcp session"];
 
-/// What a server says that has been started again, and waits for the first request of a session.
+/// The message of a restarted server, which waits for the first request of a session.
 const NOT_INITIALIZED: &str = "server not initialized";
 
-/// How errors may begin that say so.
+/// Prefixes removed before the comparison.
 const BEFORE_LOST_SESSION: &[&str] = &["bad request:", "not found:", "forbidden:", "error:"];
 
 /// The longest error in a response without an error's status that is looked at for these, in bytes.
@@ -286,7 +286,7 @@ impl Http {
 
     /// Takes one message. A request of the server is answered on a thread, because the answer to q's own may have arrived already.
     fn receive_message(&self, message: &[u8], request: Option<Id>) {
-        if request.is_some() && has_lost_session(message) {
+        if request.is_some() && reports_lost_session(message) {
             self.note_lost_session();
         }
         let event = reporting_strays(&self.sender.protocol, &self.report, |protocol| {
@@ -347,7 +347,7 @@ impl Http {
             Ok(response) => response,
             Err(error) => {
                 if let TransportError::Status(failure) = &error {
-                    if says_that_session_is_lost(failure) {
+                    if status_reports_lost_session(failure) {
                         self.note_lost_session();
                     }
                     // It may have the answer. If not, its status says what has failed.
@@ -543,7 +543,7 @@ fn is_answer(error: &StatusFailure) -> bool {
 
 /// Whether a response to a request of a session says that there is no such session. An unknown method, or a wrong parameter,
 /// such as an unknown tool, may have the same status.
-fn says_that_session_is_lost(error: &StatusFailure) -> bool {
+fn status_reports_lost_session(error: &StatusFailure) -> bool {
     let message: Value = json::parse(&error.body).unwrap_or_default();
     if is_about_request(&message) {
         return false;
@@ -562,7 +562,7 @@ fn is_about_request(message: &Value) -> bool {
 }
 
 /// Whether a message is an error that says that there is no such session.
-fn has_lost_session(message: &[u8]) -> bool {
+fn reports_lost_session(message: &[u8]) -> bool {
     if message.len() > MAX_SESSION_ERROR {
         return false;
     }
@@ -607,7 +607,7 @@ mod tests {
             no | Session not found
         "##;
         for [expected, message] in rows(table) {
-            let found = has_lost_session(message.as_bytes());
+            let found = reports_lost_session(message.as_bytes());
             assert_eq!(found, expected == "yes", "{message}");
         }
     }
