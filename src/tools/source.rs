@@ -19,16 +19,16 @@ use crate::threads;
 /// A section that is in use, from its start on.
 pub struct ToolSource {
     pub section: Arc<ToolServer>,
-    /// What its server has listed, without keys: until it has started, the last time.
+    /// The tool list, without keys: from the cache file until the server has started, then the server's own.
     about: Option<ServerInfo>,
-    /// Whether it was used before.
-    was_listed_before: bool,
-    /// Whether it lists other tools than those that were offered.
+    /// Whether `about` was read from the cache file at the start.
+    is_from_cache: bool,
+    /// Whether `about` has changed since the last offer.
     pub has_new_tools: bool,
-    /// Whether it has failed to list its tools again. It is not asked once more.
+    /// Whether a repeated `tools/list` has failed; q does not try again.
     cannot_list_again: bool,
-    /// Where to keep what it lists now.
-    list: Option<PathBuf>,
+    /// The cache file that the server's own list is written to.
+    cache_path: Option<PathBuf>,
     /// Whether its program was started once more after it had ended.
     was_restarted: bool,
     state: SourceState,
@@ -54,10 +54,10 @@ impl ToolSource {
         context: &Context,
     ) -> Result<ToolSource, Error> {
         let section = Arc::clone(&server.section);
-        let list = cached_list::list_path(context.cache.as_deref(), &server);
+        let cache_path = cached_list::list_path(context.cache.as_deref(), &server);
         let mut about = None;
         let arguments = &settings.arguments;
-        if let Some(path) = &list
+        if let Some(path) = &cache_path
             && !arguments.dry_run
             && arguments.mode == Mode::Ask
         {
@@ -72,11 +72,11 @@ impl ToolSource {
         }
         Ok(ToolSource {
             section,
-            was_listed_before: about.is_some(),
+            is_from_cache: about.is_some(),
             about,
             has_new_tools: false,
             cannot_list_again: false,
-            list: list.filter(|_| settings.saves()),
+            cache_path: cache_path.filter(|_| settings.saves()),
             was_restarted: false,
             state: SourceState::Starting(open(server, secrets, &context.notes)?),
         })
@@ -111,9 +111,9 @@ impl ToolSource {
         }
     }
 
-    /// Whether what it offers is known before it has started.
-    pub fn was_listed_before(&self) -> bool {
-        self.was_listed_before
+    /// Whether its tools were known from the cache file before it had started.
+    pub fn is_from_cache(&self) -> bool {
+        self.is_from_cache
     }
 
     pub fn is_starting(&self) -> bool {
@@ -161,7 +161,7 @@ impl ToolSource {
             }
             Some(Err(error)) => {
                 let error = secrets.redact_error(error);
-                if self.was_listed_before || self.was_restarted {
+                if self.is_from_cache || self.was_restarted {
                     notes.note_error(&error);
                 }
                 SourceState::Failed(error)
@@ -216,7 +216,7 @@ impl ToolSource {
             let is_renamed = secrets.redact_tool_name(&tool.name) != tool.name;
             is_renamed || secrets.are_in_argument_names(&tool.schema)
         });
-        if let Some(path) = &self.list
+        if let Some(path) = &self.cache_path
             && !has_key
         {
             cached_list::write_list(path, about);

@@ -119,7 +119,7 @@ impl Toolbox {
         if !self.is_starting() {
             return Ok(());
         }
-        let collected = self.wait_and_collect(|source| !source.was_listed_before(), notes);
+        let collected = self.wait_and_collect(|source| !source.is_from_cache(), notes);
         if collected.is_err() && self.is_starting() {
             // What was not listed before may be new.
             return self.wait_and_collect(|_| true, notes);
