@@ -127,7 +127,7 @@ impl Flag {
         }
     }
 
-    /// Whether it can be used in a mode that another option chooses.
+    /// Whether it can be used in this mode. An option that chooses a mode itself is not used in another.
     pub fn is_for(&self, mode: Mode) -> bool {
         match self.effect {
             Switch(modes, _) | Takes(modes, _) => modes.is_empty() || modes.contains(&mode),
@@ -207,10 +207,10 @@ fn text(value: OsString) -> Result<String, String> {
 }
 
 /// The modes that can use an option which overrides a setting: a question, and the status that shows it.
-const SET: &[Mode] = &[Ask, Status];
+const OVERRIDES_SETTING: &[Mode] = &[Ask, Status];
 
 /// All modes except help, version and `--generate`.
-const ALL: &[Mode] = &[
+const EXCEPT_DOCUMENTS: &[Mode] = &[
     Ask,
     History,
     Last,
@@ -224,8 +224,8 @@ const ALL: &[Mode] = &[
     Models,
 ];
 
-/// All modes.
-const EVERY: &[Mode] = &[];
+/// Any mode: an empty list accepts all.
+const ANY_MODE: &[Mode] = &[];
 
 /// Every option, in the order of the documents.
 pub const FLAGS: &[Flag] = &[
@@ -265,7 +265,10 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-m, --model",
         group: OptionGroup::Model,
-        effect: Takes(SET, value("ID", Nothing, Text(|a| &mut a.model))),
+        effect: Takes(
+            OVERRIDES_SETTING,
+            value("ID", Nothing, Text(|a| &mut a.model)),
+        ),
         help: "use this model",
         doc: "Ask this model, by the name that `--models` lists.",
     },
@@ -290,7 +293,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-e, --effort",
         group: OptionGroup::Model,
         effect: Takes(
-            SET,
+            OVERRIDES_SETTING,
             value(
                 "LEVEL",
                 Words(&["low", "medium", "high"]),
@@ -305,7 +308,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-o, --option",
         group: OptionGroup::Model,
         effect: Takes(
-            SET,
+            OVERRIDES_SETTING,
             value("KEY=VALUE", Nothing, Texts(|a| &mut a.options)).without_hyphen(),
         ),
         help: "set a field of the API request (temperature=0)",
@@ -315,7 +318,10 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-S, --system",
         group: OptionGroup::Model,
-        effect: Takes(SET, value("TEXT", Nothing, Raw(|a| &mut a.system))),
+        effect: Takes(
+            OVERRIDES_SETTING,
+            value("TEXT", Nothing, Raw(|a| &mut a.system)),
+        ),
         help: "set the system prompt",
         doc: "Send `TEXT` as the system prompt; if it is empty, send none.",
     },
@@ -370,7 +376,7 @@ pub const FLAGS: &[Flag] = &[
         names: "--messages",
         group: OptionGroup::Conversation,
         effect: Takes(
-            SET,
+            OVERRIDES_SETTING,
             value("N", Nothing, Text(|a| &mut a.messages)).without_hyphen(),
         ),
         help: "send only the last N messages (default: 10)",
@@ -379,7 +385,7 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-n, --no-stdin",
         group: OptionGroup::Input,
-        effect: Switch(EVERY, |a| &mut a.no_stdin),
+        effect: Switch(ANY_MODE, |a| &mut a.no_stdin),
         help: "do not read standard input",
         doc: "Do not read standard input: see INPUT AND OUTPUT. Every action takes it, so that `alias q='q -n'` works; \
               `--clear --all` still asks.",
@@ -387,14 +393,14 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--no-save",
         group: OptionGroup::Conversation,
-        effect: Switch(SET, |a| &mut a.no_save),
+        effect: Switch(OVERRIDES_SETTING, |a| &mut a.no_save),
         help: "do not save this question and its answer",
         doc: "Do not save this question and its answer: see PRIVACY AND SECURITY.",
     },
     Flag {
         names: "--cached",
         group: OptionGroup::Output,
-        effect: Switch(SET, |a| &mut a.cached),
+        effect: Switch(OVERRIDES_SETTING, |a| &mut a.cached),
         help: "reuse the saved answer to an identical request",
         doc: "Reuse the saved answer to an identical request; without a key, name provider and model, too: see CACHING.",
     },
@@ -416,7 +422,7 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-j, --json",
         group: OptionGroup::Output,
-        effect: Switch(ALL, |a| &mut a.json),
+        effect: Switch(EXCEPT_DOCUMENTS, |a| &mut a.json),
         help: "print JSON, including model, usage and errors",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
               messages_sent; where they apply also messages_left_out, sources, rounds, tool_calls and cached. After a \
@@ -427,14 +433,14 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-q, --quiet",
         group: OptionGroup::Output,
-        effect: Switch(ALL, |a| &mut a.quiet),
+        effect: Switch(EXCEPT_DOCUMENTS, |a| &mut a.quiet),
         help: "print errors only, no notes",
         doc: "Print no notes, only errors.",
     },
     Flag {
         names: "-v, --verbose",
         group: OptionGroup::Output,
-        effect: Switch(ALL, |a| &mut a.verbose),
+        effect: Switch(EXCEPT_DOCUMENTS, |a| &mut a.verbose),
         help: "show request details, timing and token usage",
         doc: "Report the provider, the model and the URL, the index, role and length of each message, each retry, the \
               reasoning, the time taken and the usage. With `-t`, report the servers and how long their calls took; with \
