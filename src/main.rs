@@ -1,6 +1,6 @@
 //! Starts q, which asks a language model a question from the shell, and ends it with its exit status.
 
-// What tests may do, and the product may not. The other lints are in Cargo.toml.
+// Lints of this crate alone; the test targets in tests/ do not have them. Lints of all targets are in Cargo.toml.
 #![deny(unsafe_code)] // but in unix/
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 #![warn(clippy::match_bool, clippy::single_match_else)]
