@@ -28,30 +28,30 @@ pub struct Context {
     pub configuration: Option<PathBuf>,
     /// `None` without a home.
     pub directory: Option<StateDirectory>,
-    /// The directory `q` for what can be had again; `None` without a home.
+    /// The cache directory `q`; `None` without a home.
     pub cache: Option<PathBuf>,
     /// An error if `Q_SESSION` names none, which matters only to what needs a conversation.
-    pub which: Result<ConversationRef, Error>,
+    pub conversation: Result<ConversationRef, Error>,
     pub notes: Notes,
     pub interrupts: Arc<Interrupts>,
 }
 
 impl Context {
-    /// Returns the settings for actions: those that are right.
-    pub fn values(&self) -> Values {
-        let (settings, _) = self.settings_that_are_right(&Arguments::default());
+    /// Reads the settings for actions, and returns the valid ones.
+    pub fn load_values(&self) -> Values {
+        let (settings, _) = self.load_settings_leniently(&Arguments::default());
         settings.values
     }
 
-    /// Returns what is right of the settings of this run, and the first fault of the rest.
-    pub fn settings_that_are_right(&self, arguments: &Arguments) -> (Settings, Option<Error>) {
+    /// Reads the settings of this run. Returns the valid settings and the first fault.
+    pub fn load_settings_leniently(&self, arguments: &Arguments) -> (Settings, Option<Error>) {
         let file = self.configuration.as_deref();
-        Settings::load_what_is_right(arguments, &self.environment, file)
+        Settings::load_leniently(arguments, &self.environment, file)
     }
 
     /// Returns the settings of this run.
     pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
-        let (settings, fault) = self.settings_that_are_right(arguments);
+        let (settings, fault) = self.load_settings_leniently(arguments);
         // Before any fault, because that may be that something is missing which the file has.
         if let Some(obstacle) = &settings.obstacle
             && let Some(file) = &settings.file
@@ -106,17 +106,17 @@ impl Context {
     }
 
     /// Returns how the user names this run's conversation.
-    pub fn which(&self) -> Result<&ConversationRef, Error> {
-        self.which.as_ref().map_err(Clone::clone)
+    pub fn conversation(&self) -> Result<&ConversationRef, Error> {
+        self.conversation.as_ref().map_err(Clone::clone)
     }
 
     /// Finds this run's conversation. A terminal is told which one a number means.
     pub fn find(&self, purpose: Purpose) -> Result<Handle, Error> {
         let handle = self.handle_for(purpose)?;
-        if let ConversationRef::Number(number) = self.which()?
+        if let ConversationRef::Number(number) = self.conversation()?
             && io::stdout().is_terminal()
         {
-            self.notes.note(&said_of_number(*number, &handle));
+            self.notes.note(&number_note(*number, &handle));
         }
         Ok(handle)
     }
@@ -127,7 +127,7 @@ impl Context {
     }
 
     fn handle_for(&self, purpose: Purpose) -> Result<Handle, Error> {
-        let which = self.which()?;
+        let which = self.conversation()?;
         let is_elsewhere = matches!(which, ConversationRef::File(_));
         if self.directory.is_none() && is_elsewhere {
             return store::find(&StateDirectory::nowhere(), which, purpose);
@@ -145,8 +145,8 @@ impl Context {
     }
 }
 
-/// Says which conversation a number of the list means: how it is named, and its question.
-pub fn said_of_number(number: usize, handle: &Handle) -> String {
+/// Returns a note of which conversation a number of the list means: how it is named, and its question.
+pub fn number_note(number: usize, handle: &Handle) -> String {
     let option = handle.which.option();
     let conversation = session::read(&handle.path).ok().flatten();
     match conversation.as_ref().and_then(title_of) {

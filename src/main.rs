@@ -227,7 +227,7 @@ fn find_context(
 ) -> Result<Context, Error> {
     environment.check()?;
     let variable = environment.get("Q_SESSION");
-    let which = match arguments.session.as_deref() {
+    let conversation = match arguments.session.as_deref() {
         // What is given on the command line must be right. A wrong variable fails only where a conversation is needed.
         Some(given) => {
             let found = ConversationRef::find(Some(given), None);
@@ -236,7 +236,7 @@ fn find_context(
         None => ConversationRef::find(None, variable),
     };
     Ok(Context {
-        which,
+        conversation,
         configuration: configuration(&environment),
         cache: own_directory("XDG_CACHE_HOME", ".cache", &environment),
         directory: StateDirectory::find(directory_of("XDG_STATE_HOME", &environment)),

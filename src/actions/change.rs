@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use crate::context::{Context, said_of_number};
+use crate::context::{Context, number_note};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
@@ -21,7 +21,7 @@ use crate::whole_file::broken_link;
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     refuse_number("--undo", context)?;
     let (handle, _) = context.open_existing(Purpose::Change)?;
-    let undone = edit::undo(&handle, &context.values().rules);
+    let undone = edit::undo(&handle, &context.load_values().rules);
     let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
     let Some(undone) = undone else {
         return Err(Error::nothing("there is nothing to undo"));
@@ -55,7 +55,7 @@ fn print_done(
 /// Refuses a number of the list, because the numbers move and another conversation could be changed. The advice names the one
 /// that it means now, and what to type for it.
 fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
-    let which = context.which()?;
+    let which = context.conversation()?;
     let ConversationRef::Number(number) = which else {
         return Ok(());
     };
@@ -65,7 +65,7 @@ fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
     Err(match found {
         Ok(handle) => error
             .advise(format!("type q {action}{}", handle.which.option()))
-            .advise_also(said_of_number(*number, &handle)),
+            .advise_also(number_note(*number, &handle)),
         Err(_) => error,
     })
 }
@@ -166,7 +166,7 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let done = format!("all conversations were cleared ({deleted})");
     let report = json!({"cleared": deleted});
     print_done(&done, &report, &text, arguments, context)?;
-    if let Some(answers) = context.answers(&context.values())
+    if let Some(answers) = context.answers(&context.load_values())
         && answers.size().files > 0
     {
         let place = answers.directory.display();

@@ -124,7 +124,7 @@ struct Listing {
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Backups are listed
 /// only with `--all`.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let current = store::find(context.directory()?, context.which()?, Purpose::Look)?;
+    let current = store::find(context.directory()?, context.conversation()?, Purpose::Look)?;
     let words = search_words(&arguments.words);
     let terminal = context.notes.terminal();
     let mut screen = None;
@@ -155,7 +155,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         if words.is_empty() && files.is_empty() {
             context.notes.note("there are no conversations");
         } else if !words.is_empty() && rows.is_empty() {
-            let names = said_of_names(&words, &files, &current.directory);
+            let names = names_note(&words, &files, &current.directory);
             let note = format!("no message has all of these words{names}");
             context.notes.note(&note);
         }
@@ -188,7 +188,7 @@ fn search_words(arguments: &[OsString]) -> Vec<Word> {
 
 /// Says which of these conversations have all of the words in their names, in the order of the files: a name is no part of a
 /// message.
-fn said_of_names(words: &[Word], files: &[ConversationFile], directory: &StateDirectory) -> String {
+fn names_note(words: &[Word], files: &[ConversationFile], directory: &StateDirectory) -> String {
     let mut commands = Vec::new();
     for file in files {
         let is_named = directory.kind(&file.path) == FileKind::Named;
@@ -198,11 +198,11 @@ fn said_of_names(words: &[Word], files: &[ConversationFile], directory: &StateDi
             commands.push(format!("q{}", option_of(&name)));
         }
     }
-    said_of_commands(&commands)
+    commands_note(&commands)
 }
 
 /// Says with which commands names continue that have the words.
-fn said_of_commands(commands: &[String]) -> String {
+fn commands_note(commands: &[String]) -> String {
     let (shown, others) = commands.split_at(commands.len().min(MAX_NAMES));
     let mut list = shown.join(", ");
     if !others.is_empty() {
@@ -486,7 +486,7 @@ mod tests {
             ),
         ] {
             let commands = names.split_whitespace().map(|name| format!("q -s {name}"));
-            assert_eq!(said_of_commands(&Vec::from_iter(commands)), expected);
+            assert_eq!(commands_note(&Vec::from_iter(commands)), expected);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::text::escape::escape;
 /// Prints the names of a list.
 pub fn print(list: NameList, arguments: &Arguments, context: &Context) -> Result<(), Error> {
     // What is wrong is perhaps being corrected with these names.
-    let settings = || context.settings_that_are_right(arguments).0;
+    let settings = || context.load_settings_leniently(arguments).0;
     let lines = match list {
         NameList::Conversations => conversations(context, &[FileKind::Named])?,
         NameList::EveryConversation => conversations(
@@ -29,7 +29,7 @@ pub fn print(list: NameList, arguments: &Arguments, context: &Context) -> Result
 
 /// Returns the error for an option that lacks its value, which is one of these names.
 pub fn lacking(lack: &str, list: NameList, arguments: &Arguments, context: &Context) -> Error {
-    let settings = context.settings_that_are_right(arguments).0;
+    let settings = context.load_settings_leniently(arguments).0;
     let file = settings.file.as_deref();
     let (kind, names) = match list {
         NameList::Providers => ("providers", provider_names(&settings)),

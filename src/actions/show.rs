@@ -28,7 +28,7 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     {
         return print(source, terminal);
     }
-    let display = context.display_options(&context.values());
+    let display = context.display_options(&context.load_values());
     // Only answers are known to be Markdown.
     let plain = DisplayOptions {
         styles: false,
@@ -138,7 +138,7 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         context.notes.note(&incomplete);
     }
     let mut text = answer.text.to_string();
-    let mut display = context.display_options(&context.values());
+    let mut display = context.display_options(&context.load_values());
     if arguments.extract {
         let audience = Audience::of_stdout(io::stdout().is_terminal());
         let code = code::extract(&text, audience);

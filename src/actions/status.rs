@@ -34,7 +34,7 @@ type ConversationLookup = Result<(Handle, Option<Conversation>), Error>;
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them. A conversation that cannot be shown is an
 /// error, as in the other actions, once all the rest is printed.
 pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let (settings, error) = context.settings_that_are_right(arguments);
+    let (settings, error) = context.load_settings_leniently(arguments);
     let error = error.map(|error| error.message);
     let found = find_conversation(context);
     let asked = match error {
@@ -51,7 +51,9 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     report.add_settings(&settings, context);
     report.add_providers(&settings, &asked);
     report.add_names(&settings, context);
-    let is_named = context.which().is_ok_and(|which| !which.is_current());
+    let is_named = context
+        .conversation()
+        .is_ok_and(|which| !which.is_current());
     // Where the directory cannot be used, the report says it, and nothing else was wanted from there.
     let fault = fault_of(&found).filter(|_| is_usable || is_named);
     report.add_conversation(found);

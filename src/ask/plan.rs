@@ -117,7 +117,7 @@ impl Plan<'_> {
 
 impl Relation {
     fn new(arguments: &Arguments, context: &Context) -> Result<Relation, Error> {
-        let is_current = context.which()?.is_current();
+        let is_current = context.conversation()?.is_current();
         Ok(if arguments.again {
             Relation::Again
         } else if !is_current {
@@ -163,7 +163,7 @@ fn options_as_given(command_line: &Arguments) -> String {
 /// Refuses a new name that looks like a number of the list. A conversation that was named so before is continued.
 fn check_name(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let must_exist = arguments.follow || arguments.again;
-    if must_exist || context.which()?.like_number().is_none() {
+    if must_exist || context.conversation()?.like_number().is_none() {
         return Ok(());
     }
     // A directory that cannot be used is reported once the conversation is opened.

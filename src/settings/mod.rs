@@ -307,13 +307,13 @@ impl Settings {
         environment: &Environment,
         path: &Path,
     ) -> Result<Settings, Error> {
-        let (settings, fault) = Settings::load_what_is_right(arguments, environment, Some(path));
+        let (settings, fault) = Settings::load_leniently(arguments, environment, Some(path));
         fault.map_or(Ok(settings), Err)
     }
 
-    /// Reads all layers and leaves out what is wrong, also for actions, which must work whatever that is. The error is the first
-    /// fault. The configuration file is at this path, next to the files of roles; without a home there is none.
-    pub fn load_what_is_right(
+    /// Reads all layers, also for actions, which must work whatever is wrong. Returns the valid settings and the first fault. The
+    /// configuration file is at this path, next to the files of roles; without a home there is none.
+    pub fn load_leniently(
         arguments: &Arguments,
         environment: &Environment,
         path: Option<&Path>,
@@ -383,8 +383,7 @@ impl Settings {
     #[cfg(test)]
     pub fn defaults(environment: &Environment) -> Settings {
         let none = Arguments::default();
-        let (settings, _) =
-            Settings::load_what_is_right(&none, &environment.without_settings(), None);
+        let (settings, _) = Settings::load_leniently(&none, &environment.without_settings(), None);
         settings
     }
 
@@ -691,7 +690,7 @@ mod tests {
             let environment = Environment::new(&[variable]);
             let none = Arguments::default();
             let (Settings { values, .. }, fault) =
-                Settings::load_what_is_right(&none, &environment, Some(&path));
+                Settings::load_leniently(&none, &environment, Some(&path));
             let keep = values.rules.keep.expect("a time");
             let found = (keep.as_secs(), values.wrap);
             assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file} {variable:?}");
