@@ -238,6 +238,28 @@ impl CommandEnd {
             (None, None) => CommandEnd::Unknown,
         }
     }
+
+    /// Whether the command has failed.
+    fn is_failure(&self) -> bool {
+        match self {
+            CommandEnd::Exited(status) => !status.success(),
+            CommandEnd::TimedOut(_) => true,
+            CommandEnd::Unknown => false,
+        }
+    }
+
+    /// Returns the mark that says how the command ended. `needs_reason` says that the output does not tell all.
+    fn mark(&self, needs_reason: bool) -> Option<String> {
+        match self {
+            CommandEnd::TimedOut(limit) => {
+                Some(format!("ended after {}, its timeout", in_seconds(*limit)))
+            }
+            CommandEnd::Exited(status) if needs_reason => {
+                Some(status.to_string().replace(": ", " "))
+            }
+            CommandEnd::Exited(_) | CommandEnd::Unknown => None,
+        }
+    }
 }
 
 /// The output of a command. The threads that read it have references of their own until its end.
@@ -276,12 +298,7 @@ impl CommandOutput {
     /// Returns what the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing
     /// there, its status and standard error follow. `bounds` is what the kernel let it do.
     fn outcome(self, end: CommandEnd, bounds: Option<&Bounds>) -> Outcome {
-        let is_timed_out = matches!(end, CommandEnd::TimedOut(_));
-        let is_error = match end {
-            CommandEnd::Exited(status) => !status.success(),
-            CommandEnd::TimedOut(_) => true,
-            CommandEnd::Unknown => false,
-        };
+        let is_error = end.is_failure();
         let is_broken_off = self.is_cut || self.is_open;
         let output = OutputText::new(self.output, is_broken_off);
         let error = OutputText::new(self.error, is_broken_off);
@@ -291,55 +308,56 @@ impl CommandOutput {
         let needs_reason = is_error || output.is_empty();
         let has_complained = output.is_empty() && !error.is_empty();
 
-        let mut marks = Vec::new();
-        if has_odd_bytes {
-            marks.push(format!(
-                "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
-            ));
-        }
-        if is_cut {
-            marks.push(format!("cut after {size}", size = in_units(MAX_OUTPUT)));
-        } else if self.is_open {
-            marks.push("something still has its output open, so its end may be missing".to_owned());
-        }
+        let mut marks = marks_of_loss(has_odd_bytes, is_cut, self.is_open);
+        let is_changed = !marks.is_empty() || matches!(end, CommandEnd::TimedOut(_));
         // “Permission denied” does not say that it was the confinement.
         if let Some(bounds) = bounds
             && (is_error || has_complained)
         {
             marks.push(on_one_line(&bounds.summary()));
         }
-        match end {
-            CommandEnd::TimedOut(limit) => {
-                let limit = in_seconds(limit);
-                marks.push(format!("ended after {limit}, its timeout"));
-            }
-            CommandEnd::Exited(status) if needs_reason => {
-                marks.push(status.to_string().replace(": ", " "));
-            }
-            CommandEnd::Exited(_) | CommandEnd::Unknown => {}
-        }
+        marks.extend(end.mark(needs_reason));
         if needs_reason && !error.is_empty() {
             marks.push("standard error".to_owned());
         }
-
-        let mut remarks = String::new();
-        if !marks.is_empty() && !output.is_empty() && !output.ends_with('\n') {
-            remarks.push('\n');
-        }
-        for mark in marks {
-            remarks.push_str(&format!("[{mark}]\n"));
-        }
-        if needs_reason {
-            remarks.push_str(&error);
-        }
+        let reason = if needs_reason { &*error } else { "" };
         Outcome {
+            remarks: remarks(&output, &marks, reason),
             text: output,
-            remarks,
             is_error,
-            is_changed: is_timed_out || is_cut || self.is_open || has_odd_bytes,
+            is_changed,
             ..Outcome::default()
         }
     }
+}
+
+/// Returns the marks that say what of the output is lost.
+fn marks_of_loss(has_odd_bytes: bool, is_cut: bool, is_open: bool) -> Vec<String> {
+    let mut marks = Vec::new();
+    if has_odd_bytes {
+        marks.push(format!(
+            "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
+        ));
+    }
+    if is_cut {
+        marks.push(format!("cut after {size}", size = in_units(MAX_OUTPUT)));
+    } else if is_open {
+        marks.push("something still has its output open, so its end may be missing".to_owned());
+    }
+    marks
+}
+
+/// Returns what follows the output of a command: marks on lines of their own, and the reason that standard error gives.
+fn remarks(output: &str, marks: &[String], reason: &str) -> String {
+    let mut remarks = String::new();
+    if !marks.is_empty() && !output.is_empty() && !output.ends_with('\n') {
+        remarks.push('\n');
+    }
+    for mark in marks {
+        remarks.push_str(&format!("[{mark}]\n"));
+    }
+    remarks.push_str(reason);
+    remarks
 }
 
 /// The output of a command as text.
