@@ -37,7 +37,7 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<EarlyTarget>, Err
     let notes = &context.notes;
     if plan.relation == Relation::New || settings.arguments.provider.is_some() {
         let target = discover::find_server_with_note(settings, Claim::None, notes)?;
-        return Ok(Some(EarlyTarget::from(target)));
+        return Ok(Some(EarlyTarget::unclaimed(target)));
     }
     // Without a wait there is nothing to gain by a look ahead.
     if !plan.waits_for_input {
@@ -56,12 +56,12 @@ fn find_early(plan: &Plan, context: &Context) -> Result<Option<EarlyTarget>, Err
         return Ok(None);
     }
     let target = discover::find_server_with_note(settings, claim, notes)?;
-    Ok(Some(EarlyTarget::from(target)))
+    Ok(Some(EarlyTarget::unclaimed(target)))
 }
 
-impl From<Target> for EarlyTarget {
-    /// Returns a server that is to be asked without its conversation, too.
-    fn from(target: Target) -> EarlyTarget {
+impl EarlyTarget {
+    /// A server that is to be asked without its conversation, too.
+    fn unclaimed(target: Target) -> EarlyTarget {
         EarlyTarget {
             target,
             is_kept: false,
@@ -202,8 +202,8 @@ mod tests {
                     target: target(own()),
                     is_kept: true,
                 }),
-                "suggested" => Some(EarlyTarget::from(target(own()))),
-                "found" => Some(EarlyTarget::from(target(listed()))),
+                "suggested" => Some(EarlyTarget::unclaimed(target(own()))),
+                "found" => Some(EarlyTarget::unclaimed(target(listed()))),
                 _ => None,
             };
             let found = Ok((!now.is_empty()).then(|| Conversation {
