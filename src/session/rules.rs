@@ -1,6 +1,7 @@
 //! What the rules for conversations say: whether one can be continued, where an exchange is saved, and what is trimmed,
 //! pinned, made current and swept (pure).
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -215,10 +216,17 @@ pub fn of_question(reference: &ConversationRef, kind: FileKind) -> QuestionRule 
     }
 }
 
-/// Whether a conversation is removed once another one is current in its place, where the settings keep none. What could not
-/// be read is not: its bytes may be all that is left of it.
-pub fn is_removed_when_left(kind: FileKind, found: &ReadOutcome) -> bool {
-    of_file(kind).owner == Owner::Q && found.is_ok()
+/// Whether a conversation is removed once another one is current in its place, where the settings keep none. One that cannot be
+/// used is not: its bytes may be all that is left of it. An error means that it could not be read, so it is not removed either.
+pub fn is_removed_when_left(kind: FileKind, found: ReadOutcome) -> io::Result<bool> {
+    if of_file(kind).owner != Owner::Q {
+        return Ok(false);
+    }
+    match found {
+        Ok(_) => Ok(true),
+        Err(ReadFailure::Unusable(_)) => Ok(false),
+        Err(ReadFailure::System(error)) => Err(error),
+    }
 }
 
 /// The settings about conversations.
@@ -593,14 +601,14 @@ mod tests {
             ))
         };
         for (kind, expected) in [
-            (Link, [true, true, false, false]),
-            (AutoNamed, [true, true, false, false]),
-            (Backup, [true, true, false, false]),
-            (Named, [false; 4]),
-            (External, [false; 4]),
+            (Link, [Some(true), Some(true), Some(false), None]),
+            (AutoNamed, [Some(true), Some(true), Some(false), None]),
+            (Backup, [Some(true), Some(true), Some(false), None]),
+            (Named, [Some(false); 4]),
+            (External, [Some(false); 4]),
         ] {
             let found = [read(), missing(), unusable(), failed()];
-            let removed = found.map(|found| is_removed_when_left(kind, &found));
+            let removed = found.map(|found| is_removed_when_left(kind, found).ok());
             assert_eq!(removed, expected, "{kind:?}");
         }
     }

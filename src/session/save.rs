@@ -200,12 +200,16 @@ impl Saver {
 
     /// Removes a conversation that is not current any more, if the settings say so.
     fn leave(&self, left: &Path) -> Result<(), String> {
-        let directory = &self.handle.directory;
-        if !self.rules.keeps() && is_removed_when_left(directory.kind(left), &disk::read(left)) {
-            edit::remove_left(directory, left)
-                .map_err(|error| format!("could not remove the previous conversation: {error}"))?;
+        if self.rules.keeps() {
+            return Ok(());
         }
-        Ok(())
+        let directory = &self.handle.directory;
+        let is_removed = is_removed_when_left(directory.kind(left), disk::read(left));
+        let removed = is_removed.and_then(|is_removed| match is_removed {
+            true => edit::remove_left(directory, left),
+            false => Ok(()),
+        });
+        removed.map_err(|error| format!("could not remove the previous conversation: {error}"))
     }
 
     /// Saves in a conversation of its own, even if the lock could not be had.
