@@ -8,9 +8,10 @@ use super::limit::{self, PromptPart, RefusedLimit, refused_limit};
 use super::prompt_length;
 use super::reading::ServerError;
 use super::rejected::{self, OUTPUT_CONFIG};
+use super::rejected_tool::rejected_tool;
 use super::words;
-use crate::provider::request::{LimitOrigin, OptionalField, Request, RequestedTools};
-use crate::text::whole_name::{has_name, is_of_name, occurrences};
+use crate::provider::request::{LimitOrigin, OptionalField, Request};
+use crate::text::whole_name::{has_name, occurrences};
 
 /// The statuses of errors after which another try may succeed.
 pub const TRANSIENT_STATUSES: &[u16] = &[
@@ -251,121 +252,10 @@ pub fn is_about_client(error: &ServerError, status: Option<u16>) -> bool {
         || words::TOO_OFTEN.iter().any(|phrase| words.contains(phrase))
 }
 
-/// What is before the place of a tool in a group.
-const IN_GROUP: &[&str] = &["function_declarations[", "functiondeclarations["];
-
-/// What is before a place in the list of tools. The last is on a path as Python prints it.
-const IN_LIST: &[&str] = &["tools[", "tools.", "'tools', "];
-
-/// Returns the first number that follows one of these texts.
-fn number_after(words: &str, texts: &[&str]) -> Option<usize> {
-    let number_at = |(place, text): (usize, &str)| {
-        let after = &words[place + text.len()..];
-        let digits = after.split(|end: char| !end.is_ascii_digit()).next()?;
-        digits.parse().ok()
-    };
-    let mut found = texts.iter().flat_map(|text| words.match_indices(text));
-    found.find_map(number_at)
-}
-
-/// Returns the place of the tool whose definition a server rejects, if its error says which one: by its name, or by its place,
-/// such as `tools.14.custom.input_schema`, `tools[14].function.parameters` and `tools[0].function_declarations[14]`.
-fn refused_tool(error: &ServerError, is_bad: bool, tools: &RequestedTools) -> Option<usize> {
-    if !is_bad {
-        return None;
-    }
-    let words = format!("{} {}", error.message, error.field);
-    let lower = words.to_lowercase();
-    if lower.contains(words::TOO_MANY_DECLARATIONS) {
-        return None;
-    }
-    let names = &tools.names;
-    let mut place = number_after(&lower, IN_GROUP);
-    // Else it is the place of the group, or of a tool of the provider's own.
-    if place.is_none() && !tools.are_grouped {
-        place = number_after(&lower, IN_LIST);
-    }
-    if place.is_some() {
-        return place.filter(|place| *place < names.len());
-    }
-    let is_about_definition = [
-        "schema",
-        "function",
-        "parameters",
-        "parameter type",
-        "keyword",
-    ]
-    .iter()
-    .any(|word| lower.contains(word));
-    let named = names.iter().position(|tool| has_name(&words, tool));
-    named.filter(|_| is_about_definition)
-}
-
 /// Whether an error says that the model reads no images, and not only something about one of them.
 pub fn says_no_images(message: &str) -> bool {
     let message = message.to_lowercase();
     words::PICTURES.iter().any(|words| message.contains(words))
-}
-
-/// The most levels of effort that are told. No server has half as many.
-const MAX_LEVELS: usize = 20;
-
-/// Returns the levels of effort that an error names next to the one that it rejects: the usual ones, and others in the same list.
-pub fn levels_in(message: &str, refused: &str) -> String {
-    let message = without_apostrophes(&message.to_lowercase());
-    let mut levels = words::LEVELS.to_vec();
-    levels.retain(|level| has_name(&message, level));
-    for list in quoted_lists(&message) {
-        if list.iter().any(|word| words::LEVELS.contains(word)) {
-            levels.extend(list.into_iter().filter(|word| is_level(word)));
-        }
-    }
-    let mut named: Vec<&str> = Vec::new();
-    for level in levels {
-        if level != refused && !named.contains(&level) {
-            named.push(level);
-        }
-        if named.len() == MAX_LEVELS {
-            break;
-        }
-    }
-    named.join(", ")
-}
-
-/// Returns a text in which an apostrophe inside a word, as in “don't”, is no quotation mark.
-fn without_apostrophes(text: &str) -> String {
-    let mut before = ' ';
-    let mut rest = text.chars().peekable();
-    let mut plain = String::with_capacity(text.len());
-    while let Some(char) = rest.next() {
-        let goes_on = rest.peek().is_some_and(|next| next.is_alphanumeric());
-        let is_apostrophe = char == '\'' && before.is_alphanumeric() && goes_on;
-        plain.push(if is_apostrophe { '’' } else { char });
-        before = char;
-    }
-    plain
-}
-
-/// Whether a quoted text may be a level: a single word.
-fn is_level(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(is_of_name)
-}
-
-/// Returns the lists of quoted words in a text, such as “'a', 'b' or 'c'”. A word alone is one, too.
-fn quoted_lists(text: &str) -> Vec<Vec<&str>> {
-    let mut lists: Vec<Vec<&str>> = Vec::new();
-    let mut parts = text.split(['\'', '"', '`']);
-    let mut before = parts.next();
-    while let (Some(word), Some(after)) = (parts.next(), parts.next()) {
-        let separator: String = before.unwrap_or_default().split_whitespace().collect();
-        let follows = ["", ",", "|", "or", "and", ",or", ",and"].contains(&&*separator);
-        match lists.last_mut() {
-            Some(list) if follows => list.push(word),
-            _ => lists.push(vec![word]),
-        }
-        before = Some(after);
-    }
-    lists
 }
 
 /// An error, and what is known about its response and its request.
@@ -451,9 +341,10 @@ impl Case<'_> {
 
     /// Returns the meaning of an error that rejects the definition of one tool.
     fn rejected_tool(&self) -> Option<ErrorClass> {
-        let tools = &self.request.tools;
-        let is_bad = self.is_bad_request();
-        refused_tool(self.error, is_bad, tools).map(ErrorClass::RejectsTool)
+        if !self.is_bad_request() {
+            return None;
+        }
+        rejected_tool(self.error, &self.request.tools).map(ErrorClass::RejectsTool)
     }
 
     /// Returns the meaning of an error that rejects the schema of a tool that it does not name.
@@ -742,7 +633,7 @@ mod tests {
     use super::super::reading::read_redacted;
     use super::super::reading::tests::read;
     use super::*;
-    use crate::provider::request::TokenLimit;
+    use crate::provider::request::{RequestedTools, TokenLimit};
     use crate::secret::Secrets;
     use crate::text::table::rows;
 
@@ -804,29 +695,6 @@ mod tests {
     #[test]
     fn the_rejected_tool_is_found_in_an_error_about_its_definition() {
         let names = ["db__get", "db__list", "db__get_2"].map(str::to_owned);
-        let tools = RequestedTools {
-            names: names.to_vec(),
-            are_grouped: false,
-        };
-        let grouped = RequestedTools {
-            are_grouped: true,
-            ..tools.clone()
-        };
-        for (message, place) in [
-            (
-                "Unknown name \"google_search\" at 'tools[1]': Cannot find field.",
-                None,
-            ),
-            (
-                "Invalid at 'tools[0].function_declarations[1].parameters'",
-                Some(1),
-            ),
-            ("Invalid at 'tools[0]': schema of db__list", Some(1)),
-        ] {
-            let error = ServerError::new(message);
-            let found = refused_tool(&error, true, &grouped);
-            assert_eq!(found, place, "{message}");
-        }
         for (status, message, field, place) in [
             (
                 400,
@@ -859,7 +727,7 @@ mod tests {
                 field: field.to_owned(),
                 ..ServerError::new(message)
             };
-            let meaning = judge(&error, Some(status), &offering(&tools.names));
+            let meaning = judge(&error, Some(status), &offering(&names));
             let found = match meaning {
                 ErrorClass::RejectsTool(place) => Some(place),
                 _ => None,
@@ -1730,24 +1598,6 @@ mod tests {
             Rejects(Form) | 400 | output_config.format.schema: no
         "##;
         check(ALL, table);
-    }
-
-    #[test]
-    fn the_levels_of_effort_in_an_error_are_listed_without_the_rejected_one() {
-        let table = r##"
-            medium | none, high | 'medium' is not supported. Must be one of (<ReasoningEffort.none: 'none'>, 'high')
-            minimal | low, medium, high | Unsupported value: 'minimal'. Supported values are: 'low', 'medium', and 'high'.
-            x | low | mistral-medium-latest takes LOW, with max_tokens
-            low | - | no
-            low | none, default | `reasoning_effort` must be one of `none`, `default`, but is 'low'
-            low | none, default | "reasoning_effort": must be one of "none" or "default"
-            low | high, max | {'loc': ['body', 'reasoning_effort'], 'msg': "Input should be 'high' or 'max'", 'type': 'x'}
-            low | high, ultra | it's not 'low': reasoning_effort isn't 'low' or 'don't', but 'high', 'ultra'
-            low | high | reasoning_effort: 'low', 'high', '', "" or 'a b'
-        "##;
-        for [refused, levels, message] in rows(table) {
-            assert_eq!(levels_in(message, refused), levels, "{message}");
-        }
     }
 
     #[test]
