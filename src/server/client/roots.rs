@@ -49,12 +49,48 @@ impl TrustedRoots {
     }
 }
 
+/// What a variable names that has certificates.
+#[derive(Clone, Copy)]
+enum CertificatePlace {
+    File,
+    /// Several directories, as in `PATH`.
+    Directories,
+}
+
+/// The variables that name certificates.
+const VARIABLES: [(&str, CertificatePlace); 2] = [
+    ("SSL_CERT_FILE", CertificatePlace::File),
+    ("SSL_CERT_DIR", CertificatePlace::Directories),
+];
+
 /// Loads the certificates that a client begins with.
 pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
-    let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
-    named.retain(|name| environment.get_os(name).is_some());
+    let mut named = Vec::new();
+    for (name, place) in VARIABLES {
+        if let Some(paths) = environment.get_os(name) {
+            named.push((name, place, paths));
+        }
+    }
+    if named.is_empty() {
+        return Ok(of_system());
+    }
+    if let [(_, CertificatePlace::File, file)] = *named
+        && let Some(roots) = read_bundle(Path::new(file))
+    {
+        return Ok(TrustedRoots::only(roots));
+    }
+    let mut certificates = Vec::new();
+    for (name, place, paths) in named {
+        let found = certificates_in(paths, place);
+        certificates.extend(found.map_err(|reason| none_in(name, &reason))?);
+    }
+    Ok(TrustedRoots::only(RootCerts::from(certificates)))
+}
+
+/// Returns the system's certificates that a client begins with, or Mozilla's if it has none.
+fn of_system() -> TrustedRoots {
     // Elsewhere the system itself decides.
-    if named.is_empty() && cfg!(target_os = "linux") {
+    if cfg!(target_os = "linux") {
         let file = openssl_probe::probe().cert_file;
         let mut first = file.as_deref().and_then(read_bundle);
         if first.is_none() {
@@ -62,52 +98,35 @@ pub fn load(environment: &Environment) -> Result<TrustedRoots, Error> {
             first = (!bundle.certs.is_empty()).then(|| root_certs(&bundle.certs));
         }
         if let Some(first) = first {
-            return Ok(TrustedRoots {
+            return TrustedRoots {
                 first,
                 all: Some(OnceLock::new()),
-            });
+            };
         }
     }
-    if let ["SSL_CERT_FILE"] = *named
-        && let Some(file) = environment.get_os("SSL_CERT_FILE")
-        && let Some(roots) = read_bundle(Path::new(file))
-    {
-        return Ok(TrustedRoots::only(roots));
+    let found = rustls_native_certs::load_native_certs().certs;
+    if found.is_empty() {
+        return TrustedRoots::built_in();
     }
-    if named.is_empty() {
-        let found = rustls_native_certs::load_native_certs().certs;
-        if found.is_empty() {
-            return Ok(TrustedRoots::built_in());
-        }
-        return Ok(TrustedRoots::only(root_certs(&found)));
-    }
-    let mut certificates = Vec::new();
-    for name in named {
-        let paths = environment.get_os(name).unwrap_or_default();
-        let found = certificates_in(paths, name == "SSL_CERT_DIR");
-        certificates.extend(found.map_err(|reason| none_in(name, &reason))?);
-    }
-    Ok(TrustedRoots::only(RootCerts::from(certificates)))
+    TrustedRoots::only(root_certs(&found))
 }
 
 /// Returns the certificates in a file, or in all of several directories, else why there are none.
 fn certificates_in(
     paths: &OsStr,
-    are_directories: bool,
+    kind: CertificatePlace,
 ) -> Result<Vec<Certificate<'static>>, String> {
-    check_readable(paths, are_directories)?;
+    check_readable(paths, kind)?;
     let mut certificates = Vec::new();
     let mut first_error = None;
-    let places = if are_directories {
-        Vec::from_iter(std::env::split_paths(paths))
-    } else {
-        vec![PathBuf::from(paths)]
+    let places = match kind {
+        CertificatePlace::File => vec![PathBuf::from(paths)],
+        CertificatePlace::Directories => Vec::from_iter(std::env::split_paths(paths)),
     };
     for place in places.iter().filter(|place| !place.as_os_str().is_empty()) {
-        let (file, directory) = if are_directories {
-            (None, Some(&**place))
-        } else {
-            (Some(&**place), None)
+        let (file, directory) = match kind {
+            CertificatePlace::File => (Some(&**place), None),
+            CertificatePlace::Directories => (None, Some(&**place)),
         };
         let found = rustls_native_certs::load_certs_from_paths(file, directory);
         certificates.extend(found.certs.iter().map(|der| certificate(der)));
@@ -129,17 +148,18 @@ fn none_in(name: &str, reason: &str) -> Error {
 
 /// Checks that what is read for certificates ends: the library would wait for a pipe, and read a device forever. What
 /// cannot be opened is left to the library.
-fn check_readable(paths: &OsStr, are_directories: bool) -> Result<(), String> {
+fn check_readable(paths: &OsStr, kind: CertificatePlace) -> Result<(), String> {
     let mut files = Vec::new();
-    if are_directories {
-        for directory in std::env::split_paths(paths) {
-            let entries = fs::read_dir(directory).into_iter().flatten();
-            files.extend(entries.flatten().map(|entry| entry.path()));
-            // The library reads only these.
-            files.retain(|path| path.is_file());
+    match kind {
+        CertificatePlace::File => files.push(PathBuf::from(paths)),
+        CertificatePlace::Directories => {
+            for directory in std::env::split_paths(paths) {
+                let entries = fs::read_dir(directory).into_iter().flatten();
+                files.extend(entries.flatten().map(|entry| entry.path()));
+                // The library reads only these.
+                files.retain(|path| path.is_file());
+            }
         }
-    } else {
-        files.push(PathBuf::from(paths));
     }
     for file in files {
         if let Err(ReadFailure::Unusable(reason)) = whole_file::read(&file, MAX_BUNDLE) {
