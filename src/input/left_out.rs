@@ -146,6 +146,24 @@ impl LeftOut {
         Some(format!("{all} {verb} skipped"))
     }
 
+    /// Returns why nothing is sent. `is_any_found` says that there is a file that git does not ignore.
+    fn reason_for_no_file(&self, is_any_found: bool) -> NoFileReason {
+        if is_any_found {
+            return NoFileReason::NoMatch;
+        }
+        if self.repository_links > 0 {
+            return NoFileReason::RepositoryLinks;
+        }
+        let is_any_ignored = self.ignored + self.unsearched > 0;
+        match (is_any_ignored, self.links > 0) {
+            (false, false) => NoFileReason::NoMatch,
+            (false, true) => NoFileReason::Links,
+            (true, true) => NoFileReason::IgnoredAndLinks,
+            (true, false) if self.unsearched == 0 => NoFileReason::Ignored,
+            (true, false) => NoFileReason::Unsearched,
+        }
+    }
+
     /// Returns the error for a pattern or a directory, as the user is shown it, of which nothing is sent. `is_any_found` says that
     /// it names a file that git does not ignore.
     pub fn error_for_no_file(&self, name: &str, is_directory: bool, is_any_found: bool) -> Error {
@@ -154,39 +172,59 @@ impl LeftOut {
         } else {
             format!("no file that -a takes matches {name}")
         };
-        if !is_any_found && self.repository_links > 0 {
-            reason += ": it names links into a directory such as .git";
-            let advice = "name the files, each after -a";
-            return Error::new(ErrorKind::Input, reason).advise(advice);
-        }
-        let is_any_ignored = self.ignored + self.unsearched > 0;
         let names = if is_directory { "has" } else { "matches" };
-        let why = match (is_any_ignored, self.links > 0) {
-            _ if is_any_found => None,
-            (false, false) => None,
-            (false, true) => Some(format!("it {names} symbolic links, which are not followed")),
-            (true, true) => Some("git ignores a part of it, and links are not followed".to_owned()),
-            (true, false) if self.unsearched == 0 => {
-                Some(format!("git ignores all that it {names}"))
+        let (why, advice) = match self.reason_for_no_file(is_any_found) {
+            NoFileReason::RepositoryLinks => (
+                "it names links into a directory such as .git".to_owned(),
+                "name the files, each after -a",
+            ),
+            NoFileReason::Links => (
+                format!("it {names} symbolic links, which are not followed"),
+                ADVICE_ON_LINKS,
+            ),
+            NoFileReason::IgnoredAndLinks => (
+                "git ignores a part of it, and links are not followed".to_owned(),
+                ADVICE_ON_LINKS,
+            ),
+            NoFileReason::Ignored => (
+                format!("git ignores all that it {names}"),
+                ADVICE_ON_IGNORED,
+            ),
+            NoFileReason::Unsearched => (
+                "git ignores directories that may have some".to_owned(),
+                ADVICE_ON_IGNORED,
+            ),
+            NoFileReason::NoMatch => {
+                let error = Error::new(ErrorKind::Input, reason);
+                if is_directory {
+                    return error;
+                }
+                return error.advise(ADVICE_ON_PATTERNS);
             }
-            (true, false) => Some("git ignores directories that may have some".to_owned()),
         };
-        if let Some(why) = why {
-            reason += &format!(": {why}");
-            let advice = if self.links > 0 {
-                "name the files, each after -a, or use a pattern without **, which follows links"
-            } else {
-                "name the file or the ignored directory itself, which is read even if it is ignored"
-            };
-            return Error::new(ErrorKind::Input, reason).advise(advice);
-        }
-        let error = Error::new(ErrorKind::Input, reason);
-        if is_directory {
-            return error;
-        }
-        error
-            .advise("write * and ? for anything within a name, [ab] for one of these characters, ** for any directories")
+        reason += &format!(": {why}");
+        Error::new(ErrorKind::Input, reason).advise(advice)
     }
+}
+
+const ADVICE_ON_LINKS: &str =
+    "name the files, each after -a, or use a pattern without **, which follows links";
+const ADVICE_ON_IGNORED: &str =
+    "name the file or the ignored directory itself, which is read even if it is ignored";
+const ADVICE_ON_PATTERNS: &str = "write * and ? for anything within a name, [ab] for one of these characters, ** for any directories";
+
+/// Why a pattern or a directory brings no file.
+enum NoFileReason {
+    /// It names links into a directory such as `.git`.
+    RepositoryLinks,
+    Links,
+    /// Git ignores all of it.
+    Ignored,
+    IgnoredAndLinks,
+    /// Git ignores directories, which were not searched.
+    Unsearched,
+    /// Nothing that would be sent was skipped.
+    NoMatch,
 }
 
 #[cfg(test)]
