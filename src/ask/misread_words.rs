@@ -46,19 +46,22 @@ fn note_of_files(arguments: &Arguments) -> Option<String> {
     let at_beginning = words.iter().take_while(|word| is_file(word)).count();
     let at_end = words[at_beginning..].iter().rev();
     let at_end = at_end.take_while(|word| is_file(word)).count();
+    let count = at_beginning + at_end;
+    if count == 0 {
+        return None;
+    }
     let first = match at_beginning {
         0 => words.len() - at_end,
         _ => 0,
     };
-    let word = words.get(first)?;
+    let word = &words[first];
     // What hides in a name, or is no text, cannot be copied into a command.
     let plain = word.to_str().filter(|name| !name.contains(is_hidden));
     let name = match plain {
         Some(name) => name.to_owned(),
         None => escape_all(&word.to_string_lossy(), Charset::Unicode),
     };
-    Some(match (at_beginning + at_end, plain) {
-        (0, _) => return None,
+    Some(match (count, plain) {
         (1, Some(plain)) => format!(
             "{name} is sent as a word; -a {} before the question sends the file",
             quoted(plain)
@@ -66,7 +69,7 @@ fn note_of_files(arguments: &Arguments) -> Option<String> {
         (1, None) => {
             format!("{name} is sent as a word; -a and its name before the question send the file")
         }
-        (count, _) => format!(
+        _ => format!(
             "{name} and {} more are sent as words; -a before each, before the question, sends the files",
             count - 1
         ),
