@@ -91,10 +91,9 @@ pub fn choose(
     let settings = plan.settings;
     let claim = claim_of(found, at, plan);
     let decided = whom::decide(settings, claim)?;
-    let early = match (early, &decided) {
-        (Some(early), Some(_)) => early.target,
-        // Nothing else has named it.
-        (Some(early), None) if !early.is_kept => early.target,
+    let early = match early {
+        // If a conversation named it, something must name one still.
+        Some(early) if decided.is_some() || !early.is_kept => early.target,
         _ => return discover::find_server_with_note(settings, claim, notes),
     };
     let model = match decided {
