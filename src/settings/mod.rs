@@ -299,6 +299,41 @@ fn advice_on_provider(name: &str, names: &[&str], origin: Option<&Origin>) -> St
     choices(name, names, &there_are)
 }
 
+/// Reads the layers of every setting, and returns these and the values that follow.
+fn read_rows(
+    file: &file::File,
+    environment: &Environment,
+    arguments: &Arguments,
+    faults: &mut Faults,
+) -> (Vec<Setting>, Values) {
+    let mut values = Values::default();
+    let mut rows = Vec::new();
+    for row in table::SETTINGS {
+        let mut setting = Setting::new(row, file, environment, arguments);
+        faults.catch(setting.apply(&mut values, environment));
+        rows.push(setting);
+    }
+    (rows, values)
+}
+
+/// Returns the tool servers of sections, and the sections that have settings of servers in the shared file, if there is one.
+fn split_tool_sections(
+    sections: Vec<ToolSection>,
+    has_shared_file: bool,
+    environment: &Environment,
+) -> (Vec<ToolServer>, Vec<SharedSettings>) {
+    let mut servers = Vec::new();
+    let mut shared = Vec::new();
+    for section in sections {
+        match section {
+            ToolSection::Whole(whole) => servers.push(whole.server(environment)),
+            ToolSection::OfShared(settings) if has_shared_file => shared.push(*settings),
+            ToolSection::OfShared(settings) => servers.push(settings.without_server()),
+        }
+    }
+    (servers, shared)
+}
+
 impl Settings {
     /// Reads all layers and checks every value.
     #[cfg(test)]
@@ -323,13 +358,7 @@ impl Settings {
         faults.first = fault;
         let with_role = roles::apply(arguments, &file.roles, path, environment);
         let with_role = faults.catch(with_role).unwrap_or_else(|| arguments.clone());
-        let mut values = Values::default();
-        let mut rows = Vec::new();
-        for row in table::SETTINGS {
-            let mut setting = Setting::new(row, &file, environment, &with_role);
-            faults.catch(setting.apply(&mut values, environment));
-            rows.push(setting);
-        }
+        let (mut rows, values) = read_rows(&file, environment, &with_role, &mut faults);
         let providers = providers::all(file.providers, environment);
         let known = KnownProviders {
             providers: &providers,
@@ -338,21 +367,8 @@ impl Settings {
         faults.catch(known.check_roles(&file.roles));
         faults.catch(known.check_layers(&mut rows));
         unset_model_of_another_provider(&mut rows, first_with_key(&providers, environment));
-        let mut configured_tool_servers = Vec::new();
-        let mut shared_settings = Vec::new();
-        for section in file.tool_servers {
-            match section {
-                ToolSection::Whole(whole) => {
-                    configured_tool_servers.push(whole.server(environment));
-                }
-                ToolSection::OfShared(settings) if values.mcp.is_some() => {
-                    shared_settings.push(*settings);
-                }
-                ToolSection::OfShared(settings) => {
-                    configured_tool_servers.push(settings.without_server());
-                }
-            }
-        }
+        let (configured_tool_servers, shared_settings) =
+            split_tool_sections(file.tool_servers, values.mcp.is_some(), environment);
         let options = faults.catch(read_options(&with_role.options));
         let settings = Settings {
             options: options.unwrap_or_default(),

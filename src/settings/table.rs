@@ -13,7 +13,7 @@ use crate::text::digits::whole_number;
 
 use SettingKind::{Choice, KnownName, Limit, Path, Span, Switch, Text, Timeout, Verbatim, Whole};
 
-/// The values of all settings, after all levels.
+/// The values of all settings, after all layers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Values {
     /// `None`: the built-in system prompt.
