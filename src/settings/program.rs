@@ -154,10 +154,16 @@ impl LocalProgram {
     /// shell reads. A value may have a dollar for a good reason, so a variable that is not set counts only where it is all of the
     /// value. No note has anything else of a value.
     pub fn unfilled(&self, own: &Environment) -> Vec<String> {
-        let mut notes = Vec::new();
         if self.is_shared {
-            return notes;
+            return Vec::new();
         }
+        let mut notes = self.unfilled_in_env(own);
+        notes.extend(self.unfilled_in_arguments(own));
+        notes
+    }
+
+    fn unfilled_in_env(&self, own: &Environment) -> Vec<String> {
+        let mut notes = Vec::new();
         for (key, value) in &self.env {
             for UnfilledVariable {
                 name,
@@ -178,16 +184,18 @@ impl LocalProgram {
                 }
             }
         }
-        // They set variables with -e.
+        notes
+    }
+
+    fn unfilled_in_arguments(&self, own: &Environment) -> Vec<String> {
+        let mut notes = Vec::new();
         let program = self.name.rsplit('/').next().unwrap_or_default();
-        let is_of_containers = ["docker", "podman", "nerdctl"].contains(&program);
+        let is_container_program = ["docker", "podman", "nerdctl"].contains(&program);
         let mut before = self.name.as_str();
         for argument in &self.arguments {
-            // A shell reads what follows -c, an interpreter what follows -e, and a script is hardly one word.
-            let is_short = before.starts_with('-') && !before.starts_with("--");
-            let is_script =
-                is_short && (before.ends_with('c') || (before.ends_with('e') && !is_of_containers));
+            let is_script = is_script_option(before, is_container_program);
             before = argument;
+            // A script is hardly one word.
             if is_script || argument.contains(char::is_whitespace) {
                 continue;
             }
@@ -221,6 +229,13 @@ impl LocalProgram {
             .iter()
             .any(|wanted| pattern::matches(wanted, name))
     }
+}
+
+/// Whether a script follows this option: a shell reads what follows -c, an interpreter what follows -e. Programs that start
+/// containers set variables with -e.
+fn is_script_option(option: &str, is_container_program: bool) -> bool {
+    let is_short = option.starts_with('-') && !option.starts_with("--");
+    is_short && (option.ends_with('c') || (option.ends_with('e') && !is_container_program))
 }
 
 /// Refuses what no variable is called. A user may have written its value there, so the error shows only a name.
