@@ -131,9 +131,7 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         if arguments.extract && !io::stdout().is_terminal() {
             let option = handle.which.option();
             let error = Error::nothing(format!("{incomplete}, so its code is not printed"));
-            return Err(error.advise(format!(
-                "run q --last{option} to print the answer as it came"
-            )));
+            return Err(error.advise(code::advice_to_print_answer(&option)));
         }
         context.notes.note(&incomplete);
     }

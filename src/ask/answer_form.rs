@@ -195,10 +195,7 @@ pub fn advise_last(error: Error, saved: &SaveOutcome) -> Error {
     if saved.id.is_none() {
         return error;
     }
-    let option = &saved.option;
-    error.advise_also(format!(
-        "run q --last{option} to print the answer as it came"
-    ))
+    error.advise_also(code::advice_to_print_answer(&saved.option))
 }
 
 /// Returns the error for `--lines` where there is no schema.

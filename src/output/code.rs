@@ -52,6 +52,11 @@ pub enum NoCode {
     OpenReasoning,
 }
 
+/// Returns the advice to print an answer whose code or part cannot be printed. The option names its conversation.
+pub fn advice_to_print_answer(option: &str) -> String {
+    format!("run q --last{option} to print the answer as it came")
+}
+
 impl NoCode {
     /// Returns the error for the user. The option names the conversation that has the answer, if one has it.
     pub fn to_error(&self, conversation: Option<&str>) -> Error {
@@ -63,9 +68,7 @@ impl NoCode {
             }
             return error;
         };
-        let error = error.advise(format!(
-            "run q --last{option} to print the answer as it came"
-        ));
+        let error = error.advise(advice_to_print_answer(option));
         if !has_code {
             return error;
         }
