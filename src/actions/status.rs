@@ -56,14 +56,8 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         .is_ok_and(|which| !which.is_current());
     // Where the directory cannot be used, the report says it, and nothing else was wanted from there.
     let fault = fault_of(&found).filter(|_| is_usable || is_named);
-    report.add_conversation(found);
-    if let Some(fault) = &fault
-        && io::stdout().is_terminal()
-        && io::stderr().is_terminal()
-    {
-        // The error follows at once.
-        report.remove_last(&fault.message);
-    }
+    let is_on_terminal = io::stdout().is_terminal() && io::stderr().is_terminal();
+    report.add_conversation(found, fault.is_some() && is_on_terminal);
     report.print(arguments.json, context, &settings)?;
     fault.map_or(Ok(()), Err)
 }
@@ -219,14 +213,6 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Removes the last line, if it is this text, and the empty line before it.
-    fn remove_last(&mut self, text: &str) {
-        let ending = format!("\n{}\n", without_breaks(text));
-        if let Some(rest) = self.text.strip_suffix(&ending) {
-            self.text.truncate(rest.len());
-        }
-    }
-
     /// Adds the directory of conversations, or why it cannot be used. Returns whether it can be.
     fn add_sessions(&mut self, context: &Context) -> bool {
         if let Err(obstacle) = self.add_directory(context) {
@@ -369,8 +355,11 @@ impl Report {
     }
 
     /// Adds the conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
-    fn add_conversation(&mut self, found: ConversationLookup) {
-        self.line("");
+    /// `error_follows` says that its error is shown at once after the report, so only JSON has it, too.
+    fn add_conversation(&mut self, found: ConversationLookup, error_follows: bool) {
+        if !error_follows {
+            self.line("");
+        }
         let mut conversation = Value::Null;
         match found {
             Ok((handle, Some(found))) => {
@@ -404,11 +393,15 @@ impl Report {
             }
             Ok((handle, None)) => {
                 let message = handle.missing().message;
-                self.line(&message);
+                if !error_follows {
+                    self.line(&message);
+                }
                 conversation = json!({"error": message});
             }
             Err(error) => {
-                self.line(&error.message);
+                if !error_follows {
+                    self.line(&error.message);
+                }
                 conversation = json!({"error": error.message});
             }
         }
