@@ -143,6 +143,7 @@ mod tests {
         Plan {
             settings,
             options_as_given: String::new(),
+            options_of_question: String::new(),
             words: None,
             reads_stdin: false,
             waits_for_input: false,

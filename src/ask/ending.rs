@@ -146,12 +146,15 @@ impl<'a> Ending<'a> {
                     return Err(failed.error);
                 }
                 let error = advise_last(failed.error, &saved);
-                let may_ask_again = saved.id.is_some() && blocked.is_none();
-                if !may_ask_again {
-                    return Err(error);
-                }
-                let option = &saved.option;
-                Err(error.advise_also(format!("run q --again{option} to ask again")))
+                let again = run.again.as_ref().filter(|_| saved.id.is_some());
+                Err(
+                    match again.and_then(|again| again.after_failure(&saved.option)) {
+                        Some(command) if blocked.is_none() => {
+                            error.advise_also(format!("run {command} to ask again"))
+                        }
+                        _ => error,
+                    },
+                )
             }
         }
     }

@@ -130,7 +130,7 @@ fn answer(ready: ReadyQuestion, context: &Context) -> Result<(), Error> {
         target: &addressee.target,
         handed_to: addressee.handed_to(place),
         system,
-        again: saving::command_to_ask_again(plan, place),
+        again: saving::AgainCommand::new(plan, place),
         record,
         printer,
     };

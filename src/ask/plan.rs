@@ -25,6 +25,8 @@ pub struct Plan<'a> {
     /// The options that hold for another conversation, too, as they were typed, with a space before each. The settings have
     /// those of a role, too.
     pub options_as_given: String,
+    /// Those that hold for the question alone, in the same form.
+    pub options_of_question: String,
     pub words: Option<String>,
     pub reads_stdin: bool,
     /// Whether q may have to wait for standard input, a file or the schema.
@@ -90,6 +92,7 @@ impl Plan<'_> {
         Ok(Plan {
             settings,
             options_as_given: options_as_given(command_line),
+            options_of_question: options_of_question(command_line),
             words,
             reads_stdin,
             waits_for_input: output.is_none() || stdin::is_awaited(reads_stdin, &arguments.attach),
@@ -156,6 +159,30 @@ fn options_as_given(command_line: &Arguments) -> String {
         && !system.contains(is_hidden)
     {
         options += &format!(" -S {}", quoted(system));
+    }
+    options
+}
+
+/// Returns the options that say what is sent and printed of this question alone, as they were given, with a space before each.
+/// The form of its answer is saved with the question.
+fn options_of_question(command_line: &Arguments) -> String {
+    let mut options = String::new();
+    if let Some(count) = &command_line.messages {
+        options += &format!(" --messages {}", quoted(&on_one_line(count)));
+    }
+    for option in &command_line.options {
+        options += &format!(" -o {}", quoted(&on_one_line(option)));
+    }
+    for (option, is_given) in [
+        ("-w", command_line.web),
+        ("-x", command_line.extract),
+        ("-j", command_line.json),
+        ("--is", command_line.is),
+        ("--lines", command_line.lines),
+    ] {
+        if is_given {
+            options += &format!(" {option}");
+        }
     }
     options
 }

@@ -7,6 +7,7 @@ use super::dialogue::{Dialogue, Next};
 use super::ending::{Ending, LastReply};
 use super::printer::AnswerFailure;
 use super::run::Run;
+use super::saving::AgainCommand;
 use crate::context::Context;
 use crate::error::Error;
 use crate::output::print;
@@ -35,7 +36,8 @@ struct Timing {
 pub fn answer(run: &Run, dialogue: &mut Dialogue, context: &Context) -> Result<(), Error> {
     let file = AnswerFile::find(run, dialogue, context)?;
     let window = &dialogue.window;
-    window.report_beyond_settings(&run.record.question, run.again.as_deref(), run.notes);
+    let again = run.again.as_ref().map(AgainCommand::in_its_conversation);
+    window.report_beyond_settings(&run.record.question, again.as_deref(), run.notes);
     if run.settings.arguments.dry_run {
         return print_request(run, dialogue, file.as_ref());
     }

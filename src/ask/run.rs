@@ -7,6 +7,7 @@ use super::answer_form::Output;
 use super::dialogue::{Dialogue, FormLevel};
 use super::printer::{AnswerFailure, CallsAhead, Printer};
 use super::record::Record;
+use super::saving::AgainCommand;
 use crate::error::Error;
 use crate::message::{Message, Sources};
 use crate::output::Notes;
@@ -30,8 +31,8 @@ pub struct Run<'a> {
     pub handed_to: Option<String>,
     /// The system prompt.
     pub system: String,
-    /// The command that asks the question again once its exchange is saved.
-    pub again: Option<String>,
+    /// The command that asks the question again; `None` if none can.
+    pub again: Option<AgainCommand>,
     /// The question, and what comes of its answer.
     pub record: Arc<Record>,
     pub printer: Printer,

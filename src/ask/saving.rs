@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use super::place::Place;
-use super::plan::Plan;
+use super::plan::{Plan, Relation};
 use crate::context::Context;
 use crate::session::name::{ConversationRef, option_of};
 use crate::session::rules::{self, AnsweredBy, Circumstances, Intent, QuestionRule, Rules};
@@ -49,21 +49,47 @@ pub fn saver(
     })
 }
 
-/// Returns the command that asks the question again, with what the conversation does not remember of the options; `None` if nothing
-/// is saved, or if no question may be sent again.
-pub fn command_to_ask_again(plan: &Plan, place: &Place) -> Option<String> {
-    let settings = plan.settings;
-    if !settings.saves() || settings.values.cached_setting == Cached::Only {
-        return None;
+/// The command that asks the question again once its exchange is saved.
+pub struct AgainCommand {
+    /// The option that names the conversation of the question, with a space before it; nothing for the current one.
+    conversation: String,
+    /// What the conversation does not remember of the options, with a space before each.
+    given: String,
+    /// Whether the question was asked with `--again` itself.
+    repeats: bool,
+}
+
+impl AgainCommand {
+    /// Returns the command; `None` if nothing is saved, or if no question may be sent again.
+    pub fn new(plan: &Plan, place: &Place) -> Option<AgainCommand> {
+        let settings = plan.settings;
+        if !settings.saves() || settings.values.cached_setting == Cached::Only {
+            return None;
+        }
+        let handle = place.handle.as_ref()?;
+        let mut conversation = String::new();
+        if !handle.which.is_current() {
+            // A number may be that of another one by then.
+            conversation = option_of(&handle.id());
+        }
+        Some(AgainCommand {
+            conversation,
+            given: format!("{}{}", plan.options_as_given, plan.options_of_question),
+            repeats: plan.relation == Relation::Again,
+        })
     }
-    let handle = place.handle.as_ref()?;
-    let mut option = String::new();
-    if !handle.which.is_current() {
-        // A number may be that of another one by then.
-        option = option_of(&handle.id());
+
+    /// Returns the command for an exchange that is saved in the conversation of the question.
+    pub fn in_its_conversation(&self) -> String {
+        format!("q --again{}{}", self.conversation, self.given)
     }
-    let given = &plan.options_as_given;
-    Some(format!("q --again{option}{given}"))
+
+    /// Returns the command for an incomplete exchange, given the option that names its conversation. `None` for an answer to
+    /// `--again`: it is saved without the history before it, so that it replaces no complete one.
+    pub fn after_failure(&self, conversation: &str) -> Option<String> {
+        let given = &self.given;
+        (!self.repeats).then(|| format!("q --again{conversation}{given}"))
+    }
 }
 
 /// Returns where the exchange is saved. The link to the current conversation may lead to a file of the user's in another
