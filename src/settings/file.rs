@@ -171,8 +171,12 @@ const SYNTAX_FAULTS: &[(&str, &str)] = &[
         "the text has a single \\: write \\\\, or put the text in '…' instead of \"…\"",
     ),
     (
+        "too few unicode value digits, ",
+        "the text has a single \\: write \\\\, or put the text in '…' instead of \"…\"",
+    ),
+    (
         "unclosed table, expected `]`",
-        "the name of the section is not closed: put ] after it",
+        "a section is written like [providers.work]",
     ),
     (
         "unclosed array, expected `]`",
@@ -180,11 +184,11 @@ const SYNTAX_FAULTS: &[(&str, &str)] = &[
     ),
     (
         "unclosed inline table, expected `}`",
-        "the table is not closed: put } at its end",
+        "a table is written like { key = \"value\" }",
     ),
     (
         "key with no value, expected `=`",
-        "there is no = between key and value",
+        "a setting is written like key = \"value\"",
     ),
 ];
 
