@@ -153,10 +153,10 @@ impl Filled {
         }
         self.note_unclosed(part, environment);
         for (form, opening, closing) in [
-            (FILE_FORM, "{file:", '}'),
-            ("{{…}}", "{{", '}'),
-            ("{env:…}", "{env:", '}'),
-            ("$(…)", "$(", ')'),
+            (FILE_FORM, "{file:", "}"),
+            ("{{…}}", "{{", "}}"),
+            ("{env:…}", "{env:", "}"),
+            ("$(…)", "$(", ")"),
         ] {
             let begins_well = |inner: &str| match form {
                 // Python has other things in such braces.
@@ -377,6 +377,7 @@ mod tests {
             {{A}} {{ secrets.A }} | {{…}}*
             {{A} {A}} }} | {{…}}*
             {{ {A | -
+            pa{{ss}w}ord | -
             {env:A:-b} | {env:…}*
             a$(cat /x)b | $(…)*
             $( (A $A( | $A*
