@@ -367,9 +367,10 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
     let place = |count| text.char_indices().nth(count).map(|(at, _)| at);
     let mut begin = place(skipped).unwrap_or_default();
     let found = place(before).unwrap_or(text.len());
-    // A part of a word, or of a tag, would look like something else.
+    // A part of a word, or of a tag, would look like something else. A long one is better than nothing before the match.
     let is_in_word = text[..begin].ends_with(|last: char| !last.is_whitespace());
-    if is_in_word && let Some(blank) = text[begin..found].find(char::is_whitespace) {
+    let words_before = text[begin..found].trim_end();
+    if is_in_word && let Some(blank) = words_before.find(char::is_whitespace) {
         begin += blank;
     }
     let mark = if skipped > 0 { "…" } else { "" };
@@ -460,6 +461,7 @@ mod tests {
             (long, "nine eight", "…six seven eight nine ten"),
             ("see <context>\nthe log", "the", "…<context> the log"),
             ("sentences and a log", "log", "…and a log"),
+            ("sentences-and needle", "needle", "…ntences-and needle"),
             ("https://h/long/path", "path", "…ps://h/long/path"),
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
