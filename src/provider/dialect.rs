@@ -85,6 +85,12 @@ impl Dialect {
             let is_there = match optional {
                 // All messages are in one field.
                 OptionalField::System => !prompt.system.is_empty(),
+                OptionalField::ReasonedTurns => {
+                    prompt.has_reasoned_turns() && prompt.sends(OptionalField::ReasonedTurns)
+                }
+                OptionalField::UnreasonedTurns => {
+                    prompt.has_turns() && prompt.sends(OptionalField::UnreasonedTurns)
+                }
                 _ => true,
             };
             if is_there && body.pointer(pointer).is_some() && !is_set_by_user {

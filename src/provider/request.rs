@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::kept::{self, ByteBudget};
 use crate::message::echo::Echo;
-use crate::message::{Message, Step, Tool, json_or_text};
+use crate::message::{Message, Role, Step, Tool, json_or_text};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -68,6 +68,18 @@ impl Prompt<'_> {
     /// Whether turns of the model go back that may have sealed reasoning.
     pub(super) fn has_earlier_turns(&self) -> bool {
         !self.steps.is_empty() || !self.paused_turn.items().is_empty()
+    }
+
+    /// Whether turns of the model go back, from the conversation or with calls.
+    pub(super) fn has_turns(&self) -> bool {
+        let mut messages = self.messages.iter();
+        !self.steps.is_empty() || messages.any(|message| message.role == Role::Assistant)
+    }
+
+    /// Whether turns of the model go back with reasoning as text.
+    pub(super) fn has_reasoned_turns(&self) -> bool {
+        let mut fields = self.steps.iter().filter_map(|step| step.echo.fields());
+        fields.any(|fields| !fields.reasoning.is_empty() || !fields.plain.is_empty())
     }
 
     /// Whether images or PDFs go with it, from the user or from tools.

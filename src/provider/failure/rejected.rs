@@ -278,6 +278,9 @@ const JSON_SCHEMAS: &[&str] = &["parametersjsonschema", "parameters_json_schema"
 /// The field with reasoning in a turn of the model.
 const REASONING: &str = "reasoning_content";
 
+/// LiteLLM's field for reasoning with signatures.
+const SIGNED_REASONING: &str = "thinking_blocks";
+
 /// The same of other servers.
 const PLAIN_REASONING: &str = "reasoning";
 
@@ -360,7 +363,9 @@ pub(super) fn rejects(
     let is_said = |phrase: &&str| words.contains(phrase) || plain.contains(phrase);
     if status.is_none() || has_status(OF_GATEWAYS) || is_bad {
         let is_certain = match field {
-            OptionalField::SealedReasoning => REJECTED_SEAL.iter().any(is_said),
+            OptionalField::SealedReasoning => {
+                REJECTED_SEAL.iter().any(is_said) || is_unknown(words, error, SIGNED_REASONING)
+            }
             OptionalField::ReasonedTurns => rejects_reasoning(words, error),
             OptionalField::UnreasonedTurns => CERTAINLY_LACKING.iter().any(is_said),
             _ => false,
@@ -492,6 +497,11 @@ fn says_unknown(words: &str) -> bool {
 fn is_called_unknown(words: &str, name: &str) -> bool {
     occurrences(words, name).any(|(before, after)| {
         let is_sign = |char: char| is_quote(char) || matches!(char, ' ' | ':' | '(');
+        let is_of_path = |char: char| is_of_name(char) || matches!(char, '.' | '[' | ']');
+        let before = match before.strip_suffix('.') {
+            Some(path) => path.trim_end_matches(is_of_path),
+            None => before,
+        };
         let before = before.trim_end_matches(is_sign);
         let after = after.trim_start_matches(is_sign);
         UNKNOWN_BEFORE.iter().any(|phrase| before.ends_with(phrase))
@@ -680,6 +690,11 @@ mod tests {
             UnreasonedTurns | a gateway in its stream | - | Missing `reasoning_content` field in the assistant message at message index 1
             SealedReasoning | new-api | 500 | messages.1.content.0: Invalid `signature` in `thinking` block
             SealedReasoning | new-api | 502 | {"error":{"message":"Corrupted thought signature.","type":"upstream_error"}}
+            SealedReasoning | OpenAI | 400 | Unknown parameter: 'messages[2].thinking_blocks'.
+            SealedReasoning | Anthropic | 400 | messages.2.thinking_blocks: Extra inputs are not permitted
+            SealedReasoning | Groq | 400 | 'messages.2' : property 'thinking_blocks' is unsupported
+            SealedReasoning | Groq behind a gateway | 502 | 'messages.2' : property 'thinking_blocks' is unsupported
+            SealedReasoning | Mistral | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","messages",2,"assistant","thinking_blocks"],"msg":"Extra inputs are not permitted"}]}
             SealedReasoning | new-api | 503 | The encrypted content for item rs_1 could not be verified.
             JsonSchemas | Gemini | 400 | {"error":{"message":"Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]': Cannot find field.","status":"INVALID_ARGUMENT"}}
             JsonSchemas | Gemini | 400 | Invalid JSON payload received. Unknown name "parameters_json_schema" at 'tools[0].function_declarations[0]': Cannot find field.
@@ -690,6 +705,7 @@ mod tests {
             ReasonedTurns | Groq | 400 | {"error":{"message":"`messages[3].reasoning`: reasoning is not supported with this model","type":"invalid_request_error"}}
             ReasonedTurns | Groq behind a gateway | 502 | GroqException - 'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]
             ReasonedTurns | Mistral | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]}
+            ReasonedTurns | OpenAI | 400 | Unknown parameter: 'messages[2].reasoning_content'.
             ReasonedTurns | Cerebras | 400 | messages.1.reasoning_content: Extra inputs are not permitted
             ReasonedTurns | a server in Go | 400 | json: unknown field "reasoning_content"
             Form | vLLM | 400 | Grammar error: Unimplemented keys: ["uniqueItems"]

@@ -236,11 +236,21 @@ pub fn answer_of(step: &Step, prompt: &Prompt, quirks: Quirks) -> Value {
         if sends_sealed && !fields.details.is_empty() {
             turn[REASONING_DETAILS] = fields.details.value();
         }
-        if sends_sealed && !fields.blocks.is_empty() {
-            turn[THINKING_BLOCKS] = fields.blocks.clone().into();
+        let blocks = fields.blocks.iter().filter(|block| is_complete(block));
+        let blocks = Vec::from_iter(blocks.cloned());
+        if sends_sealed && !blocks.is_empty() {
+            turn[THINKING_BLOCKS] = blocks.into();
         }
     }
     turn
+}
+
+/// Whether a block with reasoning has what Anthropic demands of it: only a redacted one needs no signature.
+fn is_complete(block: &Value) -> bool {
+    block["type"] != "thinking"
+        || block["signature"]
+            .as_str()
+            .is_some_and(|seal| !seal.is_empty())
 }
 
 fn call_of(run: &ToolRun) -> Value {

@@ -399,11 +399,9 @@ fn show_thought(text: &str, is_increment: bool, reply: &mut Reply) {
     reply.think(text);
 }
 
-/// Keeps a block with reasoning, if there is room for it, or adds it to the one whose pieces come: its signature is the last.
+/// Keeps a block with reasoning, or adds it to the one whose pieces come: its signature is the last. It comes in many small pieces,
+/// of which there must be room for all that a model thinks.
 fn keep_block(json: &str, turn: &mut ModelTurn) {
-    if !turn.has_room_for(json) {
-        return;
-    }
     let block = lenient::value(json).unwrap_or_default();
     let is_thinking = text_field(&block, "type") == "thinking";
     if let Some(open) = turn.fields.blocks.last_mut()
@@ -411,12 +409,18 @@ fn keep_block(json: &str, turn: &mut ModelTurn) {
         && text_field(open, "type") == "thinking"
         && text_field(open, "signature").is_empty()
     {
-        lenient::append(&mut open["thinking"], text_field(&block, "thinking"));
-        let signature = text_field(&block, "signature");
+        let (text, signature) = (
+            text_field(&block, "thinking"),
+            text_field(&block, "signature"),
+        );
+        if !turn.budget.spend(text.len() + signature.len()) {
+            return;
+        }
+        lenient::append(&mut open["thinking"], text);
         if !signature.is_empty() {
             open["signature"] = signature.into();
         }
-    } else if block.is_object() {
+    } else if block.is_object() && turn.has_room_for(json) {
         turn.fields.blocks.push(block);
     }
 }
