@@ -472,6 +472,7 @@ pub(super) mod tests {
         let table = r##"
             openai | [] | {"choices":[{"delta":{"reasoning_content":"LONG"}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
             openai | [] | {"choices":[{"delta":{"reasoning_details":[{"text":"LONG"}]}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
+            openai | {"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":""}]}}]} | {"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":"LONG"}]}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
             anthropic | {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}} | {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"LONG"}} | {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"a"}}
             responses | [] | {"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"LONG"}]}} | {"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}
             gemini | [] | {"candidates":[{"content":{"parts":[{"text":"LONG","thoughtSignature":"s"}]}}]} | {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a"}}]}}]}
@@ -486,6 +487,23 @@ pub(super) mod tests {
             assert!(is_bounded, "{again}: {kept}");
             let found = api.read_event(call, &mut reply);
             assert_eq!(found, Err(ReplyError::TooLong), "{call}");
+        }
+    }
+
+    #[test]
+    fn reasoning_in_many_small_pieces_leaves_room_for_a_call() {
+        let table = r##"
+            openai | [] | {"choices":[{"delta":{"reasoning_content":" wordy"}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
+            openai | [] | {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":" wordy"}]}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
+            openai | [] | {"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":" wordy","signature":""}]}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
+            anthropic | {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}} | {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":" wordy"}} | {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"a"}}
+        "##;
+        for [dialect, first, again, call] in rows(table) {
+            let api = named(dialect);
+            let events = [&[first][..], &vec![again; 20_000]].concat();
+            let mut reply = replied_with_tools(api, &events);
+            assert_eq!(api.read_event(call, &mut reply), Ok(()), "{again}");
+            assert!(!reply.turn.is_too_long(), "{again}");
         }
     }
 

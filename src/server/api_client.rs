@@ -390,17 +390,21 @@ impl<'a> ApiClient<'a> {
     /// Returns an error that the server reported, as a status or inside a reply, with advice.
     fn rejected(&self, error: &ServerError, status: Option<u16>, request: &Request) -> ApiError {
         let meaning = failure::judge(error, status, request);
+        let retry_after = match meaning {
+            ErrorClass::Transient => error.wait(status),
+            _ => error.retry_after,
+        };
         let rejection = Rejection {
             meaning,
             status,
             request,
             is_about_client: failure::is_about_client(error, status),
-            retry_after: error.retry_after,
+            retry_after,
             is_local: self.client.address.is_loopback(),
         };
         let advice = rejection.advice(self.name(), self.credentials.advice().as_deref());
         let reported = ApiError {
-            retry_after: error.retry_after,
+            retry_after,
             ..self.reported(&error.words(), status, meaning)
         };
         reported.advise(advice)

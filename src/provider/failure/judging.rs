@@ -901,6 +901,7 @@ mod tests {
             Spent | 429 | {"error":"you (me) have reached your session usage limit, please wait or upgrade to continue"}
             Spent | 429 | {"error":"you (me) have reached your hourly usage limit, please upgrade to continue"}
             Spent | 429 | {"error":{"message":"Subscription quota exceeded"}}
+            Spent | 429 | {"error":{"message":"You exceeded your current quota. Please try again in 5s.","code":"insufficient_quota"}}
             Spent | 429 | {"error":{"code":429,"message":"You have exhausted your capacity on this model. Your quota will reset after 3h12m5s.","status":"RESOURCE_EXHAUSTED"}}
             Transient | 429 | {"error":{"code":429,"message":"You have exhausted your capacity on this model. Your quota will reset after 5s.","status":"RESOURCE_EXHAUSTED"}}
             Transient | 429 | {"error":{"code":429,"message":"Resource has been exhausted (e.g. check quota).","status":"RESOURCE_EXHAUSTED"}}

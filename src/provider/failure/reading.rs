@@ -38,6 +38,8 @@ pub struct ServerError {
     pub(super) status: Option<u16>,
     /// How long the server asks to wait before the next try.
     pub retry_after: Option<Duration>,
+    /// How long its words say to wait (`try again in 8s`). They may quote somebody else's.
+    pub(super) mentioned_wait: Option<Duration>,
     /// Whether the server asks for another try, or for none: the header that the libraries of OpenAI and Anthropic obey.
     pub should_retry: Option<bool>,
     /// Whether the server sent an HTML page, or what Cloudflare sends in the place of one, which no API does.
@@ -47,6 +49,14 @@ pub struct ServerError {
 }
 
 impl ServerError {
+    /// Returns how long to wait before the next try of a request that failed in passing with this status. Of what the words say,
+    /// only the end of a limit for the rate of requests counts.
+    pub fn wait(&self, status: Option<u16>) -> Option<Duration> {
+        let is_of_rate = status.or(self.status) == Some(429) || self.code.contains("rate_limit");
+        let mentioned = self.mentioned_wait.filter(|_| is_of_rate);
+        self.retry_after.or(mentioned)
+    }
+
     pub fn new(message: impl Into<String>) -> ServerError {
         ServerError {
             message: message.into(),
@@ -461,14 +471,17 @@ fn from_plain(message: &str) -> Option<ServerError> {
         return None;
     }
     Some(ServerError {
-        retry_after: wait_in_message(&message),
+        retry_after: wait_after(BEFORE_RESET, &message),
+        mentioned_wait: wait_after(BEFORE_NEXT_TRY, &message),
         ..ServerError::new(message)
     })
 }
 
-/// The words before the time that a server asks to wait: Gemini's and its gateways', and those of OpenAI and Groq, which some
-/// gateways pass on without the headers.
-const BEFORE_WAIT: &[&str] = &["reset after ", "try again in "];
+/// What is before the wait in messages of Gemini's gateways.
+const BEFORE_RESET: &str = "reset after ";
+
+/// What is before it in those of OpenAI and Groq, which some gateways pass on without the headers.
+const BEFORE_NEXT_TRY: &str = "try again in ";
 
 /// The names of the units of such a time, and their seconds.
 const WAIT_UNITS: &[(&[&str], f64)] = &[
@@ -479,13 +492,11 @@ const WAIT_UNITS: &[(&[&str], f64)] = &[
     (&["d", "day", "days"], 86_400.0),
 ];
 
-/// Returns how long a message asks to wait, such as `reset after 3h12m5s`, `reset after 2m 30s` or `try again in 1.242s`. `None` if
-/// it does not say so, or if the time is too long for a number.
-fn wait_in_message(message: &str) -> Option<Duration> {
-    BEFORE_WAIT.iter().find_map(|words| {
-        let (_, time) = message.split_once(words)?;
-        duration_at_start(time)
-    })
+/// Returns the time after these words of a message, such as `3h12m5s`, `2m 30s` or `1.242s`. `None` if there is none, or if it is
+/// too long for a number.
+fn wait_after(words: &str, message: &str) -> Option<Duration> {
+    let (_, time) = message.split_once(words)?;
+    duration_at_start(time)
 }
 
 /// Reads a time in numbers and units from the start of a text.
@@ -943,8 +954,8 @@ pub mod tests {
             99999999999999999999s | -
         "##;
         for [time, wait] in rows(table) {
-            for before in ["Your quota will reset after", "Please try again in"] {
-                let found = wait_in_message(&format!("{before} {time}"));
+            for before in [BEFORE_RESET, BEFORE_NEXT_TRY] {
+                let found = wait_after(before, &format!("Please {before}{time}"));
                 let found = found.map(|wait| wait.as_millis().to_string());
                 assert_eq!(found.unwrap_or_default(), wait, "{before} {time}");
             }
