@@ -87,27 +87,35 @@ pub struct ReadingState {
 /// How far the items have come of which a reply of the Responses API consists.
 #[derive(Debug, Default)]
 pub(super) struct ItemProgress {
-    /// How many have begun, and not ended.
-    open: usize,
+    /// The indexes of those that have begun, and not ended.
+    open: Vec<Option<u64>>,
     /// Whether nothing has to follow the last one that has ended.
     may_be_over: bool,
 }
 
 impl ItemProgress {
     /// Records that an item begins.
-    pub fn begin(&mut self) {
-        self.open += 1;
+    pub fn begin(&mut self, index: Option<u64>) {
+        self.open.push(index);
     }
 
-    /// Records that an item has ended. Not every server says when one begins.
-    pub fn end(&mut self, may_be_last: bool) {
-        self.open = self.open.saturating_sub(1);
+    /// Records that a part of an item has come. Not every server says when one begins.
+    pub fn go_on(&mut self) {
+        self.may_be_over = false;
+    }
+
+    /// Records that the item with this index has ended.
+    pub fn end(&mut self, index: Option<u64>, may_be_last: bool) {
+        let mut open = self.open.iter();
+        if let Some(begun) = open.position(|begun| *begun == index) {
+            self.open.remove(begun);
+        }
         self.may_be_over = may_be_last;
     }
 
     /// Whether all items that have begun have ended, and nothing has to follow.
     pub fn are_complete(&self) -> bool {
-        self.open == 0 && self.may_be_over
+        self.open.is_empty() && self.may_be_over
     }
 }
 

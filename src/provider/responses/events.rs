@@ -80,6 +80,9 @@ pub fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         failure::check(data)?;
     }
     let delta = &*event.delta.text;
+    if !delta.is_empty() {
+        reply.reading.items.go_on();
+    }
     match kind {
         "response.output_text.delta" => reply.add_increment(event.place(), delta),
         "response.refusal.delta" => reply.refuse_further(event.place(), delta),
@@ -171,7 +174,7 @@ pub fn end_with_done(reply: &mut Reply) -> ReplyResult<bool> {
 /// Reads an item that has begun.
 fn begin_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyResult {
     let item = OutputItem::read(json)?;
-    reply.reading.items.begin();
+    reply.reading.items.begin(index);
     match item.kind() {
         FUNCTION_CALL => {
             let calls = &mut reply.reading.begun_calls;
@@ -190,7 +193,7 @@ fn read_done_item(json: Json, index: Option<u64>, reply: &mut Reply) -> ReplyRes
     let item = OutputItem::read(json)?;
     reply.end.has_cut_part = item.is_cut().unwrap_or(reply.end.has_cut_part);
     reply.activity.images += item.images();
-    reply.reading.items.end(item.may_end_reply());
+    reply.reading.items.end(index, item.may_end_reply());
     match item.kind() {
         MESSAGE => {
             reply.finish_message(index, &item.content.text, item.is_commentary());
