@@ -25,7 +25,7 @@ pub struct Plan<'a> {
     /// The options that hold for another conversation, too, as they were typed, with a space before each. The settings have
     /// those of a role, too.
     pub options_as_given: String,
-    /// Those that hold for the question alone, in the same form.
+    /// Those that a conversation does not remember, in the same form.
     pub options_of_question: String,
     pub words: Option<String>,
     pub reads_stdin: bool,
@@ -135,25 +135,13 @@ impl Relation {
 
 /// Returns the options that say whom to ask, and how, as they were given, with a space before each.
 fn options_as_given(command_line: &Arguments) -> String {
-    let mut options = String::new();
-    for (option, value) in [
+    let mut options = with_values(&[
         ("-r", &command_line.role),
         ("-p", &command_line.provider),
         ("-m", &command_line.model),
         ("-e", &command_line.effort),
-    ] {
-        if let Some(value) = value {
-            options += &format!(" {option} {}", quoted(&on_one_line(value)));
-        }
-    }
-    let none = [NO_TOOLS.to_owned()];
-    let tools = match &command_line.tools {
-        ToolNames::Nothing => &none,
-        tools => tools.names(),
-    };
-    for name in tools {
-        options += &format!(" -t {}", quoted(&on_one_line(name)));
-    }
+    ]);
+    options += &tools_as_given(command_line);
     if let Some(system) = command_line.system.as_ref().and_then(|text| text.to_str())
         && width(system) <= MAX_SYSTEM
         && !system.contains(is_hidden)
@@ -163,20 +151,21 @@ fn options_as_given(command_line: &Arguments) -> String {
     options
 }
 
-/// Returns the options that say what is sent and printed of this question alone, as they were given, with a space before each.
-/// The form of its answer is saved with the question.
+/// Returns the options that a conversation does not remember, as they were given, with a space before each. Tools are used again
+/// without a terminal only if they are named.
 fn options_of_question(command_line: &Arguments) -> String {
-    let mut options = String::new();
-    if let Some(count) = &command_line.messages {
-        options += &format!(" --messages {}", quoted(&on_one_line(count)));
-    }
+    let mut options = with_values(&[
+        ("-r", &command_line.role),
+        ("-e", &command_line.effort),
+        ("--messages", &command_line.messages),
+    ]);
+    options += &tools_as_given(command_line);
     for option in &command_line.options {
         options += &format!(" -o {}", quoted(&on_one_line(option)));
     }
     for (option, is_given) in [
         ("-w", command_line.web),
         ("-x", command_line.extract),
-        ("-j", command_line.json),
         ("--is", command_line.is),
         ("--lines", command_line.lines),
     ] {
@@ -185,6 +174,25 @@ fn options_of_question(command_line: &Arguments) -> String {
         }
     }
     options
+}
+
+fn with_values(options: &[(&str, &Option<String>)]) -> String {
+    let given = options
+        .iter()
+        .filter_map(|(option, value)| value.as_ref().map(|value| (option, value)));
+    given
+        .map(|(option, value)| format!(" {option} {}", quoted(&on_one_line(value))))
+        .collect()
+}
+
+fn tools_as_given(command_line: &Arguments) -> String {
+    let none = [NO_TOOLS.to_owned()];
+    let names = match &command_line.tools {
+        ToolNames::Nothing => &none,
+        tools => tools.names(),
+    };
+    let quoted = names.iter().map(|name| quoted(&on_one_line(name)));
+    quoted.map(|name| format!(" -t {name}")).collect()
 }
 
 /// Refuses a new name that looks like a number of the list. A conversation that was named so before is continued.

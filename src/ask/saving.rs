@@ -74,7 +74,7 @@ impl AgainCommand {
         }
         Some(AgainCommand {
             conversation,
-            given: format!("{}{}", plan.options_as_given, plan.options_of_question),
+            given: plan.options_of_question.clone(),
             repeats: plan.relation == Relation::Again,
         })
     }
