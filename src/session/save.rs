@@ -204,11 +204,11 @@ impl Saver {
             return Ok(());
         }
         let directory = &self.handle.directory;
-        let is_removed = is_removed_when_left(directory.kind(left), disk::read(left));
-        let removed = is_removed.and_then(|is_removed| match is_removed {
-            true => edit::remove_left(directory, left),
-            false => Ok(()),
-        });
+        let removed = match is_removed_when_left(directory.kind(left), disk::read(left)) {
+            Ok(true) => edit::remove_left(directory, left),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
         removed.map_err(|error| format!("could not remove the previous conversation: {error}"))
     }
 
