@@ -67,7 +67,7 @@ impl<'a> ApiClient<'a> {
         self.list_models_until(|_| false)
     }
 
-    /// Returns the same up to the page with which there are enough.
+    /// Returns the models of the pages up to the first with which there are enough.
     pub fn list_models_until(
         &self,
         are_enough: impl Fn(&[ListedModel]) -> bool,
